@@ -104,8 +104,9 @@ def coverage(repetitions: int) -> dict[str, dict[str, float]]:
 
 
 def sparse(repetitions: int) -> dict[str, dict[str, float]]:
-    """Two metrics that each flag one answer in k of 121 encounters at random, ratings drawn: how often there is an interval
-    and a p, the share of intervals that hold 0, and the share of p < 0.05; of the mean of Kendall's and Pearson's."""
+    """Two metrics that each flag one answer in k of 121 encounters at random, ratings drawn: how often there is an
+    interval and a p, the share of intervals that hold 0, and the share of p < 0.05; of the mean of Kendall's and
+    Pearson's."""
     found = {}
     for k in (4, 5, 6, 7, 8, 10, 12):
         rng = np.random.default_rng(k)

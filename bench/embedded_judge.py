@@ -182,7 +182,10 @@ def markdown(found: Found) -> str:
         cells = (
             *(row.language, f"`{row.dimension}`" if row.dimension else "**mean of all**", shown(row.judge)),
             *(f"{shown(row.beside)} (`{row.other}`)" if not row.dimension else shown(row.beside),),
-            f"{number(apart.value, sign=True)} ({number(apart.ci_low, sign=True)} to {number(apart.ci_high, sign=True)})",
+            (
+                f"{number(apart.value, sign=True)} ({number(apart.ci_low, sign=True)} to "
+                f"{number(apart.ci_high, sign=True)})"
+            ),
             chance(apart),
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -142,7 +142,8 @@ def table(measured: Measured) -> str:
     """For people."""
     each = ", ".join(f"{one:.2f}" for one in measured.seconds)
     return (
-        f"{measured.command:<50}{measured.best:6.2f} s  {measured.cpu_s:5.2f} s CPU  {measured.peak_gb:5.2f} GB  {measured.rows:4} rows  "
+        f"{measured.command:<50}{measured.best:6.2f} s  {measured.cpu_s:5.2f} s CPU  {measured.peak_gb:5.2f} GB  "
+        f"{measured.rows:4} rows  "
         f"rounds: {each}  (wanted: {TARGET_S:g} s, {TARGET_GB:g} GB)"
     )
 

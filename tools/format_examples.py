@@ -1,4 +1,5 @@
-"""For each answer format an example of it, cells that state a reference, and replies: what its page in the documentation shows."""
+"""For each answer format an example of it, cells that state a reference, and replies: what its page in the
+documentation shows."""
 
 from __future__ import annotations
 

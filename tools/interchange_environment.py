@@ -1,8 +1,8 @@
 """Makes the environment in which the tests run other programs' packages: `make interchange`.
 
-Inspect (fsspec), lmms-eval (httpx, av, torchvision), mlcroissant (pandas-stubs, which would type all of pandas) and Every
-Eval Ever (Python 3.12) can't be installed beside the pinned packages. Here they lie in a folder of their own, over those:
-their pinned versions stand in tests/interchange/environment.txt.
+Inspect (fsspec), lmms-eval (httpx, av, torchvision), mlcroissant (pandas-stubs, which would type all of pandas) and
+Every Eval Ever (Python 3.12) can't be installed beside the pinned packages. Here they lie in a folder of their own,
+over those: their pinned versions stand in tests/interchange/environment.txt.
 """
 
 from __future__ import annotations

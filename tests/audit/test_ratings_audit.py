@@ -263,7 +263,8 @@ HEADER = "item,candidate,system,dimension,rater,value\n"
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("q1,x,s,d,r,1\nq1,x,s,d,r,0\n", "row 3, column 'rater': found a second rating by 'r', after row 2, expected one of each rater"),
+        ("q1,x,s,d,r,1\nq1,x,s,d,r,0\n", ("row 3, column 'rater': found a second rating by 'r', after row 2, expected "
+                                         "one of each rater")),
         ("q1,x,s,d,r,1\nq1,y,s,e,r,0\n", "row 3, column 'candidate': found another text, expected that of row 2"),
         ("q1,x,s,d,r,good\n", "row 2, column 'value': found 'good', expected a finite number"),
         ("q1,x,,d,r,1\n", "row 2, column 'system': found nothing, expected a name"),

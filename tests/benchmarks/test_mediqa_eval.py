@@ -239,8 +239,10 @@ GOOD = {"dataset": "iiyi", "encounter_id": "E1", "lang": "en", "query": "What is
     [
         ([], "found no encounters, expected one JSON object a line"),
         (["{"], "line 1: found broken JSON (EOF while parsing an object at line 1 column 1), expected JSON"),
-        ([{**GOOD, "references": []}], "line 1, field 'references': found a list, expected Tuple should have at least 1 item after validation, not 0"),
-        ([{k: v for k, v in GOOD.items() if k != "query"}], "line 1, field 'query': found nothing, expected Field required"),
+        ([{**GOOD, "references": []}], ("line 1, field 'references': found a list, expected Tuple should have at least "
+                                       "1 item after validation, not 0")),
+        ([{k: v for k, v in GOOD.items() if k != "query"}], ("line 1, field 'query': found nothing, expected Field "
+                                                            "required")),
         ([{**GOOD, "lang": "fr"}], "line 1, field 'lang': found 'fr', expected one of en, zh"),
         ([{**GOOD, "dataset": "x"}], "line 1, field 'dataset': found 'x', expected one of iiyi, woundcare"),
         ([GOOD, GOOD], "line 2: found iiyi/E1/en again, expected each encounter once"),

@@ -1,4 +1,5 @@
-"""Columns of your own questions that say more than the answer: tolerances, units, criteria; and the judge that scores."""
+"""Columns of your own questions that say more than the answer: tolerances, units, criteria; and the judge that
+scores."""
 
 from __future__ import annotations
 

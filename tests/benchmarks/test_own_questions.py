@@ -72,11 +72,13 @@ def test_a_german_file_with_semicolons_and_decimal_commas_is_read(tmp_path: Path
     assert benchmark.reading == (
         "questions.csv: columns separated by ';'",
         (
-            "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video', start = 'Start', end = 'Ende', "
+            "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video', start = 'Start', end = "
+            "'Ende', "
             "options = 'Option A' + 'Option B' + 'Option C'; facets: 'Station'"
         ),
         (
-            "Answer formats: choice 2 (row 2: 'A'), whole number 1 (row 4: '3'), yes or no 1 (row 5: 'ja'), free text 1 "
+            "Answer formats: choice 2 (row 2: 'A'), whole number 1 (row 4: '3'), yes or no 1 (row 5: 'ja'), free text "
+            "1 "
             "(row 6: 'Kaffee wird eingegossen.'), guessed from the references; a column 'format' declares them"
         ),
         "Groups: 2, from the media: questions on one file belong together",
@@ -272,7 +274,10 @@ def test_columns_can_be_named_and_are_remembered_by_the_store(tmp_path: Path) ->
 
 
 def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:
-    text = "id,question,answer,ward,patient,form\nq1,When?,0:30,A,p1,when\nq2,How much?,40 %,B,p2,\nq3,Is it on?,yes,B,p2,\n"
+    text = (
+        "id,question,answer,ward,patient,form\nq1,When?,0:30,A,p1,when\nq2,How much?,40 %,B,p2,\nq3,Is it "
+        "on?,yes,B,p2,\n"
+    )
     settings = {
         "name": "wards-2026",
         "title": "Two wards",
@@ -317,7 +322,10 @@ def test_clips_beyond_their_video_and_broken_files_are_faults(tmp_path: Path) ->
     folder, cache = tmp_path / "mine", {"PROCTOR_CACHE": str(tmp_path / "cache")}
     shell("new", folder)
     (folder / "media" / "broken.png").write_bytes(b"no picture")
-    rows = "id,question,answer,media,start,end\nq1,Is it on?,yes,disc.mp4,4,5\nq2,Is it on?,yes,disc.mp4,7,9\nq3,Is it on?,no,broken.png,,\n"
+    rows = (
+        "id,question,answer,media,start,end\nq1,Is it on?,yes,disc.mp4,4,5\nq2,Is it on?,yes,disc.mp4,7,9\nq3,Is it "
+        "on?,no,broken.png,,\n"
+    )
     (folder / "questions.csv").write_text(rows)
     (folder / "benchmark.yaml").unlink()
     done = shell("check", folder, "--format", "json", **cache)

@@ -14,9 +14,11 @@ from proctor.tasks.questions.columns import recognise
 
 HEADERS = {
     "German": "Nr.;Frage;Antwort;Antwort A;Antwort B;Videodatei;Startzeit;Endzeit;Patienten-ID;Thema",
-    "German, as an examiner": "Fragennummer;Fragestellung;Musterlösung;Auswahl A;Auswahl B;Dateiname;von;bis;Fallnummer;Thema",
+    "German, as an examiner": "Fragennummer;Fragestellung;Musterlösung;Auswahl A;Auswahl "
+    "B;Dateiname;von;bis;Fallnummer;Thema",
     "French": "N°;Question;Bonne réponse;Choix A;Choix B;Fichier vidéo;Début;Fin;Patient;Thème",
-    "French, as an examiner": "Identifiant;Énoncé;Réponse correcte;Proposition A;Proposition B;Nom du fichier;Temps de début;Temps de fin;Cas;Thème",
+    "French, as an examiner": "Identifiant;Énoncé;Réponse correcte;Proposition A;Proposition B;Nom du fichier;Temps de "
+    "début;Temps de fin;Cas;Thème",
     "Chinese": "序号;题目;正确答案;选项A;选项B;视频文件;开始时间;结束时间;病人编号;主题",
     "Chinese, traditional": "題號;問題;答案;選項A;選項B;影片;開始時間;結束時間;病患;主題",
     "English": "Question No.;Question;Correct;Choice A;Choice B;Filename;Start (s);End time;Case ID;Topic",

@@ -312,7 +312,8 @@ CASES: dict[str, tuple[Build, list[tuple[str, str]]]] = {
     ),
     "no column for the answer": (sheet("id,question,patient\nq1,Is it on?,p1\n"), [("row 1", "no column for the right answer")]),
     "no group and no media": (
-        sheet("id,question,answer\nq1,Is it on?,yes\nq2,Is it on?,yes\n"), [("row 2", "no group, and no media to take it from")],
+        sheet("id,question,answer\nq1,Is it on?,yes\nq2,Is it on?,yes\n"), [("row 2", ("no group, and no media to take "
+                                                                                      "it from"))],
     ),
     "another encoding": (
         sheet("id,question,answer,patient\nq1,Größe?,groß,p1\nq2,Is it on?,yes,p1\n".encode("cp1252")),
@@ -320,7 +321,8 @@ CASES: dict[str, tuple[Build, list[tuple[str, str]]]] = {
     ),
     "UTF-16 without its mark": (sheet("id,question\n".encode("utf-16-le")), [("row 1", "a zero byte")]),
     "half of UTF-16": (sheet(b"\xff\xfei\x00d"), [("", "broken UTF-16-LE at byte 2")]),
-    "broken quotes": (rows('q2,"Is it "on"?,A,yes,no,a.mp4,,,p1'), [("row 3", "broken quotes (',' expected after '\"')")]),
+    "broken quotes": (rows('q2,"Is it "on"?,A,yes,no,a.mp4,,,p1'), [("row 3", ("broken quotes (',' expected after "
+                                                                              "'\"')"))]),
     "mixed languages and directions, wrong answers": (
         sheet("id,سؤال,الجواب,خيارات,患者\nq1,ما هذا؟,\u202eج\u202c,كبد; طحال,一\nq2,这是什么？,肾,肝；脾,二\n"),
         [("row 2, column 'الجواب'", "'ج'"), ("row 3, column 'الجواب'", "'肾'")],

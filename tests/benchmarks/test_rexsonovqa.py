@@ -92,7 +92,8 @@ def test_options_are_shuffled_by_the_seed_alone(tree: Path, benchmark: Benchmark
 
 
 def test_the_published_order_of_options_plays_no_part(small: Path) -> None:
-    """The key stands first in 110 of the 249 published questions: turned round in the file, the options are the same."""
+    """The key stands first in 110 of the 249 published questions: turned round in the file, the options are the
+    same."""
     before = [item.options for item in READER.load(small).items]
 
     def turned(content: list[dict[str, Any]]) -> None:
@@ -206,7 +207,8 @@ def test_the_leaderboard_ranks_the_three(store: Store) -> None:
 
 
 def test_a_figure_has_one_interval_in_every_table(store: Store) -> None:
-    """Whatever stands beside it: in `results` by one facet, in an analysis by label and by facet, on the leaderboard."""
+    """Whatever stands beside it: in `results` by one facet, in an analysis by label and by facet, on the
+    leaderboard."""
     found = analyse(store, "rexsonovqa", stability=0, plan=Resampling(draws=200))
     shown: dict[tuple[str, str], set[tuple[Any, ...]]] = {}
     for facet in ("question_type", "duration", "category"):

@@ -13,9 +13,10 @@ import pytest
 
 import proctor
 from proctor.core import InputError, Status, Verified, VerifiedFigure
+from proctor.judges import RUBRIC_LABELS
 from proctor.runs import results_of_recorded
 from proctor.tasks.rexsonovqa.native import read_recorded
-from proctor.tasks.rexsonovqa.reader import RUBRIC_LABELS, _count
+from proctor.tasks.rexsonovqa.reader import _count
 from tests.support.program import proctor as program
 
 

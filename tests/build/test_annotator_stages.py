@@ -136,8 +136,8 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     filled_in(table, "accept")
     said = proctor("build", "corrections", project, "--tracks", tmp_path / "corrected", "--to", "json")
     assert said.returncode == 0, said.stderr
-    for one, other in zip(read_annotations([tmp_path / "corrected"]), crowd, strict=True):
-        assert compare_tracks(one, other).differences == ()
+    for one, same in zip(read_annotations([tmp_path / "corrected"]), crowd, strict=True):
+        assert compare_tracks(one, same).differences == ()
 
     assert read_annotations([tmp_path / "by-cvat"]) == read_annotations([tmp_path / "corrected"])
 

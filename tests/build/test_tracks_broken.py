@@ -100,7 +100,8 @@ def test_more_boxes_than_any_video_has_are_refused_while_they_are_read(
     with pytest.raises(InputError) as caught:
         read_annotations([file], ReadDefaults(fps=10))
     assert str(caught.value) == (
-        f"{file}: line 12, <track> 10: found more than 100 boxes, one for each second of each track, expected several videos"
+        f"{file}: line 12, <track> 10: found more than 100 boxes, one for each second of each track, expected several "
+        f"videos"
     )
     one = "".join(box(frame) for frame in range(120))
     keys = write(tmp_path / "keys.xml", cvat(f'<track id="0" label="Clip">{one}</track>'))

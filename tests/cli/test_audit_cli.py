@@ -83,7 +83,8 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
     assert row["reason"] == "all scores are 0.5"
     assert [one["reason"] for one in constant["aggregates"]] == [
         (
-            "disagree_flag: all scores are 0.5; completeness: all scores are 0.5; factual-accuracy: all scores are 0.5; "
+            "disagree_flag: all scores are 0.5; completeness: all scores are 0.5; factual-accuracy: all scores are "
+            "0.5; "
             "relevance: all scores are 0.5; writing-style: all scores are 0.5; overall: all scores are 0.5"
         ),
         "writing-style: opted out",

@@ -164,8 +164,8 @@ def test_lint_shows_three_of_many(task: Path, tmp_path: Path) -> None:
 
 
 def test_every_share_of_pairs_has_one_interval_in_every_output(tmp_path: Path) -> None:
-    """Twelve orders on four videos, half of them invalid: `results`, `--protocol official` and `score` say the same to the last
-    digit, with and without partial credit."""
+    """Twelve orders on four videos, half of them invalid: `results`, `--protocol official` and `score` say the same to
+    the last digit, with and without partial credit."""
     task, store = tmp_path / "task", tmp_path / "runs.db"
     keys, given = [], []
     said = ["BADCEF", "ABC", "AABCD", "ABCZ", "DCBA", "ABDC", "FEDCBA", "ACBDEF", "", "ABCDE", "ABCD", "BCD"]

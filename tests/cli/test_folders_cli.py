@@ -63,8 +63,8 @@ def test_files_that_moved_are_told(folder: Path, tmp_path: Path) -> None:
     code, said = run(store)
     assert code == 2
     assert (
-        said
-        == f"proctor: --data: found nothing at {folder.resolve()} any more, expected the folder with the files of simulated\n"
+        said == f"proctor: --data: found nothing at {folder.resolve()} any more, expected the folder with the files of "
+        f"simulated\n"
     )
     assert run(store, "--data", moved)[0] == 0
     assert run(store)[0] == 0

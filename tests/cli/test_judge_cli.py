@@ -602,8 +602,8 @@ def test_what_a_judge_without_a_known_price_costs_can_be_said(tmp_path: Path) ->
 
 
 def test_a_system_answers_the_questions_and_is_judged_like_the_recorded_ones(tmp_path: Path) -> None:
-    """MEDIQA-EVAL as a benchmark to run: its questions are asked in both languages, without the references, and any judge
-    or metric scores what was said."""
+    """MEDIQA-EVAL as a benchmark to run: its questions are asked in both languages, without the references, and any
+    judge or metric scores what was said."""
     store = stored(tmp_path)
     _, encounters = small(tmp_path)
     own = tmp_path / "own.py"

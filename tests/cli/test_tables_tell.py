@@ -149,7 +149,8 @@ def test_comparison_of_two_runs(store: Path) -> None:
     ]
     span = f"{points(one['difference_if_wrong'])} … {points(one['difference_if_excluded'])}"
     assert (
-        f"strong / video minus weak / video {span} (95 % CI {ends(one)}), p {p_of(one['p'])}, Holm {p_of(one['p_holm'])}; "
+        f"strong / video minus weak / video {span} (95 % CI {ends(one)}), p {p_of(one['p'])}, Holm "
+        f"{p_of(one['p_holm'])}; "
         f"{one['n']} items in {one['groups']} groups."
     ) in out
     assert (one["only_first"], one["only_second"]) == (5, 0)

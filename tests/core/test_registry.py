@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
-from proctor.core import BenchmarkReader, ProctorError, Registry, UnknownNameError, registry
+from proctor.core import Benchmark, BenchmarkReader, ProctorError, Registry, UnknownNameError, protocols, registry
+from proctor.core.registry import BENCHMARKS
 
 
 def offering(monkeypatch: pytest.MonkeyPatch, **points: str) -> Registry[object]:
@@ -65,6 +69,42 @@ def test_a_reader_has_the_methods_of_what_it_states() -> None:
             protocols = ("official",)
 
     assert str(caught.value) == "Promising states `protocols` and has no method `official_summary`"
+
+    with pytest.raises(TypeError, match="Silent states `verified_files` and has no method `verify`"):
+
+        class Silent(BenchmarkReader):
+            verified_files = ()  # no file is needed: that is a statement, too
+
+
+@pytest.mark.parametrize(
+    ("attribute", "method"), [(one, method) for one, methods in protocols._METHODS.items() for method in methods]
+)
+def test_a_method_of_what_is_not_stated_says_so(attribute: str, method: str) -> None:
+    class Plain(BenchmarkReader):
+        name = summary = "plain"
+
+        def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
+            raise AssertionError
+
+    asked = getattr(Plain(), method)
+    parameters = inspect.signature(asked).parameters.values()
+    given = {one.name: None for one in parameters if one.kind is not one.VAR_KEYWORD}
+
+    async def ask() -> None:
+        found = asked(**given)
+        if inspect.isawaitable(found):
+            await found
+
+    with pytest.raises(NotImplementedError, match=f"Plain does not state `{attribute}`"):
+        asyncio.run(ask())
+
+
+def test_a_summary_loads_nothing_but_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Registry, "get", lambda *_: pytest.fail("the reader was loaded"))
+    told = {name: BENCHMARKS.summary(name) for name in BENCHMARKS.names()}
+    monkeypatch.undo()
+    assert told == {name: BENCHMARKS.get(name).summary for name in told}
+    assert all(told.values())
 
 
 def test_a_word_for_a_thing_that_is_no_choice_is_not_suggested() -> None:

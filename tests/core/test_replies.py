@@ -1,4 +1,5 @@
-"""Replies as models write them, each with the reading that two people would agree on; and replies of no sense at all."""
+"""Replies as models write them, each with the reading that two people would agree on; and replies of no sense at
+all."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ BANNED = {
     r"\b[Pp]ortraits?\b": "metric profile",
     r"\bfavour\b(?! long)": "residual, bias",
     r"\bGathered\b|\bgathered\b": "collected, AnalysisData",
-    r"\b([Gg]iveaway|[Ff]oregone|Dialect|looking_up|AskedOnce|VoteBook)\b": "leakage, constant answer, question templates, retrieval, CachedModel, JudgementCache",
+    r"\b([Gg]iveaway|[Ff]oregone|Dialect|looking_up|AskedOnce|VoteBook)\b": "leakage, constant answer, question "
+    "templates, retrieval, CachedModel, "
+    "JudgementCache",
     r"\b[Ss]hel(f|ves)\b": "frame set",
     r"\bsteers?\b(?! the judge)": "prompt injection",
     r"\bbelow the line\b": "fails the baseline criterion",

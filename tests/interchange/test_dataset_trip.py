@@ -203,14 +203,16 @@ CLIP = VideoClip(source="a.mp4", start=1.0, end=2.0, region=Region(x=0, y=0, wid
     ("cells", "told"),
     [
         ({"answer": "maybe"}, "column 'answer': found 'maybe', expected"),
-        ({"format": "binary-2"}, "column 'format': found 'binary-2', expected a format that needs no settings, or one of"),
+        ({"format": "binary-2"}, ("column 'format': found 'binary-2', expected a format that needs no settings, or one "
+                                 "of")),
         ({"tolerance": 2.0}, "column 'format': found 'binary', 2.0, expected settings that fit binary"),
         ({"details": "{"}, "column 'details': found '{', expected JSON with some of options, media, reference, tags"),
         ({"details": '{"id": "x"}'}, "expected JSON with some of options, media, reference, tags"),
         ({"start": 0.5}, "column 'start': found 0.5, expected 1.0, as the column 'details' says"),
         ({"id": "q2"}, "column 'id': found 'q2' again (row 1), expected each id once"),
         ({"question": ""}, "column 'question': found '', expected a text"),
-        ({"media": ["../a.mp4"], "details": None, "start": None, "end": None}, "column 'media': found '../a.mp4', expected a path below"),
+        ({"media": ["../a.mp4"], "details": None, "start": None, "end": None}, ("column 'media': found '../a.mp4', "
+                                                                               "expected a path below")),
     ],
 )  # fmt: skip
 def test_rows_that_nobody_wrote_so_are_faults(cells: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -291,7 +291,8 @@ def test_a_judge_refuses_what_it_has_not_learned(judge: EmbeddedJudge, new_cases
     odd = replace(case, dimensions=(replace(case.dimensions[1], name="kindness"),))
     with pytest.raises(
         InputError,
-        match=r"found the dimension 'kindness' \(0, 0.5, 1\), expected what it has learned: disagree_flag \(0, 1\), overall \(0, 0.5, 1\)",
+        match=r"found the dimension 'kindness' \(0, 0.5, 1\), expected what it has learned: disagree_flag \(0, 1\), "
+        r"overall \(0, 0.5, 1\)",
     ):
         judge.score([odd])
     scaled = replace(case, dimensions=(replace(case.dimensions[1], levels=(1.0, 5.0)),))

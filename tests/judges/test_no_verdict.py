@@ -1,4 +1,5 @@
-"""A judge without a verdict leaves an answer unresolved: shown, asked again, by a fallback too, and never an advantage."""
+"""A judge without a verdict leaves an answer unresolved: shown, asked again, by a fallback too, and never an
+advantage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sound: every stretch is exact to the sample, whatever keeps it; what can't be heard is told, and hostile files end."""
+"""Sound: every stretch is exact to the sample, whatever keeps it; what can't be heard is told, and hostile files
+end."""
 
 from __future__ import annotations
 

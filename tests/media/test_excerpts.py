@@ -117,12 +117,16 @@ def number_in(gray: NDArray[np.uint8]) -> int:
 
 
 WRONG = [
-    (MediaAs.FULL, None, "v: length: found a video of 20.0 s, expected the excerpt of 8.0 s; for whole videos pass --media-as full"),
+    (MediaAs.FULL, None, ("v: length: found a video of 20.0 s, expected the excerpt of 8.0 s; for whole videos pass "
+                         "--media-as full")),
     (MediaAs.FULL, MediaAs.CROPPED, "for whole videos pass --media-as full"),
-    (MediaAs.TRIMMED, MediaAs.FULL, "v: length: found a video of 8.0 s (for that, --media-as trimmed), expected the whole video of 14.0 s or more"),
-    (MediaAs.CROPPED, None, "v: picture: found a picture of 192 × 180: the region alone, expected a whole one (for cropped files: --media-as cropped)"),
+    (MediaAs.TRIMMED, MediaAs.FULL, ("v: length: found a video of 8.0 s (for that, --media-as trimmed), expected the "
+                                    "whole video of 14.0 s or more")),
+    (MediaAs.CROPPED, None, ("v: picture: found a picture of 192 × 180: the region alone, expected a whole one (for "
+                            "cropped files: --media-as cropped)")),
     (MediaAs.CROPPED, MediaAs.TRIMMED, "found a picture of 192 × 180: the region alone"),
-    (MediaAs.TRIMMED, MediaAs.CROPPED, "v: picture: found a picture of 640 × 360: a whole one, expected the region alone (else --media-as trimmed)"),
+    (MediaAs.TRIMMED, MediaAs.CROPPED, ("v: picture: found a picture of 640 × 360: a whole one, expected the region "
+                                       "alone (else --media-as trimmed)")),
 ]  # fmt: skip
 
 
@@ -147,7 +151,8 @@ def info(seconds: float, width: int = 1280, height: int = 720) -> VideoInfo:
 def test_a_length_that_fits_nothing() -> None:
     with pytest.raises(
         InputError,
-        match=r"found a video of 3.0 s, expected the excerpt of 8.0 s, or the whole video of 14.0 s or more with --media-as full",
+        match=r"found a video of 3.0 s, expected the excerpt of 8.0 s, or the whole video of 14.0 s or more with "
+        r"--media-as full",
     ):
         Excerpts(EXCERPTS).place("v", None, info(3.0))
 

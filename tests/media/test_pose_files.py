@@ -111,7 +111,8 @@ def test_an_image_that_is_not_there_or_not_clear(tmp_path: Path) -> None:
         (
             {"annotations": [{"image_id": 1, "category_id": 1, "keypoints": [1, 2, 2]}]},
             (
-                "image 'CPR/i001/A.jpg', category 'person': found 3 numbers: [1.0, 2.0, 2.0] …, expected 51: x, y and v "
+                "image 'CPR/i001/A.jpg', category 'person': found 3 numbers: [1.0, 2.0, 2.0] …, expected 51: x, y and "
+                "v "
                 "(0, 1 or 2) of 17 keypoints"
             ),
         ),

@@ -208,7 +208,8 @@ def store(tmp_path: Path) -> Store:
 
 
 NO_SOUND = (
-    "anthropic:claude takes no sound, which belongs to 1 question of toy under video: use --condition muted, or a system "
+    "anthropic:claude takes no sound, which belongs to 1 question of toy under video: use --condition muted, or a "
+    "system "
     "that takes it (google:…, openai-chat:gpt-audio, an OpenAI-compatible server with --base-url, a function with a "
     "parameter sounds)"
 )
@@ -233,8 +234,10 @@ def test_a_model_that_takes_no_sound_is_refused_before_anything_is_asked(
 
 
 @pytest.mark.parametrize(("condition", "media", "why"), [
-    ("muted", (CLIP.model_copy(update={"audio": False}),), "no item has sound (`audio: true` in benchmark.yaml says that a video's belongs to the question)"),
-    ("speech-only", (), "no item has sound (`audio: true` in benchmark.yaml says that a video's belongs to the question)"),
+    ("muted", (CLIP.model_copy(update={"audio": False}),), ("no item has sound (`audio: true` in benchmark.yaml says "
+                                                           "that a video's belongs to the question)")),
+    ("speech-only", (), ("no item has sound (`audio: true` in benchmark.yaml says that a video's belongs to the "
+                        "question)")),
     ("speech-only", (RECORDING,), "no item has pictures beside its sound"),
 ])  # fmt: skip
 def test_conditions_of_sound_are_refused_where_they_make_no_sense(

@@ -242,7 +242,10 @@ SPOILED = {
     "rubbish": ("model.safetensors", b"\x10\x00\x00\x00\x00\x00\x00\x00" + b"rubbish" * 9),
     "an endless template": (
         "chat_template.jinja",
-        b"{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% endfor %}",
+        (
+            b"{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}{% "
+            b"endfor %}"
+        ),
     ),
     "no configuration": ("config.json", b"[]"),
     "a tokenizer that is none": ("tokenizer.json", b"{"),

@@ -79,7 +79,10 @@ def test_a_prompt_that_cannot_be_filled_in(tmp_path: Path, text: str, found: str
 @pytest.mark.parametrize(
     "text",
     [
-        "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% endfor %}",
+        (
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% for c in range(99999) %}{% endfor %}{% endfor %}{% "
+            "endfor %}"
+        ),
         "{% block user %}{{ '%99999999999d' % 1 }}{% endblock %}",
         "{{ '{:>99999999999}'.format('x') }}",
         "{{ ('x' * 99999999) * 9999 }}",

@@ -1,4 +1,5 @@
-"""The browser of an audit's report: texts stay texts, limits are said, filters, address and keyboard do as they should."""
+"""The browser of an audit's report: texts stay texts, limits are said, filters, address and keyboard do as they
+should."""
 
 from __future__ import annotations
 
@@ -216,7 +217,8 @@ def test_choosing_by_hand_and_by_keyboard(chromium: str, summary: ReportSummary)
         await page.evaluate("document.activeElement.click()")
         found += [await page.evaluate(CHOSEN), await page.evaluate("decodeURIComponent(location.hash)")]
         await page.evaluate(
-            "(() => { const s = document.getElementById('f-facet.language'); s.value = 'Chinese'; s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+            "(() => { const s = document.getElementById('f-facet.language'); s.value = 'Chinese'; s.dispatchEvent(new "
+            "Event('change', {bubbles: true})); })()"
         )
         found.append(await page.evaluate("decodeURIComponent(location.hash)"))
         await page.evaluate(

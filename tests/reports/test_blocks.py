@@ -10,8 +10,8 @@ from html import unescape
 import pytest
 from rich.console import Console
 
-from proctor.core import ACCURACY, difference, number, p_value, percent
-from proctor.reports.blocks import Cell, Column, Folded, Prose, Section, Span, Story, Table, records_table, span_of
+from proctor.core import ACCURACY, Cell, Column, Span, Table, difference, number, p_value, percent
+from proctor.reports.blocks import Folded, Prose, Section, Story, records_table, span_of
 from proctor.reports.browser import Shown
 from proctor.reports.page import render_page
 from proctor.reports.terminal import show_block, show_section

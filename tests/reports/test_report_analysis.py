@@ -115,7 +115,8 @@ def test_drawings_fit_without_scripts_on_a_screen_and_a_phone(chromium: str, pag
                     "[...document.querySelectorAll('#ranking svg.drawing, #analysis svg.drawing')].flatMap(s => {"
                     " const b = s.getBoundingClientRect();"
                     " return [...s.querySelectorAll('text')].filter(t => { const r = t.getBoundingClientRect();"
-                    "  return r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1;"
+                    "  return r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom "
+                    "+ 1;"
                     " }).map(t => s.querySelector('title').textContent + ': ' + t.textContent) })"
                 )
                 found.append((wide, cut))

@@ -129,14 +129,16 @@ def test_typing_choosing_and_clearing(chromium: str, report: Path) -> None:
         await page.open(report.as_uri())
         said = []
         await page.evaluate(
-            "(() => { const q = document.getElementById('f-q'); q.value = 'step 12'; q.dispatchEvent(new Event('input')); })()"
+            "(() => { const q = document.getElementById('f-q'); q.value = 'step 12'; q.dispatchEvent(new "
+            "Event('input')); })()"
         )
         await page.evaluate("new Promise((done) => { setTimeout(done, 400); })")
         said.append(await page.evaluate(text("#count")))
         said.append(await page.evaluate(text("#detail h3")))
         said.append(await page.evaluate("location.hash"))
         await page.evaluate(
-            "(() => { const s = document.getElementById('f-outcome'); s.value = 'wrong'; s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+            "(() => { const s = document.getElementById('f-outcome'); s.value = 'wrong'; s.dispatchEvent(new "
+            "Event('change', {bubbles: true})); })()"
         )
         said.append(await page.evaluate("location.hash"))
         await page.evaluate(

@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.core import ACCURACY, Metric, difference, interval, value
-from proctor.reports.blocks import Column, Table
+from proctor.core import ACCURACY, Column, Metric, Table, difference, interval, value
 from proctor.reports.figures import (
     Axis,
     ChartSeries,

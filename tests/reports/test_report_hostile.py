@@ -152,7 +152,8 @@ async def _watch(chromium: str, hostile: ReportSummary) -> dict[str, Any]:
         )
         found["title"] = await page.evaluate("document.title")
         found["handlers"] = await page.evaluate(
-            "[...document.querySelectorAll('*')].filter((e) => e.getAttributeNames().some((n) => n.startsWith('on'))).length"
+            "[...document.querySelectorAll('*')].filter((e) => e.getAttributeNames().some((n) => "
+            "n.startsWith('on'))).length"
         )
         found |= {"requests": page.requests, "complaints": page.complaints}
         return found

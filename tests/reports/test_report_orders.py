@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, Status
+from proctor.core import ACCURACY, Answer, Benchmark, Cell, Item, Reference, Score, Status, Table
 from proctor.core.formats import BinaryFormat, OrderingFormat
 from proctor.metrics import code_scorers
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS, overall_score
-from proctor.reports.blocks import Cell, Figure, Table
+from proctor.reports.blocks import Figure
 from proctor.reports.source import Source
 from proctor.reports.subgroups import orders_section
 from proctor.runs import Options, Store, chosen_runs

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from proctor.audits import AuditReport, CorrelationSettings, read_metrics, read_ratings
-from proctor.core import FailedPolicy
+from proctor.core import Cell, Column, FailedPolicy, Table
 from proctor.reports import AuditSource, Source
 from proctor.reports.analysis import analysis_section
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Section, Table
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, statuses_section
 from proctor.reports.leaderboard import headline_section, published_section

@@ -193,7 +193,8 @@ def test_the_spread_of_a_place_by_hand(found: Analysis) -> None:
 
 
 def test_whiskers_end_at_the_last_group_within_one_and_a_half_widths_of_the_box() -> None:
-    """Quartiles 0.5 and 0.7, width 0.2: whiskers reach to 0.2 and 1.0; the group at 0.15 lies beyond, that at 0.25 not."""
+    """Quartiles 0.5 and 0.7, width 0.2: whiskers reach to 0.2 and 1.0; the group at 0.15 lies beyond, that at 0.25
+    not."""
     box = box_of(np.array([0.15, 0.25, 0.5, 0.5, 0.6, 0.6, 0.7, 0.7, 0.8]))
     assert (box["q1"], box["q3"]) == (0.5, 0.7)
     assert (box["lowest"], box["whisker_low"], box["whisker_high"]) == (0.15, 0.25, 0.8)
@@ -223,7 +224,8 @@ def test_what_a_vote_gains_is_paired_with_the_best(found: Analysis) -> None:
 
 
 def test_groups_and_whiskers(found: Analysis) -> None:
-    """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has none."""
+    """Of each video one system is wrong on everything, all others right: two share the first place, a baseline has
+    none."""
     of_one = {one["system"]: (one["value"], one["place"]) for one in found.tables["groups"] if one["group"] == "v0.mp4"}
     assert of_one == {"one": (0.0, 3), "two": (1.0, 1), "three": (1.0, 1), "mute": (0.0, None)}
     video = row(found, "videos", system="one", part="all")

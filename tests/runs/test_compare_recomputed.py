@@ -1,4 +1,5 @@
-"""Every column of `compare` under every option, and which runs it sets against which, worked out from the raw answers."""
+"""Every column of `compare` under every option, and which runs it sets against which, worked out from the raw
+answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Metrics over many items in results, comparisons and ranks, held against scikit-learn and against exchanges by hand."""
+"""Metrics over many items in results, comparisons and ranks, held against scikit-learn and against exchanges by
+hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A person decides what a judge left unresolved: by a file that is read whole or not at all, kept with who, when, why."""
+"""A person decides what a judge left unresolved: by a file that is read whole or not at all, kept with who, when,
+why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A benchmark that has every newer format: random and constant answers, from the store to results, analysis and report."""
+"""A benchmark that has every newer format: random and constant answers, from the store to results, analysis and
+report."""
 
 from __future__ import annotations
 

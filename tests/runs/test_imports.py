@@ -1,5 +1,5 @@
-"""What an import loads: libraries that take seconds wait for the first call that needs them, and a package's modules for
-the first use of their names."""
+"""What an import loads: libraries that take seconds wait for the first call that needs them, and a package's modules
+for the first use of their names."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def test_oracles_alone_rank_nobody(tmp_path: Path) -> None:
 def test_a_format_that_a_baseline_does_not_answer_is_told_apart_from_items_not_asked(
     tmp_path: Path, failed: FailedPolicy | None
 ) -> None:
-    """`longest-option` answers no orders, whatever it is asked: that is no incomplete run, and no policy is about it."""
+    """`longest-option` answers no orders, whatever it is asked: that is no incomplete run, and no policy is about
+    it."""
     store = contest(tmp_path)
     write_run(store, "longest-option", HALF)
     write_run(store, "unfinished", HALF)

@@ -142,7 +142,8 @@ def test_under_text_only_all_built_in_baselines_stay_out_of_the_contest(tmp_path
 
 
 def test_a_tie_for_a_prize_is_broken_though_baselines_are_ahead(tmp_path: Path) -> None:
-    """Three baselines that are all right, two teams one answer apart behind them: their tie is one for the first place."""
+    """Three baselines that are all right, two teams one answer apart behind them: their tie is one for the first
+    place."""
     store = contest_store(tmp_path)
     for name in ("b1", "b2", "b3"):
         write_run(store, name, [True] * 240)
@@ -252,7 +253,10 @@ def test_a_bucket_with_too_few_videos_says_so_on_board_report_and_json(tmp_path:
     write_run(store, "all", [True] * 160)
     write_run(store, "none", [False] * 160)
     write_run(store, "half", HARD[:160])
-    text = "Too few groups for any difference to be significant, so all share rank 1: easy (4 groups, smallest adjusted p 0.38)"
+    text = (
+        "Too few groups for any difference to be significant, so all share rank 1: easy (4 groups, smallest adjusted p "
+        "0.38)"
+    )
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0", "--draws", "100")
     assert code == 0
     assert text in " ".join(out.split())
@@ -375,7 +379,8 @@ def test_nobody_stands_above_and_below_the_line(tmp_path: Path) -> None:
 
 
 def test_two_incomplete_runs_that_depend_on_their_gaps_are_both_not_ranked(tmp_path: Path) -> None:
-    """One has 100 % of what it answered and 50 % of all, the other 90 % and 75 %: whoever is first depends on the gaps."""
+    """One has 100 % of what it answered and 50 % of all, the other 90 % and 75 %: whoever is first depends on the
+    gaps."""
     store = contest_store(tmp_path, failed=None)
     video = [number // 2 % 12 for number in range(240)]
     write_run(store, "one", [Status.FAILED if one < 6 else True for one in video])

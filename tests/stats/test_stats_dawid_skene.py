@@ -1,4 +1,5 @@
-"""The latent class model of annotators: the published example, a second implementation, hand-made numbers, simulation."""
+"""The latent class model of annotators: the published example, a second implementation, hand-made numbers,
+simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The steps of the FOCUS ranking against plain code written from the challenge's document: enumeration, loops, fractions."""
+"""The steps of the FOCUS ranking against plain code written from the challenge's document: enumeration, loops,
+fractions."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ def found_places(found: Standings) -> dict[str, tuple[int, bool]]:
 
 @pytest.mark.parametrize(("before", "first"), [(0, 1), (1, 2), (2, 3), (3, 4)])
 def test_ties_are_broken_in_the_first_three_places_and_no_further(before: int, first: int) -> None:
-    """Some that are clearly ahead, and two that can't be told apart behind them: broken where they begin at 1, 2 or 3."""
+    """Some that are clearly ahead, and two that can't be told apart behind them: broken where they begin at 1, 2 or
+    3."""
     steps = [[1] * (80 - 20 * k) + [0] * (20 * k) for k in range(before)]
     tied = [[1] * 6 + [0] * 74, [1] * 5 + [0] * 75]
     found = rank_buckets(

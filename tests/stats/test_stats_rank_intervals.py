@@ -25,7 +25,8 @@ def erratic() -> NDArray[np.float64]:
 
 
 def test_an_erratic_system_is_never_ranked_above_one_with_a_higher_score() -> None:
-    """`c` (62.5 %) is significantly worse than `a`, `b` (58.3 %) is not, since it varies: it ranks with `c` all the same."""
+    """`c` (62.5 %) is significantly worse than `a`, `b` (58.3 %) is not, since it varies: it ranks with `c` all the
+    same."""
     for one in (
         {one.name: one.rank for one in rank_systems(erratic(), ["a", "b", "c"], VIDEOS, plan=Resampling(draws=200))},
         {
@@ -107,13 +108,14 @@ def coverage(skills: NDArray[np.float64], n_videos: int, repeats: int, seed: int
     ],
 )
 def test_the_intervals_of_all_ranks_hold_at_once(name: str, skills: NDArray[np.float64], n_videos: int) -> None:
-    """95 % are asked for; of 150 benchmarks 0.95 ± 3 standard errors are 0.90 (bench/statistics.py has more of them)."""
+    """95 % are asked for; of 150 benchmarks 0.95 ± 3 standard errors are 0.90 (bench/statistics.py has more of
+    them)."""
     assert coverage(skills, n_videos, 150, seed=5) >= 0.90, name
 
 
 def test_equal_systems_share_all_ranks_where_the_bootstrap_of_places_is_too_sure() -> None:
-    """What was printed as a 95 % interval before: the spread of places over samples. Of equal systems it holds the place
-    that they share far less often than 95 %; it is shown as a spread only."""
+    """What was printed as a 95 % interval before: the spread of places over samples. Of equal systems it holds the
+    place that they share far less often than 95 %; it is shown as a spread only."""
     rng = np.random.default_rng(9)
     sure = held = 0
     repeats = 40

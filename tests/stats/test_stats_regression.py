@@ -76,7 +76,8 @@ def test_few_groups_of_unequal_size_agree_with_the_formulas(seed: int) -> None:
 
 
 def test_what_one_group_alone_decides_has_no_error() -> None:
-    """Whether that video is another one can't be known from it: an error of nearly 0, as without a correction, is none."""
+    """Whether that video is another one can't be known from it: an error of nearly 0, as without a correction, is
+    none."""
     for column in (VIDEOS == 5, (VIDEOS == 5) & (HARD == 1), VIDEOS != 5):
         found = logistic(RIGHT, {"hard": HARD, "alone": column}, VIDEOS)
         assert "hard" in [term.name for term in found.terms]
@@ -145,8 +146,8 @@ def test_fifty_systems_on_twenty_thousand_questions_fit_into_memory() -> None:
 @pytest.mark.simulation
 @pytest.mark.parametrize("n_groups", [10, 24, 100])
 def test_columns_that_say_nothing_have_p_below_5_percent_in_5_of_100(n_groups: int) -> None:
-    """One column changes between videos, one within them. With 10 and 24 groups the plain correction, G / (G - 1), had 7 to
-    11 % false alarms; a column that a fifth of the videos carries is the hardest."""
+    """One column changes between videos, one within them. With 10 and 24 groups the plain correction, G / (G - 1), had
+    7 to 11 % false alarms; a column that a fifth of the videos carries is the hardest."""
     rng = np.random.default_rng(n_groups)
     tables, alarms = repetitions(800), np.zeros(3)
     for _ in range(tables):

@@ -58,8 +58,8 @@ SEEN = (((0,), (2,)), ((1,), (3,)))  # of the class hits and misses, of the rest
 
 @pytest.mark.parametrize("n_groups", [5, 10, 30])
 def test_balanced_accuracy_of_a_rare_class_is_covered(n_groups: int) -> None:
-    """Where the few cases of the class were all found, or all missed, other cases may end otherwise: with 10 groups 88.9 %
-    were covered, and none of those."""
+    """Where the few cases of the class were all found, or all missed, other cases may end otherwise: with 10 groups
+    88.9 % were covered, and none of those."""
 
     def table(rng: np.random.Generator, size: int) -> tuple[Floats, Ints]:
         columns, groups = drawn(rng, size, 0.1)

@@ -28,8 +28,9 @@ def contest_store(
     odd_tags: Mapping[int, str | tuple[str, ...] | None] | None = None,
     texts: int = 0,
 ) -> Store:
-    """Questions q000 …, easy and hard in turn (the tag `level`: the buckets), the video changing with each pair; the key is
-    always yes. The first `texts` of them are free text. `odd_tags` are other values of `level`, None for no tag."""
+    """Questions q000 …, easy and hard in turn (the tag `level`: the buckets), the video changing with each pair; the
+    key is always yes. The first `texts` of them are free text. `odd_tags` are other values of `level`, None for no
+    tag."""
     made = []
     for number in range(items):
         level = (odd_tags or {}).get(number, "hard" if number % 2 else "easy")
@@ -77,8 +78,8 @@ def write_run(
     oracle: bool = False,
 ) -> None:
     """A run of one answer a question: right or wrong, ended with a status, None for not asked. A text is that answer to
-    free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none). An `oracle`
-    uses the reference answers."""
+    free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none). An
+    `oracle` uses the reference answers."""
     items = {item.id: item for item in store.items(NAME)}
     scorer = AccuracyScorer()
     run = store.start_run(NAME, system, condition, {"budget_s": budget_s, ORACLE: oracle})

@@ -169,7 +169,8 @@ class FaultyServer:
     `reply` is the text of a good answer, or a function of the request. `script` says what happens to the
     first requests in the order of their arrival (None is a good answer), `faults` is the share of all later
     ones that break, each in one of `kinds`, drawn with `seed`; it may be changed meanwhile (0: healed).
-    Each reply takes `latency_s`; those after the first `holds_after` wait until `release()`. `requests` is what came (up to `keep`), `count` how many.
+    Each reply takes `latency_s`; those after the first `holds_after` wait until `release()`. `requests` is what came
+    (up to `keep`), `count` how many.
     """
 
     def __init__(

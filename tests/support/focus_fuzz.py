@@ -21,7 +21,8 @@ _CLASSES = tuple(OBJECTS)
 
 
 def fuzzed(count: int, seed: int) -> tuple[list[Any], list[Any], list[Any]]:
-    """Requests, references and responses as the toolkit's files hold them; some answers are missing, `null`, or late."""
+    """Requests, references and responses as the toolkit's files hold them; some answers are missing, `null`, or
+    late."""
     rng = generator(seed, "FOCUS answers at random")
     requests, references, responses = [], [], []
     for number in range(count):

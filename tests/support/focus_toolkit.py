@@ -1,4 +1,5 @@
-"""The official FOCUS toolkit (orena-focus, pinned in constraints.txt): its formats and evaluator, without its loaders."""
+"""The official FOCUS toolkit (orena-focus, pinned in constraints.txt): its formats and evaluator, without its
+loaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Run in the environment with Inspect: an evaluation by Inspect itself, and what Proctor and Inspect say of each other's logs."""
+"""Run in the environment with Inspect: an evaluation by Inspect itself, and what Proctor and Inspect say of each
+other's logs."""
 
 from __future__ import annotations
 

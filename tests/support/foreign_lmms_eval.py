@@ -1,4 +1,5 @@
-"""Run in the environment with lmms-eval: samples written by its own tracker, and its own readers on samples of Proctor's."""
+"""Run in the environment with lmms-eval: samples written by its own tracker, and its own readers on samples of
+Proctor's."""
 
 from __future__ import annotations
 

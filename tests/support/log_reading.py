@@ -245,7 +245,8 @@ READINGS: dict[str, tuple[str, Check]] = {
 
 
 def plain(request: NativeRequest) -> str:
-    """A question as it would be asked of the whole procedure: of a frame with its time, of a segment without saying so."""
+    """A question as it would be asked of the whole procedure: of a frame with its time, of a segment without saying
+    so."""
     question = request.question.removeprefix("In this segment: ")
     if request.start_time == request.end_time:
         at = int(request.end_time)

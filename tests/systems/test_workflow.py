@@ -147,7 +147,10 @@ def step(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
         ),
         (
             lambda c: c["variants"][0].update(free=["pour", "drink"]),
-            "variant 1: found 'pour' and 'drink' free, with 'whiten' always between them, expected 'whiten' among the free",
+            (
+                "variant 1: found 'pour' and 'drink' free, with 'whiten' always between them, expected 'whiten' among the "
+                "free"
+            ),
         ),
         (
             lambda c: c["start"].append("pour"),

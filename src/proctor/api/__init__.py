@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
-    from proctor.api.checking import CheckTable, check
+    from proctor.api.checking import CheckTable, check, validate
     from proctor.api.exchange_options import ExportOptions, ImportOptions
     from proctor.api.execution import arrange, import_answers, import_answers_async, load, run, run_async
     from proctor.api.fetching import Fetched, fetch
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         rank,
         report,
         results,
-        validate,
     )
     from proctor.api.options import (
         AllItems,

@@ -1,18 +1,21 @@
-"""Your own questions checked: `check`."""
+"""Files checked: your own questions (`check`), and what is handed in (`validate`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from proctor.api.execution import as_lists
+from proctor.api.execution import as_lists, load
+from proctor.api.options import Files, filled
+from proctor.api.sources import recalled
 from proctor.api.tables import FrameLike, Row
-from proctor.core import reader_of_paths
+from proctor.core import BENCHMARKS, VALIDATORS, PluginReport, UsageError, ValidationRequest, reader_of, reader_of_paths
 
 if TYPE_CHECKING:
-    from proctor.core import PluginReport
+    from proctor.runs import Store
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,3 +75,35 @@ def check(
     reader = reader_of_paths().with_columns(as_lists(columns))
     folder, page = None if media is None else Path(media), None if out is None else Path(out)
     return CheckTable(reader.check(Path(path), folder, page))
+
+
+def validate(
+    benchmark: str,
+    file: str | Path,
+    *,
+    store: Store | str | Path | None = None,
+    media: str | Path | None = None,
+    every: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **files: Unpack[Files],
+) -> PluginReport:
+    """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's
+    own files. A benchmark without a check of its own has its recorded answers read, and nothing is kept. Raises
+    `InputError` for what can't be read at all. The command is `proctor validate`."""
+    given = filled("validate", Files, files)
+    data, track, path, known = given["data"], given["track"], Path(file), None
+    if data is None and benchmark in BENCHMARKS.names():
+        with suppress(UsageError):  # a check may do without
+            known, media, track = recalled(benchmark, store, None, media, track)
+    folder, pictures, remembered = (None if one is None else Path(one) for one in (data, media, known))
+    request = ValidationRequest(folder, pictures, track, every, dict(options or {}), remembered)
+    if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
+        return VALIDATORS.get(benchmark)(path, request)
+    request.known_options()
+    reader = reader_of(benchmark, track)
+    loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
+    found = reader.read_recorded(path, loaded)
+    counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
+    counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
+    line = f"{counts['answers']} answers to {counts['items']} items, {counts['missing']} missing"
+    return PluginReport(counts, (*found.notes, line))

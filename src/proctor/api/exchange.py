@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
-    """The format of another program that a file is read as: the one that was named, or the one that its content says; "" for
-    the benchmark's own. A plain table is the benchmark's own where it has a format for recorded answers."""
+    """The format of another program that a file is read as: the one that was named, or the one that its content says;
+    "" for the benchmark's own. A plain table is the benchmark's own where it has a format for recorded answers."""
     from proctor.interchange import FORMATS, TABLE, recognised
 
     if named:

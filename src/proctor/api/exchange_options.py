@@ -19,10 +19,11 @@ def read_formats() -> list[str]:
 
 
 class ImportOptions(Files, total=False):
-    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else `video`),
-    `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer` is the name
-    of the automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (what the
-    file's content says, where none is named), `id_column` and `answer_column` are where its ids and answers stand."""
+    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else
+    `video`), `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer`
+    is the name of the automatic scorer whose scores of stored answers the file holds. `form` is the format of another
+    program (what the file's content says, where none is named), `id_column` and `answer_column` are where its ids and
+    answers stand."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
     condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]

@@ -15,8 +15,8 @@ from proctor.api.sources import Evaluation, stored, sync_twin
 from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
 
 if TYPE_CHECKING:
+    from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples
-    from proctor.reports import Table
     from proctor.runs import PaidVotes, Store
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded"]
@@ -70,8 +70,8 @@ class FittedJudge:
 
 @dataclass(frozen=True)
 class PreparedFit:
-    """A fit that only has to be made. `calls` is how often a model is asked at most, `paid` what its new judgements cost
-    (None: no model is asked)."""
+    """A fit that only has to be made. `calls` is how often a model is asked at most, `paid` what its new judgements
+    cost (None: no model is asked)."""
 
     make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
     notes: tuple[str, ...] = ()
@@ -248,7 +248,8 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
     rows = embedded.beside_best(table, [validated], texts, settings)
     shown = _table(
-        f"Agreement on encounters it did not learn from ({recipe.folds} folds, all choices made inside the training folds)",
+        f"Agreement on encounters it did not learn from ({recipe.folds} folds, all choices made inside the training "
+        f"folds)",
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
             (
@@ -267,6 +268,6 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Table":
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
 
     return Table(title, columns(*heads), tuple(rows), title=title)

@@ -1,4 +1,5 @@
-"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`; and writing what it holds: `report` and `export`."""
+"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`; and writing what it holds: `report` and
+`export`."""
 
 from __future__ import annotations
 
@@ -6,18 +7,16 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from proctor.api.exchange_options import ExportOptions
-from proctor.api.execution import load
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
     CompareOptions,
-    Files,
     LeaderboardOptions,
     RankOptions,
     ReportOptions,
@@ -25,21 +24,9 @@ from proctor.api.options import (
     filled,
     listed,
 )
-from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
+from proctor.api.sources import Evaluation, Stored, excerpts_as, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import (
-    BENCHMARKS,
-    VALIDATORS,
-    FailedPolicy,
-    InputError,
-    Item,
-    PluginReport,
-    UsageError,
-    ValidationRequest,
-    reader_of,
-    reader_or_default,
-    write_whole,
-)
+from proctor.core import FailedPolicy, InputError, Item, PluginReport, UsageError, reader_or_default, write_whole
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -65,7 +52,8 @@ def results(
     """Every metric of every run, with its interval, its denominator and what is missing.
 
     `source` is what `run` returned, a store, or its path (None: the default store); `benchmark` is needed where a store
-    has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is `proctor results`.
+    has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
+    `proctor results`.
     """
     from proctor.runs import results as compute
 
@@ -188,11 +176,11 @@ def audit(
 ) -> AuditTable:
     """How far metrics or judges agree with ratings.
 
-    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or instead
-    of value one column for each metric), and dimension where there are several; or a dict of these by the metrics' names. `ratings` is a path or a frame with the
-    columns item, system, rater, value, and where they are wanted candidate, dimension, lower_is_better, group, dataset,
-    language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError` that
-    names the row. The command is `proctor audit`.
+    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or
+    instead of value one column for each metric), and dimension where there are several; or a dict of these by the
+    metrics' names. `ratings` is a path or a frame with the columns item, system, rater, value, and where they are
+    wanted candidate, dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an
+    evaluation whose answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings
     from proctor.runs import compared
@@ -265,9 +253,10 @@ def export(
     """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
     many), as `format` or the name's ending says.
 
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other programs
-    returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError` for an
-    unknown system, condition, scorer or format, and where `out` can't be written. The command is `proctor export`.
+    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other
+    programs returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
+    for an unknown system, condition, scorer or format, and where `out` can't be written. The command is
+    `proctor export`.
     """
     from proctor.api.exchange import write_foreign
     from proctor.interchange import FORMATS
@@ -301,38 +290,6 @@ def export(
         all_items=given["all_items"],
         **chosen,
     )
-
-
-def validate(
-    benchmark: str,
-    file: str | Path,
-    *,
-    store: Store | str | Path | None = None,
-    media: str | Path | None = None,
-    every: bool = False,
-    options: Mapping[str, Any] | None = None,
-    **files: Unpack[Files],
-) -> PluginReport:
-    """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's own
-    files. A benchmark without a check of its own has its recorded answers read, and nothing is kept. Raises `InputError`
-    for what can't be read at all. The command is `proctor validate`."""
-    given = filled("validate", Files, files)
-    data, track, path, known = given["data"], given["track"], Path(file), None
-    if data is None and benchmark in BENCHMARKS.names():
-        with suppress(UsageError):  # a check may do without
-            known, media, track = recalled(benchmark, store, None, media, track)
-    folder, pictures, remembered = (None if one is None else Path(one) for one in (data, media, known))
-    request = ValidationRequest(folder, pictures, track, every, dict(options or {}), remembered)
-    if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
-        return VALIDATORS.get(benchmark)(path, request)
-    request.known_options()
-    reader = reader_of(benchmark, track)
-    loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
-    found = reader.read_recorded(path, loaded)
-    counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
-    counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
-    line = f"{counts['answers']} answers to {counts['items']} items, {counts['missing']} missing"
-    return PluginReport(counts, (*found.notes, line))
 
 
 def thumbnails_of(library: MediaLibrary, side: int) -> Thumbnails:
@@ -448,7 +405,8 @@ def options_of(where: Stored, given: Any) -> Options:
 
 
 def _contest(where: Stored, given: Any) -> dict[str, Any]:
-    """Who takes part, and how items count; the condition is the one named, else the first one of an evaluation, else `video`."""
+    """Who takes part, and how items count; the condition is the one named, else the first one of an evaluation, else
+    `video`."""
     return {
         "condition": given["condition"] or next(iter(where.conditions), "video"),
         "systems": where.systems,
@@ -507,7 +465,8 @@ def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
 
 @contextmanager
 def _as_file(given: Any, name: str) -> Iterator[Path]:
-    """A path as it is; a frame, or rows, as a file, since one reader checks them all. Errors name it as it is called."""
+    """A path as it is; a frame, or rows, as a file, since one reader checks them all. Errors name it as it is
+    called."""
     if isinstance(given, str | Path):
         yield Path(given)
         return

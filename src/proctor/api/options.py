@@ -285,8 +285,8 @@ class LeaderboardOptions(Counting, total=False):
 
 class ReportOptions(Counting, total=False):
     """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
-    what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret, `pseudonyms` (system to shown name, or True:
-    numbers) replaces names in it."""
+    what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret,
+    `pseudonyms` (system to shown name, or True: numbers) replaces names in it."""
 
     media: MediaFolder
     media_as: MediaAs
@@ -363,10 +363,11 @@ class ModelOptions(TypedDict, total=False):
 
 class RunOptions(Files, ModelOptions, total=False):
     """What is asked of whom. For your own questions `columns` says by field which column holds it. `model` is one or
-    several of `provider:name` (keys come from the environment), or names at the server `base_url`; `name` keeps the answers under another name. `store` is a path or a URL; by default
-    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside. `on_change` is called with the tally after every answer; `stop`,
-    once set, lets the answers under way come in and asks no more."""
+    several of `provider:name` (keys come from the environment), or names at the server `base_url`; `name` keeps the
+    answers under another name. `store` is a path or a URL; by default `proctor.db` in the working folder (or
+    `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:" keeps nothing. `baselines` False: not
+    asked beside. `on_change` is called with the tally after every answer; `stop`, once set, lets the answers under way
+    come in and asks no more."""
 
     columns: Columns
     media: MediaFolder
@@ -427,10 +428,10 @@ class RunOptions(Files, ModelOptions, total=False):
 
 class ScoreOptions(Selection, ModelOptions, total=False):
     """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
-    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate, `rated`
-    the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see; `prompt` another
-    template, by name or file; `limit` answers at most are judged. `on_change` is called with the tally; `stop`, once
-    set, asks no more."""
+    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate,
+    `rated` the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see;
+    `prompt` another template, by name or file; `limit` answers at most are judged. `on_change` is called with the
+    tally; `stop`, once set, asks no more."""
 
     judge: Annotated[
         "str | JudgeFunction",

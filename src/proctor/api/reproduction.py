@@ -16,8 +16,8 @@ from proctor.api.tables import FrameLike, Row
 from proctor.core import InputError, UsageError, count_of, reader_of
 
 if TYPE_CHECKING:
+    from proctor.core import Table
     from proctor.media import MediaLibrary, MediaSettings
-    from proctor.reports import Table
     from proctor.runs import ReproducedAnswer, Reproducer, Store
 
 _LISTED = 20

@@ -1,5 +1,5 @@
-"""Where numbers come from: a store, or what one call of `proctor.run` left in it; where a benchmark's files lie; and the
-way from plain code into the event loop."""
+"""Where numbers come from: a store, or what one call of `proctor.run` left in it; where a benchmark's files lie; and
+the way from plain code into the event loop."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ def recalled(
     media: str | Path | None = None,
     track: str = "",
 ) -> tuple[str | Path, str | Path | None, str]:
-    """A benchmark's own files, its media and its track: what is given, completed by what the store remembers of the last
-    run or import.
+    """A benchmark's own files, its media and its track: what is given, completed by what the store remembers of the
+    last run or import.
 
     Raises `UsageError` where nobody knows the files, or where they are not there any more.
     """
@@ -207,8 +207,8 @@ def recalled(
 
 
 def path_of(benchmark: str | Path) -> Path | None:
-    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder of
-    that name is written as ./NAME."""
+    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder
+    of that name is written as ./NAME."""
     if isinstance(benchmark, Path):
         return benchmark
     if benchmark in BENCHMARKS.names():
@@ -222,8 +222,8 @@ def path_of(benchmark: str | Path) -> Path | None:
 
 
 def name_in(store: Store, benchmark: str) -> str:
-    """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a path
-    from which nothing in the store was read."""
+    """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a
+    path from which nothing in the store was read."""
     path = None if benchmark in {"", *store.benchmark_names()} else path_of(benchmark)
     if path is None:
         return benchmark
@@ -245,7 +245,8 @@ def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, 
 
 
 def known_media(folders: Mapping[str, str], path: Path) -> str | None:
-    """The folder of media that was named at the last run or import; one beside the questions is looked for each time."""
+    """The folder of media that was named at the last run or import; one beside the questions is looked for each
+    time."""
     known = folders.get("media")
     if known is None or not Path(known).is_dir():
         return None

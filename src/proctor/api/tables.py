@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from proctor.api.sources import Stored
     from proctor.audits import AuditReport
-    from proctor.reports import Table
+    from proctor.core import Table
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Results
 
 Row = dict[str, Any]

@@ -13,7 +13,7 @@ from proctor.api.tables import FrameLike, Row
 from proctor.core import BENCHMARKS, InputError, Verified, VerifiedFigure, reader_of
 
 if TYPE_CHECKING:
-    from proctor.reports import Table
+    from proctor.core import Table
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,5 @@
-"""How far one metric agrees with the raters: by item, by rater, by system, beside the raters themselves, and with length.
+"""How far one metric agrees with the raters: by item, by rater, by system, beside the raters themselves, and with
+length.
 
 Ratings and scores stand side by side in the cells that results are given for: dataset × language × dimension.
 """

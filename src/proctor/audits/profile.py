@@ -100,8 +100,8 @@ _MOST_LENGTHS = 5
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """The mean residual of the score given the rating, in standard deviations of the score, of one kind of answer (`facet`
-    "dataset", "system", "length" or "language", and its `value`); above 0: over-scored.
+    """The mean residual of the score given the rating, in standard deviations of the score, of one kind of answer
+    (`facet` "dataset", "system", "length" or "language", and its `value`); above 0: over-scored.
 
     `dimension` is '' for the mean over a language's dimensions; where a lower rating is the better one
     (`RatingsTable.lower_is_better`) the sign is turned, so that above 0 always means over-scored. `language` is

@@ -27,8 +27,8 @@ class MetricComparison:
 
 @dataclass(frozen=True, slots=True)
 class RankedMetric:
-    """A metric on a board: `rank` is 1 + the number of metrics that are significantly better, and never better than that
-    of a metric with a higher correlation. None, with the reason, where it has no correlation.
+    """A metric on a board: `rank` is 1 + the number of metrics that are significantly better, and never better than
+    that of a metric with a higher correlation. None, with the reason, where it has no correlation.
     Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `note` says why there is no interval,
     and no p, where too few groups carry the variation. `kendall`, `pearson` and
     `spearman` are given on boards of one dimension."""

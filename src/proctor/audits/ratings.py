@@ -222,8 +222,8 @@ def read_metrics(file: Path, table: RatingsTable) -> tuple[MetricScores, ...]:
     """The scores of one metric, as `read_scores`, or of several from a wide table: instead of `value` one column for
     each metric, which is named after it.
 
-    Raises `InputError` as `read_scores`; for a wide table with a cell that is no number, and for a table with `value` and
-    other columns of numbers, which may be meant either way.
+    Raises `InputError` as `read_scores`; for a wide table with a cell that is no number, and for a table with `value`
+    and other columns of numbers, which may be meant either way.
     """
     rows = read_table(file, _SCORE_COLUMNS[:2]).checked(file)
     others = [name for name in rows[0].cells if name not in _NO_METRIC]

@@ -1,4 +1,5 @@
-"""Everything that can be said of several metrics and one table of ratings: computed when asked for, and as plain data."""
+"""Everything that can be said of several metrics and one table of ratings: computed when asked for, and as plain
+data."""
 
 from __future__ import annotations
 

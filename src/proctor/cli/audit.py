@@ -42,8 +42,8 @@ def audit(
     """Compare judges with people's ratings.
 
     All scorers of the same answers in a store are compared. With --scores and --ratings it reads two tables instead of
-    a store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group (what
-    is resampled together), dataset, language.
+    a store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group
+    (what is resampled together), dataset, language.
 
     Example: proctor audit mediqa-eval --store runs.db
     """

@@ -36,8 +36,9 @@ def list_things(
 ) -> None:
     """List benchmarks, systems, judges, runs.
 
-    Without an argument: all that is installed. Formats are those of other programs, for import and export. Metrics and runs are those of a store; of every run answers, failures,
-    when it began, and with --format json what it was asked with.
+    Without an argument: all that is installed. Formats are those of other programs, for import and export. Metrics and
+    runs are those of a store; of every run answers, failures, when it began, and with --format json what it was asked
+    with.
 
     Example: proctor list systems
     """
@@ -77,14 +78,14 @@ def _list_installed(output: OutputFormat) -> None:
 
 
 def _installed(kind: str) -> Rows:
-    from proctor.systems import asks_models
-
     module, _, name = _INSTALLED[kind].partition(":")
     registry: Registry[Any] = getattr(import_module(module), name)
     names = registry.names()
     if kind in {"systems", "methods"}:
+        from proctor.systems import asks_models
+
         names = [one for one in names if asks_models(one) is (kind == "methods")]
-    return [{"name": one, "summary": _summary(registry.get(one))} for one in names]
+    return [{"name": one, "summary": registry.summary(one)} for one in names]
 
 
 def _metrics(store: Any) -> Rows:
@@ -100,8 +101,3 @@ def _metrics(store: Any) -> Rows:
         for name in store.benchmark_names()
         for metric in store.card(name).metrics
     ]
-
-
-def _summary(thing: object) -> str:
-    """What a reader, a condition or a factory says of itself, in one line."""
-    return str(getattr(thing, "summary", "") or (thing.__doc__ or "").strip().split("\n", 1)[0])

@@ -79,8 +79,8 @@ def index(
 
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"
     """
+    from proctor.core import Table, columns
     from proctor.judges import Chunking, IndexSettings, default_folder, open_index
-    from proctor.reports import Table, columns
 
     if overlap is not None and overlap > size // 2:
         raise InputError(None, "--overlap", found=str(overlap), expected=f"at most half of --size, {size // 2}")

@@ -215,7 +215,7 @@ def duplicates(
 
 
 def _show(title: str, rows: Rows, output: OutputFormat) -> None:
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
 
     if not rows and output is OutputFormat.TABLE:
         say(f"{title}: none")

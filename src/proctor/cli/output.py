@@ -51,7 +51,8 @@ _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def say(text: str, *, bold: bool = False) -> None:
-    """A line on standard output, never cut. Texts may be hostile: no control character, no markup reaches the terminal."""
+    """A line on standard output, never cut. Texts may be hostile: no control character, no markup reaches the
+    terminal."""
     from proctor.core import clean
 
     console.print(clean(text), style="bold" if bold else "", markup=False, highlight=False, soft_wrap=True)
@@ -76,17 +77,6 @@ def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> N
         sys.stdout.write("".join("\t".join(line) + "\n" for line in cleaned))
     else:
         csv.writer(sys.stdout).writerows(lines)
-
-
-def print_table(
-    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
-) -> None:
-    """A table for people: columns beginning with ">" hold numbers, which are aligned to the right and never cut (see
-    `show_table`)."""
-    from proctor.reports import show_table
-
-    say(title, bold=True)
-    show_table(console, heads, rows, wrapped=wrapped)
 
 
 def print_blocks(*blocks: Block | str, apart: bool = False) -> None:

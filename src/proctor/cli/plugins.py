@@ -11,10 +11,10 @@ import typer
 from pydantic import JsonValue
 
 from proctor.api import StoreUrl, Track, validator_names
-from proctor.cli.output import Output, OutputFormat, note, print_json, print_records, print_table, say
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say
 from proctor.cli.progress import show_steps
 from proctor.cli.tree import add
-from proctor.core import COMMANDS, Option, PluginReport, PluginTable, ProctorError, UsageError
+from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
 
 def add_plugins(group: typer.Typer, name: str) -> None:
@@ -34,7 +34,7 @@ def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str) -
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     """Prints a report and ends with exit code 1 where a person must act. Texts may be hostile."""
-    tables = [one for one in report.shown if isinstance(one, PluginTable) and one.rows]
+    tables = [one for one in report.shown if isinstance(one, Table) and one.rows]
     if output is OutputFormat.JSON:
         print_json(report.json)
     elif output is OutputFormat.CSV and (rows := _flat(report.json)):
@@ -42,14 +42,13 @@ def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
     elif output is OutputFormat.CSV:
         if len(tables) != 1:
             raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
-        heads = [column.removeprefix(">") for column in tables[0].columns]
-        print_records([dict(zip(heads, row, strict=True)) for row in tables[0].rows])
+        print_records(tables[0].records)
     else:
         for one in report.shown:
             if isinstance(one, str):
                 say(" ".join(one.split()))
             elif one.rows:
-                print_table(one.title, one.columns, one.rows, wrapped=one.wrapped)
+                print_blocks(one)
         note(*report.notes)
     if not report.ok:
         raise typer.Exit(1)

@@ -35,7 +35,7 @@ from proctor.cli.progress import at_work
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
-    from proctor.reports import Table
+    from proctor.core import Table
     from proctor.runs import Board, Results, Store
 
 _ANALYZED = {

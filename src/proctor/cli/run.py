@@ -108,7 +108,7 @@ def _note_wrong(tally: Tally) -> None:
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
     from proctor.runs import PICTURE_TOKENS
 
     title = f"{benchmark}: what would be asked"
@@ -116,7 +116,8 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
     rows = [(one.system, one.condition, one.already, one.items, one.pictures, one.tokens) for one in found]
     print_blocks(Table(title, heads, tuple(rows), title=title))
     note(
-        f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call an "
+        f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "
+        f"an "
         "item. Retries and output come on top. Nothing was asked."
     )
 

@@ -81,7 +81,7 @@ async def _score(
 
 
 def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
 
     if output is OutputFormat.JSON:
         print_json([{"scorer": name, "scored": count} for name, count in told.items()])
@@ -111,7 +111,7 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
 
 
 def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
     from proctor.runs import rating_summary
 
     store, tally, paid = one.where.store, scored.tally, one.paid
@@ -179,7 +179,7 @@ def _agreement(one: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | N
 
 
 def _tell_agreement(agreement: JudgeAgreement) -> None:
-    from proctor.reports import Table, columns
+    from proctor.core import Table, columns
 
     title = "How far the judges agree"
     heads = columns("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")

@@ -89,8 +89,8 @@ def choose(
     """`per_video` questions of each video, the formats taking turns; fewer where there are not enough candidates.
 
     Other `turns` may be named: kinds take turns, and within each of them its parts; `slot_of` says of which kind and
-    part a candidate is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the candidates
-    of a part the one is taken that disturbs these balances least, ties at random: answers within a rule and
+    part a candidate is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the
+    candidates of a part the one is taken that disturbs these balances least, ties at random: answers within a rule and
     within a format, answers given what the text tells, rules, and within a video how often each class is
     named in questions and offered as an option (a class that is asked about more often would be suspected
     of being there). `progress` is called with turns done and turns in all.

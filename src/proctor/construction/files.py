@@ -319,8 +319,9 @@ def read_annotations(
 ) -> list[Annotation]:
     """The annotations in files or folders, each video once, in order of the video's name.
 
-    `progress` is called with files done and files in all. The kind of a file is seen from its content. Raises `InputError` for an unreadable or a too large file
-    (512 MiB), for one of another kind, for whatever is wrong in it, and for a video that comes twice.
+    `progress` is called with files done and files in all. The kind of a file is seen from its content. Raises
+    `InputError` for an unreadable or a too large file (512 MiB), for one of another kind, for whatever is wrong in it,
+    and for a video that comes twice.
     """
     found: dict[str, tuple[Path, Annotation]] = {}
     files = files_of(paths)

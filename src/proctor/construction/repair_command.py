@@ -20,11 +20,11 @@ from proctor.core import (
     Item,
     Option,
     PluginReport,
-    PluginTable,
     Steps,
     count_of,
     interval,
     percent,
+    plain_table,
     whole_folder,
     write_whole,
 )
@@ -182,7 +182,7 @@ def _report(
 ) -> PluginReport:
     rows = [] if before is None or after is None else _rows(before, after)
     heads = ("Text-only baseline", ">Before", ">95 % interval before", ">After", ">95 % interval after")
-    table = PluginTable("What can be answered without looking.", heads, tuple(rows))
+    table = plain_table("What can be answered without looking.", heads, tuple(rows))
     total = len(made.items) + len(made.left_out)
     replaced = sum(one.state == TO_CONFIRM for one in made.options)
     lines = [

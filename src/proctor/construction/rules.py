@@ -87,8 +87,8 @@ class QuestionTemplates:
     """How a benchmark asks: the classes it knows, each with the phrase for it, and the text of every rule.
 
     Texts name classes as `{a}`, `{b}` (the phrase), `{an_a}`, `{an_b}` (with its article) and `{many}` (the plural
-    of a). `most` is the largest count that is asked for. `attributes` are annotators' own, by class and name, with their
-    values.
+    of a). `most` is the largest count that is asked for. `attributes` are annotators' own, by class and name, with
+    their values.
     """
 
     names: tuple[str, ...]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
     from proctor.core.drafts import replacing, whole_file, whole_folder, write_whole
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
         VALIDATORS,
         Option,
         PluginReport,
-        PluginTable,
         Registry,
         Steps,
         UnknownNameError,
@@ -136,22 +136,22 @@ else:
 
 __all__ = [
     "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "SHEET_SUFFIXES",
-    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "ConfigurationError",
-    "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt", "FailedPolicy", "FileLocation",
-    "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item", "JsonError", "Judgement",
-    "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError", "Noted",
-    "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "PluginTable", "ProctorError",
+    "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "Column",
+    "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
+    "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item",
+    "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError",
+    "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "ProctorError",
     "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers",
-    "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Scan", "Score", "Scorer",
-    "Sheet", "SheetRow", "ShortClock", "Status", "Steps", "Stopwatch", "System", "SystemFaultError", "TableFault",
-    "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError", "ValidationRequest", "Verified",
-    "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number", "cell_text", "clean", "clock_text",
-    "content_hash", "count_of", "difference", "dollars", "fingerprint", "first_problem", "generator", "human",
-    "input_bytes", "input_text", "interval", "is_empty", "kept_text", "load_json", "natural", "number",
-    "number_interval", "object_in_file", "one_of", "p_value", "parse_json", "parse_model", "percent", "pip_install",
-    "plain_name", "printable", "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl",
-    "read_model", "read_sheet", "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths",
-    "reader_or_default", "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed",
-    "thousands", "unfit", "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent",
-    "write_arrays", "write_whole",
+    "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score",
+    "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError",
+    "Table", "TableFault", "TableRow", "TagValue", "Timing", "UnknownNameError", "Usage", "UsageError",
+    "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "by_cause", "cell_number",
+    "cell_text", "clean", "clock_text", "columns", "content_hash", "count_of", "difference", "dollars", "fingerprint",
+    "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty", "kept_text",
+    "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value", "parse_json",
+    "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "rank_range", "read_arrays",
+    "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source", "read_table",
+    "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal", "replacing",
+    "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit", "unique_keys", "validated", "value",
+    "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

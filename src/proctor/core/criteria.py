@@ -41,10 +41,11 @@ class Criterion(BaseModel):
 
 
 def share_of_points(criteria: Sequence[Criterion], met: Sequence[bool]) -> float:
-    """The points of the criteria that are met over the sum of the positive ones; below 0 where negative ones weigh more.
+    """The points of the criteria that are met over the sum of the positive ones; below 0 where negative ones weigh
+    more.
 
-    The score of HealthBench for one answer (Arora et al. 2025, arXiv:2505.08775). Raises `ValueError` where no criterion
-    has positive points, and where the lengths differ.
+    The score of HealthBench for one answer (Arora et al. 2025, arXiv:2505.08775). Raises `ValueError` where no
+    criterion has positive points, and where the lengths differ.
 
     >>> three = [Criterion(criterion=name, points=points) for name, points in (("a", 5), ("b", 3), ("c", -4))]
     >>> share_of_points(three, [True, False, False]), share_of_points(three, [False, False, True])

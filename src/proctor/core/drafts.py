@@ -15,8 +15,8 @@ from proctor.core.errors import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside `path` that takes its name when the block ends, so that nobody ever sees half a file; the folder is
-    made where there is none, and the draft is removed where the block raises. Raises `OSError`.
+    """A draft beside `path` that takes its name when the block ends, so that nobody ever sees half a file; the folder
+    is made where there is none, and the draft is removed where the block raises. Raises `OSError`.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "new" / "a.txt"
@@ -74,8 +74,8 @@ def write_whole(out: Path, text: str) -> int:
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A folder to write into, whose content is in `out` when the block ends, and which is removed where it raises. Where
-    `out` is there already, empty, it stays the same folder: it may be a mount, or the one that somebody is in.
+    """A folder to write into, whose content is in `out` when the block ends, and which is removed where it raises.
+    Where `out` is there already, empty, it stays the same folder: it may be a mount, or the one that somebody is in.
 
     Raises `InputError` where `out` holds something, can't be made, or can't be written to: a full disk, a read-only
     one.

@@ -1,4 +1,5 @@
-"""The errors that Proctor raises on purpose, so that every other exception is a bug; and many problems told by their few causes.
+"""The errors that Proctor raises on purpose, so that every other exception is a bug; and many problems told by their
+few causes.
 
 `InputError` is somebody's file or argument: it ends the command with exit code 1. The others end one answer:
 `InfrastructureError` as `failed`; `SystemFaultError` as `error` and `RefusalError` as `refused`,
@@ -108,8 +109,8 @@ class RefusalError(ProctorError):
 
 
 class SystemFaultError(ProctorError):
-    """The system can't handle this item: the context is too long for it, its content is rejected, it runs out of memory,
-    or no reply has the form asked for. Another try changes nothing: recorded as `error`, which is wrong.
+    """The system can't handle this item: the context is too long for it, its content is rejected, it runs out of
+    memory, or no reply has the form asked for. Another try changes nothing: recorded as `error`, which is wrong.
 
     >>> issubclass(SystemFaultError, InfrastructureError)
     False

@@ -97,7 +97,8 @@ def load_json(
     """The value of a JSON text in UTF-8; `pairs` makes what stands for an object.
 
     Raises `JsonError` for what is no JSON, is nested too deep, has a number of thousands of digits, or (unless
-    `halves` are taken) a text with half a character, which nothing could store; `UnicodeDecodeError` for bytes that are no UTF-8.
+    `halves` are taken) a text with half a character, which nothing could store; `UnicodeDecodeError` for bytes that are
+    no UTF-8.
 
     >>> load_json('{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -174,7 +175,8 @@ def _most_bytes(most_mb: int) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a JSON text (for `pairs`). Raises `JsonError` for a key given twice: which value is meant, nobody can say.
+    """An object of a JSON text (for `pairs`). Raises `JsonError` for a key given twice: which value is meant, nobody
+    can say.
 
     >>> load_json('{"a": 1, "b": 2}', pairs=unique_keys)
     {'a': 1, 'b': 2}
@@ -350,7 +352,8 @@ def validated(model: type[Model], entry: object, file: Path, place: str = "") ->
 
 
 class FieldProblem(NamedTuple):
-    """The first thing that is wrong with the fields of a value: where, what was found, what was expected, and pydantic's message.
+    """The first thing that is wrong with the fields of a value: where, what was found, what was expected, and
+    pydantic's message.
 
     >>> print(FieldProblem("number", "'x'", "a whole number", "Input should be a valid integer"))
     number: Input should be a valid integer

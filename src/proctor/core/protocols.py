@@ -365,12 +365,17 @@ class BenchmarkReader(ABC):
     no files are needed."""
 
     def __init_subclass__(cls) -> None:
-        """Raises `TypeError` where a reader states something and lacks the method that belongs to it."""
+        """Raises `TypeError` where a reader states something (also nothing, where that is no default) and lacks the method
+        that belongs to it."""
         super().__init_subclass__()
         for attribute, methods in _METHODS.items():
+            states = getattr(cls, attribute) != getattr(BenchmarkReader, attribute)
             for method in methods:
-                if getattr(cls, attribute) and getattr(cls, method) is getattr(BenchmarkReader, method):
+                if states and getattr(cls, method) is getattr(BenchmarkReader, method):
                     raise TypeError(f"{cls.__name__} states `{attribute}` and has no method `{method}`")
+
+    def _without(self, attribute: str) -> str:
+        return f"{type(self).__name__} does not state `{attribute}`"
 
     @abstractmethod
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
@@ -401,12 +406,12 @@ class BenchmarkReader(ABC):
     ) -> tuple[RecordedAnswers, ...]:
         """The answers of each system that the file names, with people's ratings as scores by `human(rater)`; where
         `answers_only`, ratings are not looked at. Raises `InputError`, with the row, for anything else."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("ratings"))
 
     def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
         """The scores in a file. `rated` are the texts of the answers by item, system and dimension, of which each
         must have one. Raises `InputError`, with the row, for anything else."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("ratings"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
         """Writes the benchmark's own files at `data` into the folder `out`, with the options, keys and option pools of
@@ -423,7 +428,7 @@ class BenchmarkReader(ABC):
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """Writes the answers that there are as the organisers take them and returns how many: what failed, or is
         missing, is left out. Raises `InputError` where the file can't be written."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("submission_formats"))
 
     def write_scores(
         self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
@@ -431,7 +436,7 @@ class BenchmarkReader(ABC):
         """Writes a scorer's scores (`proctor.runs.ScoredAnswer`) and returns the number of rows; those of a template,
         where one is given, in its order. Raises `InputError` for a missing score unless `allow_missing`, and where the
         file can't be written."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("score_formats"))
 
     def mark_predictions(
         self,
@@ -448,7 +453,7 @@ class BenchmarkReader(ABC):
         weight that it does not know, and with `strict` for an answer that is missing or not valid, which
         is else wrong and counted. Of `more`, `similarity` says how texts are compared with texts, and `invalid` whether
         an answer that is not valid is "wrong" in every figure or counts as far as it goes ("partial")."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("prediction_weights"))
 
     def figures(
         self,
@@ -464,27 +469,27 @@ class BenchmarkReader(ABC):
         """Its own summary of one run, of each question its group, its tags and whether it was answered right.
 
         `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("corrections"))
 
     def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
         """Its own summary of every run in a `Store` that the `Options` choose, exactly as its own program computes it,
         or `corrected`."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("protocols"))
 
     def official_audit(self, audit: Any) -> dict[str, float | None]:
         """One metric's figures (of an `Audit`) under the organisers' keys; None where there is no correlation."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("audit_figures"))
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
         """All that is wrong with the questions at a path, at once: "faults" in its `json`, and in lines by cause, or
         `every` one by itself. Where nothing is, `out` is a page with some of them, if one is wanted. Raises `InputError`
         where nothing is there."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("reads_paths"))
 
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
         """Its published figures beside ours, from the recorded answers in a folder that holds `verified_files`. Raises
         `InputError` for what can't be read."""
-        raise NotImplementedError
+        raise NotImplementedError(self._without("verified_files"))
 
     def source(self) -> DataSource | None:
         """Where its data can be had, whose they are and under which licence; None where it does not say so."""

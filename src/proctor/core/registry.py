@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
+from proctor.core.blocks import Table
 from proctor.core.errors import InputError, ProctorError, UsageError
 from proctor.core.protocols import Benchmark, BenchmarkReader
 
@@ -106,6 +108,16 @@ class Registry(Generic[T]):
                 raise ProctorError(f"the {self._what} {name!r} ({offered.value}) can't be loaded: {error}") from error
         return self._known[name]
 
+    def summary(self, name: str) -> str:
+        """What a thing says of itself in one line: the `NAME_SUMMARY` of the module that offers NAME, so that nothing more
+        is loaded; else the thing's own `summary`, or the first line of its docstring."""
+        offered = self._packages().get(name)
+        with suppress(ImportError):  # told by `get`
+            if offered is not None and (said := getattr(import_module(offered.module), f"{offered.attr}_SUMMARY", "")):
+                return str(said)
+        thing = self.get(name)
+        return str(getattr(thing, "summary", "") or (thing.__doc__ or "").strip().split("\n", 1)[0])
+
     def _packages(self) -> dict[str, EntryPoint]:
         if self._offered is None:
             offered: dict[str, EntryPoint] = {}
@@ -147,8 +159,8 @@ def reader_of(benchmark: str, track: str = "") -> BenchmarkReader:
 
 
 def reader_of_paths() -> BenchmarkReader:
-    """The reader that is installed for questions at a plain path. Raises `ProctorError` where there is none, or several; a
-    package that can't be loaded is passed over, as it may be any.
+    """The reader that is installed for questions at a plain path. Raises `ProctorError` where there is none, or
+    several; a package that can't be loaded is passed over, as it may be any.
 
     >>> reader_of_paths().reads_paths
     True
@@ -194,8 +206,8 @@ Steps = Callable[[str, int], AbstractContextManager[Callable[[int, int], None]]]
 class Option:
     """An option of a command, beside the type of a parameter: `Annotated[int, Option("How many.", low=1)]`.
 
-    `name` is its spelling where that is not the parameter's (several stand apart by spaces). `default` is its value in a
-    `TypedDict` of options, which Python and the shell share; there an option without `help` is for Python alone.
+    `name` is its spelling where that is not the parameter's (several stand apart by spaces). `default` is its value in
+    a `TypedDict` of options, which Python and the shell share; there an option without `help` is for Python alone.
     `shell` is its type on the command line where that is another one, of which `read` makes the value; `names` lists
     what can be completed. An `argument` is positional; `group` is its heading in the help.
 
@@ -219,20 +231,6 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginTable:
-    """A table for people; columns beginning with ">" are aligned to the right, `wrapped` ones may take several lines.
-
-    >>> PluginTable("Files", ("name", ">rows"), (("a.csv", "12"),)).wrapped
-    ()
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    wrapped: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class PluginReport:
     """What came of a command: for programs (`json`), and for people tables and lines in their order, and notes beside.
     `ok` is False where a person must act: the command then ends with exit code 1.
@@ -242,7 +240,7 @@ class PluginReport:
     """
 
     json: JsonValue
-    shown: tuple[PluginTable | str, ...] = ()
+    shown: tuple[Table | str, ...] = ()
     notes: tuple[str, ...] = ()
     ok: bool = True
 
@@ -290,8 +288,8 @@ Validator = Callable[[Path, ValidationRequest], PluginReport]
 """Checks a file. Raises `InputError` where it can't be read at all."""
 
 COMMANDS: Registry[Callable[..., Any]] = Registry("command", group="proctor.commands")
-"""By "GROUP.NAME", such as "build.focus", or by "NAME" for one of no group: functions whose parameters carry Typer's annotations, and that return a
-`PluginReport`. A parameter `steps` gets a `Steps`; `--format` is added."""
+"""By "GROUP.NAME", such as "build.focus", or by "NAME" for one of no group: functions whose parameters carry Typer's
+annotations, and that return a `PluginReport`. A parameter `steps` gets a `Steps`; `--format` is added."""
 
 VALIDATORS: Registry[Validator] = Registry("validator", group="proctor.validators")
 """By the name after `proctor validate`: a benchmark, or another kind of file."""

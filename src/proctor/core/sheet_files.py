@@ -27,10 +27,11 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", 
 
 
 def read_sheet(file: Path, *, sheet: str = "") -> Sheet:
-    """Reads one file by its extension (see `SHEET_SUFFIXES`); `sheet` is the name of one of several sheets of a workbook.
+    """Reads one file by its extension (see `SHEET_SUFFIXES`); `sheet` is the name of one of several sheets of a
+    workbook.
 
-    Nothing is raised for what is wrong with the file: all of it stands in `faults`. Raises `InputError` for an extension
-    that is not known.
+    Nothing is raised for what is wrong with the file: all of it stands in `faults`. Raises `InputError` for an
+    extension that is not known.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -91,8 +91,9 @@ def cell_text(cell: object) -> str:
 
 
 def add_records(sheet: Sheet, records: Iterator[tuple[int, Sequence[Any]]]) -> list[str]:
-    """The names of all columns ("\\0…" for one without a name). Takes the first record for the header and the others for rows, as spreadsheets do: blank rows are passed over,
-    empty columns at the end left out. Rows of another length, columns without a name and names given twice are faults."""
+    """The names of all columns ("\\0…" for one without a name). Takes the first record for the header and the others
+    for rows, as spreadsheets do: blank rows are passed over, empty columns at the end left out. Rows of another length,
+    columns without a name and names given twice are faults."""
     place, header = next(records, (1, ()))
     while header and all(is_empty(cell) for cell in header):  # blank rows above the header
         place, header = next(records, (1, ()))

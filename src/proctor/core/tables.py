@@ -93,8 +93,8 @@ class CsvTable:
 def read_table(file: Path, columns: Sequence[str], *, lenient: bool = False) -> CsvTable:
     """Reads a comma-separated UTF-8 file (RFC 4180) that has at least these columns.
 
-    Other columns are kept. Blank lines are passed over. Faults of the file as a whole leave no rows. A byte order mark and
-    spaces around the columns' names are faults unless `lenient`.
+    Other columns are kept. Blank lines are passed over. Faults of the file as a whole leave no rows. A byte order mark
+    and spaces around the columns' names are faults unless `lenient`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Tables in containers: Excel's workbooks (by openpyxl), Parquet and Arrow (by pyarrow). Sizes are checked before anything
-is unpacked, and nothing in a file is evaluated."""
+"""Tables in containers: Excel's workbooks (by openpyxl), Parquet and Arrow (by pyarrow). Sizes are checked before
+anything is unpacked, and nothing in a file is evaluated."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _BROKEN = (BadZipFile, SyntaxError, ValueError, LookupError, TypeError, Attribut
 
 @dataclass(frozen=True, slots=True)
 class ShortClock:
-    """A time that a spreadsheet shows as h:mm: what was typed as "1:05" for a minute and five seconds is kept as an hour
-    and five minutes.
+    """A time that a spreadsheet shows as h:mm: what was typed as "1:05" for a minute and five seconds is kept as an
+    hour and five minutes.
 
     >>> str(ShortClock(3900.0))
     '1:05 (kept as 1 h 5 min)'

@@ -15,8 +15,8 @@ _MOST_CHARS = 1_000_000
 
 
 def read_yaml(file: Path, expected: str = "a YAML file") -> dict[str, Any]:
-    """The fields of a YAML file in UTF-8; none of an empty one. Only plain values are read: no tags, and no references from
-    one place to another, which can make a small file large. A key given twice is refused.
+    """The fields of a YAML file in UTF-8; none of an empty one. Only plain values are read: no tags, and no references
+    from one place to another, which can make a small file large. A key given twice is refused.
 
     Raises `InputError` with the line.
 

@@ -40,8 +40,9 @@ _DESCRIPTIONS = {
 
 
 def write_croissant(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `croissant.json` and `items.jsonl`: one FileObject for the items and one for each medium that lies
-    in the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
+    """Writes a folder with `croissant.json` and `items.jsonl`: one FileObject for the items and one for each medium
+    that lies in the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be
+    written."""
     rows = item_rows(source)
     text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
     files = dict(media_files(source))

@@ -21,9 +21,9 @@ _SAME = ("facets", "buckets", "relevance", "only", "conditions", "excerpts", "se
 
 
 def write_dataset_folder(source: ExportSource, out: Path) -> Written:
-    """Writes `README.md`, `eval.yaml`, `benchmark.yaml` and `data/test-00000-of-00001.parquet`; media below `out` by their
-    names. Read as a benchmark it has the same items. Raises `InputError` where `out` is not empty or can't be written, and
-    where a medium that is to be copied is missing."""
+    """Writes `README.md`, `eval.yaml`, `benchmark.yaml` and `data/test-00000-of-00001.parquet`; media below `out` by
+    their names. Read as a benchmark it has the same items. Raises `InputError` where `out` is not empty or can't be
+    written, and where a medium that is to be copied is missing."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,5 @@
-"""Items as rows of a dataset folder, in columns that people and other programs read, and rows as the same items again."""
+"""Items as rows of a dataset folder, in columns that people and other programs read, and rows as the same items
+again."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ Fault = Callable[[str, str, str], None]
 
 @dataclass(frozen=True)
 class RowForm:
-    """How the rows of one dataset are written: `formats` by the names in the column, and the columns of `facets`, each with
-    the type of all its values."""
+    """How the rows of one dataset are written: `formats` by the names in the column, and the columns of `facets`, each
+    with the type of all its values."""
 
     formats: Mapping[str, AnswerFormat]
     facets: Mapping[str, type]
@@ -134,8 +135,8 @@ class _Faults:
 
 
 def dataset_item(row: Mapping[str, Any], form: RowForm, fault: Fault) -> Item | None:
-    """The item of a row; None, with faults, where a cell is not what `dataset_row` writes. Where `details` say something
-    that another cell says, too, both must say the same."""
+    """The item of a row; None, with faults, where a cell is not what `dataset_row` writes. Where `details` say
+    something that another cell says, too, both must say the same."""
     faults = _Faults(fault)
     for name in ("id", "group", "question", "format"):
         if not isinstance(row.get(name), str) or not row[name]:

@@ -36,7 +36,8 @@ _LACKING = (Status.FAILED, Status.TIMED_OUT, Status.REFUSED, Status.ERROR)
 
 
 def write_every_eval_ever(source: ExportSource, out: Path) -> Written:
-    """Writes a folder `data/BENCHMARK/DEVELOPER/MODEL/` with one file of results for each system, and one of its answers.
+    """Writes a folder `data/BENCHMARK/DEVELOPER/MODEL/` with one file of results for each system, and one of its
+    answers.
 
     Raises `InputError` where a file does not hold to the schema, where a system has no result, and where `out` can't
     be written or is not empty.

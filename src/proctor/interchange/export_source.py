@@ -61,8 +61,8 @@ class ExportSource:
 
     @cached_property
     def items(self) -> list[Item]:
-        """The items that count (or all, where these are asked for), in order; without reference answers where these are to
-        be left out."""
+        """The items that count (or all, where these are asked for), in order; without reference answers where these are
+        to be left out."""
         counted = [item for item in self.every_item if self.options.all_items or self.card.counts(item)]
         return counted if self.references else [item.model_copy(update={"reference": None}) for item in counted]
 
@@ -111,8 +111,8 @@ class ExportSource:
 
 @dataclass(frozen=True)
 class Written:
-    """What an export wrote: `count` of `what` ("row"); `dropped` says what the format has no place for, and why; `notes` what a
-    person should know."""
+    """What an export wrote: `count` of `what` ("row"); `dropped` says what the format has no place for, and why;
+    `notes` what a person should know."""
 
     count: int
     what: str
@@ -171,8 +171,8 @@ def differs(item: Item, answer: Answer) -> bool:
 
 
 def shown_text(answer: Answer) -> str:
-    """The record of what a system was shown (hashes of the frames and of the media, times, what was asked for), as JSON; "" where
-    the answer holds none.
+    """The record of what a system was shown (hashes of the frames and of the media, times, what was asked for), as
+    JSON; "" where the answer holds none.
 
     >>> shown_text(Answer(item_id="q1"))
     ''

@@ -73,6 +73,10 @@ class ForeignFormats:
             raise UsageError("format", one_of(known, name), found=repr(name))
         return self._known[name]
 
+    def summary(self, name: str) -> str:
+        """What a format says of itself in one line."""
+        return self.get(name).summary
+
 
 def _function(place: str) -> Any:
     module, _, name = place.partition(":")

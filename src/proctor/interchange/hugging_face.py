@@ -14,8 +14,9 @@ FRAMEWORK = "proctor"
 
 
 def write_eval_results(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `MODEL/.eval_results/BENCHMARK.yaml` for each system: to be added to the model's repository. The
-    headline metric under each condition is an entry. Raises `UsageError` where `origin` does not name the dataset."""
+    """Writes a folder with `MODEL/.eval_results/BENCHMARK.yaml` for each system: to be added to the model's repository.
+    The headline metric under each condition is an entry. Raises `UsageError` where `origin` does not name the
+    dataset."""
     dataset = source.origin.get("dataset")
     if not dataset:
         raise UsageError("--origin dataset=", "the benchmark's dataset on the Hub (owner/name)")
@@ -58,8 +59,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
 
 
 def write_eval_yaml(source: ExportSource, out: Path) -> Written:
-    """Writes `eval.yaml`, which registers a dataset as a benchmark: one task for each condition. Raises `InputError` where
-    it can't be written."""
+    """Writes `eval.yaml`, which registers a dataset as a benchmark: one task for each condition. Raises `InputError`
+    where it can't be written."""
     write_whole(out, eval_yaml(source))
     note = "The Hub takes frameworks from a list of its own: ask there for `proctor` before you push the file."
     dropped = ("metrics, facets and the rules for what failed: eval.yaml has no field for them",)

@@ -1,4 +1,5 @@
-"""Inspect's logs (`.eval`, `.json`), read and written through Inspect's own functions alone: the files move, these do not."""
+"""Inspect's logs (`.eval`, `.json`), read and written through Inspect's own functions alone: the files move, these do
+not."""
 
 from __future__ import annotations
 
@@ -42,11 +43,12 @@ def _inspect() -> Any:
 
 
 def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads a log. `id_column` names the key of a sample's metadata with the item's id (the sample's id, where none is named).
+    """Reads a log. `id_column` names the key of a sample's metadata with the item's id (the sample's id, where none is
+    named).
 
-    Of several epochs the first is taken. A sample that ended by an error `failed`; one that ran out of time `timed_out`;
-    other limits, and a context that was too long, are an `error`; a content filter is `refused`. Raises `InputError` for
-    what is no log, and `ConfigurationError` where Inspect is not installed.
+    Of several epochs the first is taken. A sample that ended by an error `failed`; one that ran out of time
+    `timed_out`; other limits, and a context that was too long, are an `error`; a content filter is `refused`. Raises
+    `InputError` for what is no log, and `ConfigurationError` where Inspect is not installed.
     """
     logs = _inspect()
     _check_size(file)
@@ -132,9 +134,9 @@ def _outcome(sample: EvalSample) -> tuple[Status, str]:
 
 
 def write_inspect(source: ExportSource, out: Path) -> Written:
-    """Writes one run as a log, `.eval` or `.json` by the name of `out`. An answer that failed has no score there, so that
-    Inspect counts it as unscored: figures are over the others. Raises `UsageError` unless one run is chosen, and `InputError`
-    for another ending and where it can't be written."""
+    """Writes one run as a log, `.eval` or `.json` by the name of `out`. An answer that failed has no score there, so
+    that Inspect counts it as unscored: figures are over the others. Raises `UsageError` unless one run is chosen, and
+    `InputError` for another ending and where it can't be written."""
     logs = _inspect()
     run = source.one_run()
     if out.suffix not in {".eval", ".json"}:

@@ -101,8 +101,8 @@ def media_files(source: ExportSource) -> Iterator[tuple[str, Path]]:
 
 
 def copy_media(source: ExportSource, folder: Path) -> int:
-    """Copies the media where that was asked for, and says how many. Raises `UsageError` where nobody knows their folder,
-    and `InputError` where one is missing."""
+    """Copies the media where that was asked for, and says how many. Raises `UsageError` where nobody knows their
+    folder, and `InputError` where one is missing."""
     if not source.copy_media:
         return 0
     if source.media is None:

@@ -1,4 +1,5 @@
-"""lmms-eval: its samples (`*_samples_*.jsonl`) are read and written, with the log that its model `from_log` answers from."""
+"""lmms-eval: its samples (`*_samples_*.jsonl`) are read and written, with the log that its model `from_log` answers
+from."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
     """Reads one file of samples. `id_column` names the field with the item's id (`doc_id`, which counts the task's
     questions, where none is named and the file was not written by Proctor).
 
-    An empty reply is what lmms-eval writes for a failed call, so it is `failed`. Raises `InputError` for what is no JSON
-    Lines.
+    An empty reply is what lmms-eval writes for a failed call, so it is `failed`. Raises `InputError` for what is no
+    JSON Lines.
     """
     answers: list[RecordedAnswer] = []
     faults: list[Noted] = []
@@ -108,8 +109,8 @@ def _system(file: Path) -> str:
 
 
 def write_lmms_eval(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with one run as lmms-eval does: samples, results, and the older log that its model `from_log` reads.
-    Raises `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
+    """Writes a folder with one run as lmms-eval does: samples, results, and the older log that its model `from_log`
+    reads. Raises `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
     run = source.one_run()
     answers, task = source.store.answers(run), task_name(run.benchmark, run.condition)
     marks: dict[str, dict[str, float]] = {}

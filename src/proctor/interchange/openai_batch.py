@@ -12,9 +12,9 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 
 
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads the file of results, or the file of errors. A request that expired, was cancelled, met a rate limit or a server's
-    error `failed`; one that was refused for its content is `refused`; one that could not be answered (a context too long) is
-    an `error`. Raises `InputError` for what is no JSON Lines."""
+    """Reads the file of results, or the file of errors. A request that expired, was cancelled, met a rate limit or a
+    server's error `failed`; one that was refused for its content is `refused`; one that could not be answered (a
+    context too long) is an `error`. Raises `InputError` for what is no JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[Noted] = []

@@ -37,9 +37,10 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One record: `place` is where it stands, `key` what names its item (a number where the format counts its questions),
-    `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric, and `parsed` is the
-    value that Proctor had read when it wrote the record (of options that were shown in another order, say)."""
+    """One record: `place` is where it stands, `key` what names its item (a number where the format counts its
+    questions), `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric,
+    and `parsed` is the value that Proctor had read when it wrote the record (of options that were shown in another
+    order, say)."""
 
     place: str
     key: str
@@ -67,8 +68,8 @@ class RecordedFile:
 
 
 def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_column: str = "") -> RecordedAnswers:
-    """The records as answers to the items, by id; or (`id_column` "position") by the item's place, where the recorded prompt
-    must hold the item's question.
+    """The records as answers to the items, by id; or (`id_column` "position") by the item's place, where the recorded
+    prompt must hold the item's question.
 
     Records that name no item are left out and listed in `notes`. Raises `InputError`, with all faults as its notes, for
     records that can't be read, an item with two answers, and a file of which no record names an item.

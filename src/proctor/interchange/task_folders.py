@@ -1,4 +1,5 @@
-"""A benchmark as a task of Inspect or of lmms-eval: a folder with its items, and the few lines that these programs load."""
+"""A benchmark as a task of Inspect or of lmms-eval: a folder with its items, and the few lines that these programs
+load."""
 
 from __future__ import annotations
 
@@ -57,8 +58,8 @@ def process_results(doc, results):
 
 
 def write_inspect_task(source: ExportSource, out: Path) -> Written:
-    """Writes `task.py` and `items.jsonl`. Raises `InputError` where `out` is not empty or can't be written, and `UsageError`
-    for another condition than `video` and `text-only`."""
+    """Writes `task.py` and `items.jsonl`. Raises `InputError` where `out` is not empty or can't be written, and
+    `UsageError` for another condition than `video` and `text-only`."""
     condition, lines = _condition(source), _lines(source)
     name = task_name(source.card.name, condition)
     with whole_folder(out) as folder:
@@ -70,8 +71,8 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
-    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name is the benchmark's with the condition. Raises as
-    `write_inspect_task` does."""
+    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name is the benchmark's with the condition. Raises
+    as `write_inspect_task` does."""
     condition, lines = _condition(source), _lines(source)
     name = task_name(source.card.name, condition)
     head = {

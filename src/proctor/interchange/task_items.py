@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class TaskItem(BaseModel):
-    """One line of a task's `items.jsonl`: the messages that are sent, and the item itself as JSON, by which its answer is
-    read and marked. `media` is empty where the condition shows nothing."""
+    """One line of a task's `items.jsonl`: the messages that are sent, and the item itself as JSON, by which its answer
+    is read and marked. `media` is empty where the condition shows nothing."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,8 +78,8 @@ def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
 
 
 def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
-    """A task of Inspect from an exported folder: marks by Proctor's answer formats, with the standard error clustered by
-    group. Raises `InputError` where the folder or a medium is missing."""
+    """A task of Inspect from an exported folder: marks by Proctor's answer formats, with the standard error clustered
+    by group. Raises `InputError` where the folder or a medium is missing."""
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, ContentVideo

@@ -1,4 +1,5 @@
-"""What judges share: prompts by language, and a question to a model whose reply is kept as a judgement, so that it is paid once."""
+"""What judges share: prompts by language, and a question to a model whose reply is kept as a judgement, so that it is
+paid once."""
 
 from __future__ import annotations
 
@@ -55,9 +56,9 @@ def as_said(form: type[M]) -> StoredReply[M]:
 class CachedModel:
     """Asks `client` for replies of a given form and keeps each in `votes`, under the name `judge`.
 
-    A judgement is found by what led to it: the model, its server or its weights, its settings, and `content` (the judge's
-    kind, its prompt's hash, and everything that the prompt was filled with). The same content asked for by several
-    tasks at once is one call. After `give_up_after` replies in a row that did not come, the model is asked no
+    A judgement is found by what led to it: the model, its server or its weights, its settings, and `content` (the
+    judge's kind, its prompt's hash, and everything that the prompt was filled with). The same content asked for by
+    several tasks at once is one call. After `give_up_after` replies in a row that did not come, the model is asked no
     more: what waits for several judges does not wait through every retry of one that is down.
     """
 
@@ -160,7 +161,8 @@ def prompt_hashes(prompts: Prompts) -> dict[str, JsonValue]:
 
 
 async def together(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of what is done at once, in order. The first `ProctorError` is raised by itself, and ends the others."""
+    """The results of what is done at once, in order. The first `ProctorError` is raised by itself, and ends the
+    others."""
     try:
         async with asyncio.TaskGroup() as group:
             started = [group.create_task(one) for one in tasks]

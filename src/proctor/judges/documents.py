@@ -1,4 +1,5 @@
-"""A folder of documents (text, Markdown, PDF) as pages of text, known by the hashes of their bytes, and the passages that pages are cut into."""
+"""A folder of documents (text, Markdown, PDF) as pages of text, known by the hashes of their bytes, and the passages
+that pages are cut into."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ class WithFallback:
         return self._judge.applies(item)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has one."""
+        """The judge's scores, or the fallback's where it has no verdict. Raises `InfrastructureError` where neither has
+        one."""
         try:
             own = await self._judge.score(item, answer)
         except _NO_VERDICT:

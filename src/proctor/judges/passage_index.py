@@ -1,7 +1,8 @@
-"""The index of a folder of documents, and how passages are found in it: by shared words (BM25), by meaning (vectors), and by both fused.
+"""The index of a folder of documents, and how passages are found in it: by shared words (BM25), by meaning (vectors),
+and by both fused.
 
-`INDEX/<mark>/` is whole or not there: it is built beside and moved into place. The mark follows from the documents' names and bytes
-and from the settings, so an index of other documents is never taken for theirs.
+`INDEX/<mark>/` is whole or not there: it is built beside and moved into place. The mark follows from the documents'
+names and bytes and from the settings, so an index of other documents is never taken for theirs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A program of its own: reads a PDF from standard input, within bounds of time and memory, and prints its pages as JSON.
+"""A program of its own: reads a PDF from standard input, within bounds of time and memory, and prints its pages as
+JSON.
 
 It imports nothing of Proctor, so that it starts at once; a file that keeps it busy, or fills its memory, ends this
 process and no other.

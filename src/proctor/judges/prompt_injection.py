@@ -1,4 +1,5 @@
-"""Prompt injection: an answer is text by an unknown author. It is fenced in and cleaned of what could end its fence; a text that speaks to its judge is flagged for people to look at."""
+"""Prompt injection: an answer is text by an unknown author. It is fenced in and cleaned of what could end its fence; a
+text that speaks to its judge is flagged for people to look at."""
 
 from __future__ import annotations
 
@@ -313,7 +314,8 @@ def _plain(text: str) -> str:
 
 @cache
 def _alike_codes() -> NDArray[np.uint32]:
-    """For `recoded`: what nobody sees and accents are removed, look-alikes become what they look like, in lower case."""
+    """For `recoded`: what nobody sees and accents are removed, look-alikes become what they look like, in lower
+    case."""
     table = visible_codes().copy()
     alike = _LATIN | _SIMPLIFIED
     table[slice(*_JAMO)] = 0

@@ -1,8 +1,9 @@
-"""Judges of one verdict: `three-level` on free text, `rationale` on why frames were put in an order, and a panel's `binary-vote`.
+"""Judges of one verdict: `three-level` on free text, `rationale` on why frames were put in an order, and a panel's
+`binary-vote`.
 
-The rubric of `three-level` is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4): in this project's words, or,
-as the prompt `paper`, in the paper's own. `rationale` marks in the manner of G-Eval (Liu et al. 2023, EMNLP), which the
-ClinicalSkillQA task announced beside BERTScore; the aspects are those of this project.
+The rubric of `three-level` is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4): in this project's
+words, or, as the prompt `paper`, in the paper's own. `rationale` marks in the manner of G-Eval (Liu et al. 2023,
+EMNLP), which the ClinicalSkillQA task announced beside BERTScore; the aspects are those of this project.
 """
 
 from __future__ import annotations
@@ -89,8 +90,9 @@ class RationaleVerdict(_Form):
 
 
 class VerdictJudge(Generic[V]):
-    """Asks one model for a verdict of a form; its reply is kept, found by everything that led to it (model and settings,
-    prompt, what the prompt was filled with), so nothing is asked, or paid, twice. Another model or prompt is another judge."""
+    """Asks one model for a verdict of a form; its reply is kept, found by everything that led to it (model and
+    settings, prompt, what the prompt was filled with), so nothing is asked, or paid, twice. Another model or prompt is
+    another judge."""
 
     kind = ""
 
@@ -125,7 +127,8 @@ class VerdictJudge(Generic[V]):
         flags: Callable[[V], tuple[str, ...]],
     ) -> tuple[V, Judgement]:
         """The verdict and its judgement, found by `content`; the prompt is filled with that and with what is `shown` in
-        another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that declines."""
+        another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that
+        declines."""
         system, user = self._prompt.render(**{**content, **shown}, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
         return await self._asked.ask(
             as_said(self._form),
@@ -180,8 +183,8 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
         return {**super().settings, "definitions": dict(self._definitions)}
 
     async def vote(self, item: Item, answer: Answer) -> Score:
-        """This judge's own score of an answer that holds a text, labelled with its verdict. Raises `InfrastructureError`
-        where there is none."""
+        """This judge's own score of an answer that holds a text, labelled with its verdict. Raises
+        `InfrastructureError` where there is none."""
         text = str(answer.parsed)
         flags = _injection_flags(text)
         reply, vote = await self._ask(
@@ -201,7 +204,8 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
 
 
 class ThreeLevelJudge(VerdictJudge[Verdict]):
-    """Marks answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a call."""
+    """Marks answers in free text 2, 1 or 0. An answer that never came (too late, refused, empty) gets 0 without a
+    call."""
 
     kind = "three-level"
     metrics = VERDICT_METRICS
@@ -231,8 +235,8 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
     """Marks each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
 
     `frames` gives the pictures; without it, and for an item of which it gives none, the judge reads text alone, and
-    the judgement is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a call. A
-    rationale beyond 6,000 characters is cut for the judge, which the flag "cut" says.
+    the judgement is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a
+    call. A rationale beyond 6,000 characters is cut for the judge, which the flag "cut" says.
     """
 
     kind = "rationale"
@@ -258,8 +262,8 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         return isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """A score for each aspect. Raises `InfrastructureError` where there is no verdict, and `InputError` where a frame
-        can't be read."""
+        """A score for each aspect. Raises `InfrastructureError` where there is no verdict, and `InputError` where a
+        frame can't be read."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never marked")
         order = [str(label) for label in answer.parsed] if isinstance(answer.parsed, list) else []

@@ -1,4 +1,5 @@
-"""What judges say of an answer, as metrics and words: the three-level verdict, what became of an answer without one, and what a person decides in its place."""
+"""What judges say of an answer, as metrics and words: the three-level verdict, what became of an answer without one,
+and what a person decides in its place."""
 
 from __future__ import annotations
 
@@ -228,8 +229,8 @@ _FROM_RUBRIC = {RUBRIC_BY_ERROR_TYPE.name, CONTRADICTION.name}
 
 
 def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
-    """Which metrics a person is asked for in a judge's place: those that it has given (or, where it has given none, that
-    judges of its kind give), but for those that follow from another. None where they are not known.
+    """Which metrics a person is asked for in a judge's place: those that it has given (or, where it has given none,
+    that judges of its kind give), but for those that follow from another. None where they are not known.
 
     >>> asked_metrics("three-level[m]", ["contradiction", "rubric", "rubric_by_error_type", "unresolved"])
     ['rubric']

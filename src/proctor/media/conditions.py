@@ -29,8 +29,8 @@ class FrameSlot:
 
 @dataclass(frozen=True, slots=True)
 class SoundSlot:
-    """One sound that a system gets: whose it is and from when to when, and what it is called. `clip` is start and end of
-    the whole of it."""
+    """One sound that a system gets: whose it is and from when to when, and what it is called. `clip` is start and end
+    of the whole of it."""
 
     medium: VideoClip | AudioClip
     span: tuple[float, float]

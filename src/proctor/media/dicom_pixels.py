@@ -51,7 +51,8 @@ _UID = re.compile(r"[0-9.]{1,64}")
 
 
 def prepare() -> None:
-    """Imports what reading needs, so that it counts as no file's memory, and keeps pydicom from telling what it reads."""
+    """Imports what reading needs, so that it counts as no file's memory, and keeps pydicom from telling what it
+    reads."""
     import numpy as np
     import pydicom.config
     from pydicom.pixels import get_decoder
@@ -239,7 +240,8 @@ def _padding(header: Any) -> tuple[float, float] | None:
 
 
 def _looked_up(values: Any, table: Any, rescale: Rescale) -> tuple[Any, int]:
-    """Rescaled values by a lookup table (DICOM PS3.3 C.11.1.1), what lies outside by its ends; and the bits of its entries."""
+    """Rescaled values by a lookup table (DICOM PS3.3 C.11.1.1), what lies outside by its ends; and the bits of its
+    entries."""
     import numpy as np
 
     entries, first, bits = (int(one) for one in table.LUTDescriptor)
@@ -306,7 +308,8 @@ def _aspect(header: Any, number: int) -> float:
 
 
 def _plane(header: Any) -> dict[str, object] | None:
-    """The directions of rows and columns, and how far along their normal the picture lies; None where it is not told."""
+    """The directions of rows and columns, and how far along their normal the picture lies; None where it is not
+    told."""
     import numpy as np
 
     place, turned = header.get("ImagePositionPatient"), header.get("ImageOrientationPatient")

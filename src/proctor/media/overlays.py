@@ -81,7 +81,8 @@ def _windows(pictures: Iterable[SampledPicture]) -> Iterator[list[SampledPicture
 
 
 def _lines(window: Sequence[NDArray[np.uint8]]) -> list[Line]:
-    """Left, top, right, bottom in pixels and score of each line of letters that stands still in all pictures but one."""
+    """Left, top, right, bottom in pixels and score of each line of letters that stands still in all pictures but
+    one."""
     import cv2
 
     greys = [cv2.cvtColor(one, cv2.COLOR_RGB2GRAY) for one in window]

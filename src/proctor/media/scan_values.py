@@ -18,7 +18,8 @@ _FLATTEST = 100.0  # how many times longer than wide a pixel may be
 
 
 class RefusedScanError(Exception):
-    """What is wrong with a file, in words of ours alone: what libraries say may quote what the file says of a person."""
+    """What is wrong with a file, in words of ours alone: what libraries say may quote what the file says of a
+    person."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(f"found {found}, expected {expected}")

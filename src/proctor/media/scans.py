@@ -1,4 +1,5 @@
-"""Medical files (DICOM, NIfTI): which kind a file is, what it holds, and its pictures, read by a process of their own."""
+"""Medical files (DICOM, NIfTI): which kind a file is, what it holds, and its pictures, read by a process of their
+own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The record of what a view showed: enough to prove later, from the media alone, which pictures and sounds a system got."""
+"""The record of what a view showed: enough to prove later, from the media alone, which pictures and sounds a system
+got."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ class ShownRecord(BaseModel):
     """One request to a view and what came of it, in the order shown.
 
     `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
-    (None for a still image; of files and sounds, where they start, and of sounds `ends`, where they end). `prefixes` are the first 8 hexadecimal digits of the
-    SHA-256 of each picture (of each file or sound), as the system got it: they tell which one differs. `sha256` is the SHA-256
-    of all pictures' digests, one after the other: it stands for all of them. `media` is the SHA-256 of each media file,
-    by its name in the item.
+    (None for a still image; of files and sounds, where they start, and of sounds `ends`, where they end). `prefixes`
+    are the first 8 hexadecimal digits of the SHA-256 of each picture (of each file or sound), as the system got it:
+    they tell which one differs. `sha256` is the SHA-256 of all pictures' digests, one after the other: it stands for
+    all of them. `media` is the SHA-256 of each media file, by its name in the item.
 
     >>> ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")]).prefixes
     ('7692c3ad', '3fc4ccfe')
@@ -124,7 +125,8 @@ class ShownLog:
 
 
 async def shown_again(view: View, one: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
-    """What a new view shows for a recorded request: each picture's (file's, or sound's) name with its bytes, and its record.
+    """What a new view shows for a recorded request: each picture's (file's, or sound's) name with its bytes, and its
+    record.
 
     Raises `InputError` where a media file is missing or can't be read.
     """

@@ -51,9 +51,9 @@ class PlaysSounds(Protocol):
         """Whether a system asked for what is to be seen, and never for what is to be heard under the condition."""
 
     async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
-        """The sound of each clip and recording whose sound belongs to the question, in the item's order; `window` (seconds
-        of the file) is cut to each. Empty where the condition lets nothing be heard. Raises `InputError` where a file
-        can't be read, is silent there, or is longer than ten minutes."""
+        """The sound of each clip and recording whose sound belongs to the question, in the item's order; `window`
+        (seconds of the file) is cut to each. Empty where the condition lets nothing be heard. Raises `InputError` where
+        a file can't be read, is silent there, or is longer than ten minutes."""
 
 
 @runtime_checkable

@@ -36,7 +36,8 @@ class AccuracyScorer:
 
     Applies to every item that has a reference, but for free text and ratings, which need a judge or a
     measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
-    "refused", "error" (the system's own fault), "missing" (a submission lacks it) and "unreadable" (no value could be read from the text).
+    "refused", "error" (the system's own fault), "missing" (a submission lacks it) and "unreadable" (no value could be
+    read from the text).
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -84,7 +85,8 @@ class AccuracyScorer:
 
 def cause_of(answer: Answer) -> str:
     """Why an answer holds no value to be compared: "timed out", "refused", "error" (the system's own fault), "missing"
-    (a submission lacks it) or "unreadable"; empty where it holds one. All of them are the system's own doing, and wrong.
+    (a submission lacks it) or "unreadable"; empty where it holds one. All of them are the system's own doing, and
+    wrong.
 
     Raises `ValueError` for a failed answer, which is nobody's.
 
@@ -192,9 +194,9 @@ class Constants:
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
     """The constant for these references, at least one, all of the format `form`.
 
-    Timestamps, intervals, boxes and points: the median (where several may be named: of each place, among the references with the
-    most frequent number of them). Quantities: the median. Ratings: the median of each dimension. All others: that
-    reference answer which is right for the most items, accepted alternatives included; of equals the
+    Timestamps, intervals, boxes and points: the median (where several may be named: of each place, among the references
+    with the most frequent number of them). Quantities: the median. Ratings: the median of each dimension. All others:
+    that reference answer which is right for the most items, accepted alternatives included; of equals the
     smallest, so that the order of the items does not matter.
 
     >>> from proctor.core.formats import CountFormat

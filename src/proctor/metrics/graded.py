@@ -134,8 +134,8 @@ def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
 
 
 class GradedScorer:
-    """Every metric of `GRADED_METRICS` that marks the item's format. What holds no value gets each metric's worst value,
-    with the cause as its label.
+    """Every metric of `GRADED_METRICS` that marks the item's format. What holds no value gets each metric's worst
+    value, with the cause as its label.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import IntervalsFormat
@@ -164,7 +164,8 @@ class GradedScorer:
         return self.mark(item, answer)
 
     def mark(self, item: Item, answer: Answer) -> list[Score]:
-        """Marks one answer; no score for an item that this scorer does not apply to. Raises `ValueError` for a failed one."""
+        """Marks one answer; no score for an item that this scorer does not apply to. Raises `ValueError` for a failed
+        one."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
         if item.reference is None:

@@ -116,12 +116,12 @@ class ModelClient:
     ) -> Reply[T] | Reply[None]:
         """Sends texts, pictures, video files and sounds, in this order, and returns the reply.
 
-        Before each picture stands its label and time, before each sound its label. With `schema` the reply is a value of that form:
-        one that is not is asked for again, up to 3 times in all. Infrastructure errors are retried as
+        Before each picture stands its label and time, before each sound its label. With `schema` the reply is a value
+        of that form: one that is not is asked for again, up to 3 times in all. Infrastructure errors are retried as
         the specification says; their time, waits included, is the stopwatch's "retry".
 
-        Raises `InfrastructureError` (no reply came), `SystemFaultError` (no reply of the form, a context too long, content
-        that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
+        Raises `InfrastructureError` (no reply came), `SystemFaultError` (no reply of the form, a context too long,
+        content that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
         `ConfigurationError` (no access, no such model, no such setting, sound for a model that takes none).
         """
         if not self.takes_audio and any(isinstance(part, Sound) for part in parts):

@@ -57,14 +57,18 @@ _POLICY = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument|setting)\b(?!_error)"
-    r"|unsupported_value|extra (inputs|fields)|unknown part type|at most 0 (image|video|audio)|not a multimodal model|does not support|is not supported with this model",
+    r"(unsupported|unknown|unrecognized|unexpected|invalid)[ _](parameter|argument|keyword|request argument"
+    r"|setting)\b(?!_error)"
+    r"|unsupported_value|extra (inputs|fields)|unknown part type|at most 0 (image|video|audio)|not a multimodal model"
+    r"|does not support|is not supported with this model",
     re.IGNORECASE,
 )
 _CONTENT = re.compile(
     r"context.?(length|window)|too many tokens|tokens? .*exceed|exceed.* tokens?"
-    r"|\btoo (long|short|large|small|big)\b|(image|video|frame|clip|media|audio).{0,60}(corrupt|invalid|unreadable|can.?not be|could not be)"
-    r"|(invalid|corrupt|could not process|cannot process|unable to process|failed to (decode|process)).{0,40}(image|video|frame|clip|media|audio)",
+    r"|\btoo (long|short|large|small|big)\b|(image|video|frame|clip|media|audio).{0,60}(corrupt|invalid|unreadable"
+    r"|can.?not be|could not be)"
+    r"|(invalid|corrupt|could not process|cannot process|unable to process|failed to (decode|process)).{0,40}(image"
+    r"|video|frame|clip|media|audio)",
     re.IGNORECASE,
 )
 

@@ -66,9 +66,9 @@ class UnreadableReplyError(Exception):
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
     """The value that a reply states, in a tool call or as its text.
 
-    The text is JSON, at most inside one code fence; or it begins or ends with one JSON value of the form and holds no other, with
-    words or a second fence beside it. Such a value is not taken where it stands in what was `asked` already: then it is a
-    quotation, perhaps of the very answer that is judged. Raises `UnreadableReplyError`.
+    The text is JSON, at most inside one code fence; or it begins or ends with one JSON value of the form and holds no
+    other, with words or a second fence beside it. Such a value is not taken where it stands in what was `asked`
+    already: then it is a quotation, perhaps of the very answer that is judged. Raises `UnreadableReplyError`.
     """
     from pydantic_ai.messages import ToolCallPart
 

@@ -120,7 +120,8 @@ def parse_price(text: str) -> tuple[float, float]:
 
 
 def parse_settings(pairs: Iterable[str], what: str = "model settings") -> dict[str, JsonValue]:
-    """Settings from `key=value` texts (`what` they are, for errors); a value is JSON where it can be read so, else the text itself.
+    """Settings from `key=value` texts (`what` they are, for errors); a value is JSON where it can be read so, else the
+    text itself.
 
     Raises `InputError` for a text without `=`, and for a key that comes twice.
 

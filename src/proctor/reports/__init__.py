@@ -7,7 +7,7 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
     from proctor.reports.audit_source import AuditSource, Question, Reference, asked
-    from proctor.reports.blocks import Block, Table, columns, records_table
+    from proctor.reports.blocks import Block, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
     from proctor.reports.leaderboard import DECIDED_LINE, leaderboard_table, policy_line, results_tables, score
     from proctor.reports.metric_agreement import audit_tables
@@ -22,8 +22,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "AuditSource", "Block", "Question", "Reference", "ReportSummary", "Source", "Table", "asked",
-    "audit_section", "audit_tables", "board_notes", "board_tables", "columns", "comparison_blocks", "detail_tables",
+    "DECIDED_LINE", "AuditSource", "Block", "Question", "Reference", "ReportSummary", "Source", "asked",
+    "audit_section", "audit_tables", "board_notes", "board_tables", "comparison_blocks", "detail_tables",
     "differences_table", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "policy_line",
     "records_table", "results_tables", "score", "show_block", "show_table", "who_advances", "write_audit_report",
     "write_pictures", "write_public_report", "write_report",

@@ -1,4 +1,5 @@
-"""The figures of an analysis: where systems are good, the model behind it, systems together; as a section and as files."""
+"""The figures of an analysis: where systems are good, the model behind it, systems together; as a section and as
+files."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ Chance = Callable[[str, str], float | None]
 
 
 def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
-    """All figures: of every board, then of the performance (with the accuracy of random guessing, where it is known), then
-    of the systems together."""
+    """All figures: of every board, then of the performance (with the accuracy of random guessing, where it is known),
+    then of the systems together."""
     found = [one for board in analysis.boards for one in board_figures(analysis, board)]
     found += [one for one in (tau_figure(analysis), podium_figure(analysis)) if one is not None]
     return [*found, *performance_figures(analysis, chance), *together_figures(analysis)]
@@ -75,16 +76,18 @@ def analysis_section(source: Source) -> Section | None:
     return Section(
         key="analysis",
         title="Analysis",
-        lead=f"Right or wrong under {source.conditions[0]}, looked at from several sides. Intervals are 95 %, over samples of "
-        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under it, a broken line is the chance level; "
+        lead=f"Right or wrong under {source.conditions[0]}, looked at from several sides. Intervals are 95 %, over "
+        f"samples of "
+        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under "
+        "it, a broken line is the chance level; "
         "proctor analyze --out writes all of them as files.",
         blocks=tuple(blocks),
     )
 
 
 def performance_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
-    """In the order in which they are read; a figure without numbers is left out. Where the accuracy of random guessing is
-    known, it is a broken line."""
+    """In the order in which they are read; a figure without numbers is left out. Where the accuracy of random guessing
+    is known, it is a broken line."""
     guessing: Chance = chance or (lambda _facet, _value: None)
     order = analysis.boards[0].names
     found = [
@@ -177,7 +180,8 @@ def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         counts=[str(max(row["n"] for row in rows if (row["label"], row["stratum"]) == one)) for one in strata],
     )
     caption = (
-        f"Accuracy in percent on questions that carry one of the {plain_name(analysis.labels)} alone, and on those that carry "
+        f"Accuracy in percent on questions that carry one of the {plain_name(analysis.labels)} alone, and on those "
+        f"that carry "
         "another beside it (+). The darker, the higher. Intervals stand in the numbers."
     )
     title = "Labels alone and together"
@@ -205,7 +209,10 @@ def _length(analysis: Analysis, order: Sequence[str], chance: Chance) -> Figure 
     else:
         return None
     panels = _by_value(rows, "value_of", names, order, partial(chance, factor))
-    caption = f"Accuracy by length of the context ({plain_name(factor)}), from short to long, with 95 % intervals over groups."
+    caption = (
+        f"Accuracy by length of the context ({plain_name(factor)}), from short to long, with 95 % intervals over "
+        f"groups."
+    )
     return _panels("length", "Length of the context", order, panels, caption, rows, factor)
 
 
@@ -229,7 +236,8 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
         axis = _signed(rows, "value", "ci_low", "ci_high")
         drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
         caption = (
-            f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on {rows[0]['n']} "
+            f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on "
+            f"{rows[0]['n']} "
             f"questions in {rows[0]['groups']} groups. Filled dot: the 95 % CI excludes 0."
         )
         found.append(recorded_figure(name, title, drawn, caption, rows))
@@ -260,7 +268,8 @@ def _spread(analysis: Analysis, order: Sequence[str], chance: float | None) -> F
     head = f"accuracy in each of {count} groups"
     drawn = draw_list("videos", title, shown, axis, head=head, line=_chance_line(chance))
     caption = (
-        f"How differently a system does from group to group (video to video; {count} groups): the thick line is the median, the box "
+        f"How differently a system does from group to group (video to video; {count} groups): the thick line is the "
+        f"median, the box "
         "holds the middle half, whiskers end at the last group within 1.5 widths of the box, rings are groups beyond."
     )
     return recorded_figure("videos", title, drawn, caption, [rows[name] for name in names])
@@ -281,7 +290,8 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str], chance: Chance) -
         for part in parts
     ]
     caption = (
-        f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the whiskers "
+        f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the "
+        f"whiskers "
         "are not drawn."
     )
     return _panels("videos-labels", "Variation between groups by label", order, panels, caption, rows)
@@ -333,7 +343,8 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     if len(rows) > _MOST_PAIRS:
         shown = [row for row in rows if _is_near(place[row["first"]], place[row["second"]])]
         limit = (
-            f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs stand in "
+            f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs "
+            f"stand in "
             "the numbers."
         )
     drawn = draw_list(
@@ -354,8 +365,10 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     counts = sorted({row["n"] for row in rows})
     sizes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption = (
-        f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in points; "
-        f"the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; p_holm is, over "
+        f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in "
+        f"points; "
+        f"the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; p_holm "
+        f"is, over "
         f"the pairs of systems and, apart from them, over those with baselines).{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
@@ -397,7 +410,8 @@ def podium_figure(analysis: Analysis) -> Figure | None:
     few = len(names) < len(ranked)
     limit = f" Places are among the first {len(names)} of {len(ranked)} on the board." if few else ""
     caption = (
-        f"Every mark is one of {len(groups)} groups (videos), at the system's accuracy there, in the field of the place it "
+        f"Every mark is one of {len(groups)} groups (videos), at the system's accuracy there, in the field of the "
+        f"place it "
         f"has there; equal ones share a place. Lines join the marks of a group.{limit}"
     )
     return recorded_figure("podium", "Podium", drawn, caption, rows)
@@ -416,8 +430,8 @@ _CAUSES = {
     "not supported": ("S", 2),
     "failed": ("F", 1),
 }
-"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways in
-which a system itself gives up."""
+"""The letter and the colour of every cause; what has no mark has one colour and several letters, as have the two ways
+in which a system itself gives up."""
 
 
 def together_figures(analysis: Analysis) -> list[Figure]:
@@ -441,8 +455,10 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     left_out = best["left_out"]
     out = f" {left_out} questions can't be voted on (free text, or a mark is missing)." if left_out else ""
     caption = (
-        f"Accuracy, and its paired difference to the best system's, on {best['n']} questions in {best['groups']} groups: {best['systems']} alone, votes of several systems, and the share that "
-        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class that most name, "
+        f"Accuracy, and its paired difference to the best system's, on {best['n']} questions in {best['groups']} "
+        f"groups: {best['systems']} alone, votes of several systems, and the share that "
+        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class "
+        "that most name, "
         f"else the most frequent answer. Who is best was chosen on the same questions.{out}"
     )
     return recorded_figure("ensembles", "Ensembles", drawn, caption, rows)
@@ -463,5 +479,8 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
     title = "Failures by answer format"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)
-    caption = "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones are not scored."
+    caption = (
+        "How answers end, by format and cause: the share of a format's questions. Failed, unresolved and unmarked ones "
+        "are not scored."
+    )
     return recorded_figure("failures", title, drawn, caption, rows, narrow=narrow)

@@ -21,7 +21,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked: its text, references, most reliable first, the names of its images, and how medical ones are shown."""
+    """What was asked: its text, references, most reliable first, the names of its images, and how medical ones are
+    shown."""
 
     text: str
     references: tuple[Reference, ...] = ()

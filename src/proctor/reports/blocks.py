@@ -12,73 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.core import DASH, thousands
-
-
-@dataclass(frozen=True)
-class Span:
-    """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers;
-    `mark` is a line across the axis, such as the chance level."""
-
-    low: float | None
-    value: float
-    high: float | None
-    mark: float | None = None
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell: its text, a word set apart from it (`badge`), a second line, or a drawn interval.
-    `strong` cells are those to look at. `raw` is what programs get in place of the text."""
-
-    text: str
-    badge: str = ""
-    below: str = ""
-    span: Span | None = None
-    strong: bool = False
-    raw: object = None
-
-
-Row = tuple[Cell | str | int, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column's head; `numeric` ones are aligned to the right and never cut. `name` is the column's name for programs
-    (else its label); a `drawn` one has intervals alone, and is left out where nothing can be drawn."""
-
-    label: str
-    numeric: bool = False
-    name: str = ""
-    drawn: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under columns; the first cell of a row is its head. `title` names it, `caption` says in a sentence what it
-    shows. A whole number stands for a cell that shows it; 0 is shown quietly."""
-
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    foot: Row = ()
-    title: str = ""
-
-    def __post_init__(self) -> None:
-        for row in (*self.rows, self.foot or self.columns):
-            if len(row) != len(self.columns):
-                raise ValueError(f"a row of {len(row)} cells under {len(self.columns)} columns")
-
-    @property
-    def texts(self) -> list[list[str]]:
-        """The cells as plain texts, row by row, the foot last."""
-        return [[_text(cell) for cell in row] for row in (*self.rows, *([self.foot] if self.foot else []))]
-
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """The rows as programs read them: by the columns' names, with raw values where there are any."""
-        names = [column.name or column.label for column in self.columns]
-        return [dict(zip(names, map(_raw, row), strict=True)) for row in self.rows]
+from proctor.core import DASH, Cell, Column, Span, Table
 
 
 @dataclass(frozen=True)
@@ -147,11 +81,6 @@ class Story:
     figure: Figure | None = None
 
 
-def columns(*labels: str) -> tuple[Column, ...]:
-    """Columns; a label beginning with ">" is of numbers."""
-    return tuple(Column(label.removeprefix(">"), numeric=label.startswith(">")) for label in labels)
-
-
 def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Records as a table, a column a key: numbers with four digits that tell something, and as they are for programs."""
     names = list(rows[0]) if rows else []
@@ -215,18 +144,3 @@ def _shown(one: object) -> str:
     if isinstance(one, bool):
         return "yes" if one else "no"
     return f"{one + 0.0:.4g}".replace("-", "−") if isinstance(one, float) else str(one)  # no −0
-
-
-def _text(cell: Cell | str | int) -> str:
-    if isinstance(cell, int):
-        return thousands(cell)
-    if isinstance(cell, str):
-        return cell
-    parts = [cell.text, f"({cell.badge})" if cell.badge else "", f"({cell.below})" if cell.below else ""]
-    return " ".join(part for part in parts if part)
-
-
-def _raw(cell: Cell | str | int) -> Any:
-    if isinstance(cell, Cell):
-        return cell.text if cell.raw is None and cell.text not in {"", DASH} else cell.raw
-    return cell

@@ -2,8 +2,8 @@
 
 The data are plain JSON that the page's script shows as text: `runs` (system, condition, whether it is a baseline),
 `facets` (name, words, values), `statuses`, `items` with their `answers`, `votes` (what judges said), and `ratings` (the
-raters' name, metrics, dimensions) where scores stand beside ratings. A text that was shortened is a list: its beginning,
-and how many characters are missing.
+raters' name, metrics, dimensions) where scores stand beside ratings. A text that was shortened is a list: its
+beginning, and how many characters are missing.
 """
 
 from __future__ import annotations
@@ -321,8 +321,8 @@ def _yes_or_share(metric: Metric, value: float) -> str:
 
 
 def _outcome(source: Source, item: Item, answer: Answer, scores: list[Score]) -> str:
-    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not marked where it has
-    no such score. What failed or has no verdict is wrong where the policy says so."""
+    """How the answer did by the first leading metric that marks this item: right, partly, wrong; not marked where it
+    has no such score. What failed or has no verdict is wrong where the policy says so."""
     for key in source.leading:
         metric = source.metric(key.metric)
         if not metric.marks(item.answer.kind, item.tags.get("language", "")):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from proctor.core import Metric, difference, interval, p_value, plain_name, thousands
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.core import Cell, Column, Metric, Row, Table, columns, difference, interval, p_value, plain_name, thousands
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import MOST_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
 from proctor.reports.source import BASELINE, Key, Paired, Source
@@ -82,11 +82,13 @@ def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) 
         notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
     if one.other_levels:
         notes.append(
-            f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the table."
+            f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the "
+            f"table."
         )
     if one.only_first or one.only_second:
         notes.append(
-            f"Only one side has a score for {one.only_first + one.only_second} items ({one.only_first} / {one.only_second}); "
+            f"Only one side has a score for {one.only_first + one.only_second} items ({one.only_first} / "
+            f"{one.only_second}); "
             "they are left out."
         )
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
@@ -119,7 +121,8 @@ def conditions_section(source: Source) -> Section | None:
         key="conditions",
         title="Is the video used?",
         lead="A system that uses the video scores less when the video is taken away; one that guesses from the words "
-        f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is used.",
+        f"keeps its score. A difference to {baseline} whose interval reaches zero is no evidence that the video is "
+        f"used.",
         blocks=blocks,
     )
 

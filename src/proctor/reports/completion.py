@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from proctor.core import DASH, dollars, plain_name, seconds, thousands
-from proctor.reports.blocks import Cell, Folded, Prose, Row, Section, Table, columns
+from proctor.core import DASH, Cell, Row, Table, columns, dollars, plain_name, seconds, thousands
+from proctor.reports.blocks import Folded, Prose, Section
 from proctor.reports.figures import GREY, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
 from proctor.reports.subgroups import rows_figure
@@ -53,8 +53,10 @@ def statuses_section(source: Source) -> Section | None:
     return Section(
         key="statuses",
         title=title,
-        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks are the "
-        "system's own failures and count as wrong. Failed ones are infrastructure errors: they are not answers, and are "
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks are "
+        "the "
+        "system's own failures and count as wrong. Failed ones are infrastructure errors: they are not answers, and "
+        "are "
         "asked again when the run is resumed.",
         blocks=[figure],
     )

@@ -6,17 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from proctor.core import (
     DASH,
+    Cell,
+    Column,
     FailedPolicy,
     Metric,
     PublishedRow,
     PublishedTable,
+    Row,
+    Table,
+    columns,
     interval,
     plain_name,
     rank_range,
     value,
 )
 from proctor.media import CONDITIONS
-from proctor.reports.blocks import Block, Cell, Column, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
 from proctor.reports.source import Key, Source
 from proctor.runs import (
     BOTH,

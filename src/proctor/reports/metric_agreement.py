@@ -1,13 +1,14 @@
-"""How far metrics agree with raters: tables for terminal and page, and the report's sections of agreement and raters."""
+"""How far metrics agree with raters: tables for terminal and page, and the report's sections of agreement and
+raters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from proctor.audits import ALL, Agreement, Audit, Ceiling, LengthBias, SystemLevel
-from proctor.core import DASH, number, number_interval, plain_name, signed, thousands
+from proctor.core import DASH, Cell, Column, Row, Table, columns, number, number_interval, plain_name, signed, thousands
 from proctor.reports.audit_source import AuditSource
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Matrix, draw_matrix
 from proctor.stats import Contrast, Estimate
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.audits import ALL, Bias, LengthBias, LengthSlope, MetricProfile, ScoreCalibration
-from proctor.core import number, number_interval, p_value, plain_name
+from proctor.core import Cell, Row, Table, columns, number, number_interval, p_value, plain_name
 from proctor.reports.audit_source import AuditSource
-from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Box, ChartSeries, Curve, Dot, Panel, draw_curves, plain_axis
 from proctor.reports.metric_agreement import (
     REASON,
@@ -46,7 +46,8 @@ def calibration_section(source: AuditSource) -> Section:
     return Section(
         key="calibration",
         title="Calibration",
-        lead="Answers in bins of about as many, by their score: each dot is the mean rating of a bin, at its mean score, "
+        lead="Answers in bins of about as many, by their score: each dot is the mean rating of a bin, at its mean "
+        "score, "
         f"with the {source.level} interval. A line that rises steadily says that the score can be read; a flat one "
         "that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
         blocks=blocks,

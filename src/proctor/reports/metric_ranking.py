@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.audits import MetricComparison, MetricRanking, RankedMetric
-from proctor.core import DASH, Metric, number, p_value
+from proctor.core import DASH, Cell, Column, Metric, Row, Table, columns, number, p_value
 from proctor.reports.audit_source import AuditSource
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import Axis, Dot, draw_list, plain_axis, signed_axis
 from proctor.reports.metric_agreement import (
     REASON,
@@ -118,7 +118,8 @@ def metrics_section(source: AuditSource) -> Section:
         title="Leaderboard of metrics",
         lead=f"How far each metric agrees with {source.raters}: the mean of Kendall's τ-b, Pearson's r and Spearman's "
         f"ρ, averaged over the dimensions of a language, with its {source.level} interval (whole groups are drawn). "
-        "The rank is 1 plus the number of metrics that are significantly better, and never better than that of a metric "
+        "The rank is 1 plus the number of metrics that are significantly better, and never better than that of a "
+        "metric "
         "with a higher mean.",
         blocks=blocks,
         opened=True,

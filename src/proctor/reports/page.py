@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import clean, thousands
-from proctor.reports.blocks import Figure, Prose, Section, Story, Table
+from proctor.core import Table, clean, thousands
+from proctor.reports.blocks import Figure, Prose, Section, Story
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -31,8 +31,8 @@ def embedded_json(value: Any) -> str:
 
 def render_page(*, story: Story, sections: Sequence[Section], last: Section, data: Any, **context: Any) -> str:
     """The whole page: the story, the sections, the browser, and the last section. `data` is what the browser shows.
-    `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser), shown,
-    left_out, version."""
+    `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser),
+    shown, left_out, version."""
     style, script = _part("report.css"), _part("panes.js") + _part("browser.js")
     page: str = _template().render(
         story=story,

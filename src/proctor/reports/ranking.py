@@ -9,7 +9,11 @@ from typing import Any
 from proctor.core import (
     ACCURACY,
     DASH,
+    Cell,
     FailedPolicy,
+    Row,
+    Table,
+    columns,
     difference,
     interval,
     number,
@@ -18,7 +22,7 @@ from proctor.core import (
     plain_name,
     rank_range,
 )
-from proctor.reports.blocks import Block, Cell, Figure, Folded, Prose, Row, Section, Table, columns, recorded_figure
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, recorded_figure
 from proctor.reports.figures import (
     Box,
     Verdicts,
@@ -64,10 +68,13 @@ def _ranked_table(board: Board, title: str) -> Table:
         *(">Rank by it (95 % CI)", ">Win rate", ">Places in samples", ">First in samples", "Remarks"),
     )
     caption = (
-        f"{board.items} questions in {standings.groups} groups, {len(standings.buckets)} buckets. Won, lost and tied are "
+        f"{board.items} questions in {standings.groups} groups, {len(standings.buckets)} buckets. Won, lost and tied "
+        f"are "
         "pairwise comparisons with each other system; the pre-evaluation score is the mean of the accuracies in the "
-        "buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired tests. "
-        "Places in samples is the spread of the place over bootstrap samples, not a confidence interval; first in samples "
+        "buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired "
+        "tests. "
+        "Places in samples is the spread of the place over bootstrap samples, not a confidence interval; first in "
+        "samples "
         "is the share of them in which it is first."
     )
     shown = title or f"{board.title} ({board.items} in {standings.groups} groups)"
@@ -183,14 +190,16 @@ def board_notes(board: Board) -> list[str]:
         found.append(f"{board.left_out} questions have no scorer (free text without a judge) and are left out.")
     if board.unbucketed:
         found.append(
-            f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket and "
+            f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket "
+            f"and "
             "count for nobody."
         )
     if standings.tau is not None and standings.tau_low is not None:
         equal = standings.tau_equal
         said = "" if equal is None else f"; systems that are all equal would give {equal:.2f}"
         found.append(
-            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below {standings.tau_low:.2f}{said}."
+            f"Kendall's tau to the ranking of each sample: mean {standings.tau:.2f}, 2.5 % below "
+            f"{standings.tau_low:.2f}{said}."
         )
     return found
 
@@ -201,7 +210,8 @@ def _policy_notes(board: Board) -> list[str]:
     if board.unranked:
         names = ", ".join(one.name for one in board.unranked)
         found.append(
-            f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again completes "
+            f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again "
+            f"completes "
             "it; --failed wrong counts it as wrong)."
         )
     if lacks and FailedPolicy.EXCLUDE in board.policies:
@@ -254,8 +264,10 @@ def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
     name = f"places-{board.name}"
     drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [one.standing.place for one in board.runs])
     caption = (
-        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a blob is "
-        "the share of samples; a ring is the place above. This is a spread, not a confidence interval: samples repeat the "
+        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a blob "
+        "is "
+        "the share of samples; a ring is the place above. This is a spread, not a confidence interval: samples repeat "
+        "the "
         "luck of the data where systems are close."
     )
     return recorded_figure(name, "Stability of the places", drawn, caption, [row for row in rows if row["chance"] > 0])
@@ -266,7 +278,8 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     place = {(row["system"], row["rule"]): row["place"] for row in rows}
     ranks = [[place[name, rule] for rule in rules] for name in names]
     caption = (
-        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; ties are "
+        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; ties "
+        "are "
         "not broken here. Lines that run level do not depend on the rule."
     )
     name = f"rules-{board.name}"
@@ -285,8 +298,10 @@ def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure
         texts[i][j] = f"{row['won']}–{row['lost']}–{row['tied']}"
         texts[j][i] = f"{row['lost']}–{row['won']}–{row['tied']}"
     caption = (
-        "Over all buckets: a triangle up where the row is ahead of the column in more buckets than behind, one down where it "
-        "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the board."
+        "Over all buckets: a triangle up where the row is ahead of the column in more buckets than behind, one down "
+        "where it "
+        "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the "
+        "board."
     )
     name = f"significance-{board.name}"
     drawn = draw_verdicts(name, f"Pairwise comparisons: {board.title}", names, Verdicts("all", signs, texts))
@@ -314,7 +329,8 @@ def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
         panels.append(Verdicts(f"{plain_name(bucket)}{few}", signs))
     limit = f" Drawn for the first {len(first)} of {len(names)}." if len(first) < len(names) else ""
     caption = (
-        f"In each bucket: who is significantly better (paired test over groups, adjusted for all pairs, level {board.alpha:g}). "
+        f"In each bucket: who is significantly better (paired test over groups, adjusted for all pairs, level "
+        f"{board.alpha:g}). "
         f"Numbers are the rows of the board above; where a bucket has too few groups nobody can be.{limit}"
     )
     name = f"significance-buckets-{board.name}"
@@ -335,8 +351,10 @@ def tau_figure(analysis: Analysis) -> Figure | None:
     axis = plain_axis(min([0.0, *(row["p2_5"] for row in rows)]), 1.0)
     drawn = draw_list("tau", "Kendall's τ", shown, axis, head="Kendall's τ (1: the same order)")
     caption = (
-        f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the samples, "
-        "the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own benchmark even where all "
+        f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the "
+        f"samples, "
+        "the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own benchmark even "
+        "where all "
         "systems are equal: what the mean would be then stands beside it."
     )
     return recorded_figure("tau", "Agreement with rankings of samples", drawn, caption, rows)
@@ -362,10 +380,14 @@ def ranking_section(source: Source) -> Section | None:
     return Section(
         key="ranking",
         title="Ranking over buckets",
-        lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, and never "
-        "better than that of a system with a higher accuracy. A system beats another that it is ahead of in more buckets "
-        "than behind; the score is systems beaten less systems lost to. Ties in the first three places are broken by how "
-        "often each is best in bootstrap samples of the groups. Baselines enter no test and no pairwise comparison. Tests are adjusted "
+        lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, and "
+        "never "
+        "better than that of a system with a higher accuracy. A system beats another that it is ahead of in more "
+        "buckets "
+        "than behind; the score is systems beaten less systems lost to. Ties in the first three places are broken by "
+        "how "
+        "often each is best in bootstrap samples of the groups. Baselines enter no test and no pairwise comparison. "
+        "Tests are adjusted "
         "within a bucket, not over all of them: of two equal systems one may well get the higher score.",
         blocks=tuple(blocks),
     )

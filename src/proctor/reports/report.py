@@ -29,7 +29,8 @@ from proctor.reports.subgroups import facets_section, orders_section
 from proctor.runs import Options, Store, public_copy
 
 _BROWSING = (
-    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on the "
+    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on "
+    "the "
     "left, read on the right, or walk with the arrow keys; the address keeps your filters."
 )
 _BROWSING_RATED = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit
-from proctor.core import ACCURACY, interval, p_value, percent, plain_name
+from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, interval, p_value, percent, plain_name
 from proctor.core.formats import option_letters
-from proctor.reports.blocks import Block, Cell, Column, Figure, Folded, Prose, Row, Section, Table, columns, span_of
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import draw_columns
 from proctor.stats import Estimate
 

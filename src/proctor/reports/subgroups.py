@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from proctor.core import interval, plain_name, thousands, value, whole_percent
+from proctor.core import Cell, Row, Table, columns, interval, plain_name, thousands, value, whole_percent
 from proctor.metrics.ordering import place_confusion
-from proctor.reports.blocks import Block, Cell, Figure, Folded, Row, Section, Table, columns
+from proctor.reports.blocks import Block, Figure, Folded, Section
 from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
 from proctor.reports.figures.canvas import SLIM
 from proctor.reports.leaderboard import score

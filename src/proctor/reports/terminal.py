@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 
-from proctor.core import clean
-from proctor.reports.blocks import Block, Folded, Prose, Section, Table
+from proctor.core import Table, clean
+from proctor.reports.blocks import Block, Folded, Prose, Section
 
 _GAP = 2
 _NAME = 20  # columns that the name of a row has where it can
@@ -38,7 +38,8 @@ def show_block(console: Console, block: Block | str) -> None:
         console.print(escape(clean(block.title or block.caption)), style="bold", soft_wrap=True)
         kept = [k for k, column in enumerate(block.columns) if not column.drawn]
         heads = [f"{'>' if block.columns[k].numeric else ''}{block.columns[k].label}" for k in kept]
-        show_table(console, heads, [[row[k] for k in kept] for row in block.texts])
+        wrapped = [head for head, k in zip(heads, kept, strict=True) if block.columns[k].wrapped]
+        show_table(console, heads, [[row[k] for k in kept] for row in block.texts], wrapped=wrapped)
     elif isinstance(block, Folded):
         for one in (block.title, *block.blocks):
             show_block(console, one)

@@ -70,11 +70,12 @@ def analyse(
     plan: Resampling = Resampling(),
 ) -> Analysis:
     """Analyses the systems that `rank_runs` would rank, and its baselines. Questions whose format a system does not
-    answer, or that no scorer can mark, are in none of its numbers. What a run lacks counts by the policy, else as wrong.
+    answer, or that no scorer can mark, are in none of its numbers. What a run lacks counts by the policy, else as
+    wrong.
 
-    Labels are the tag `capabilities`, else the benchmark's first facet, else the answer format; factors are `distribution`, `clinical` and
-    `context`, else its other facets. `plan` is that of the intervals, `stability` the samples of the ranking. Raises
-    `InputError` as `rank_runs` does.
+    Labels are the tag `capabilities`, else the benchmark's first facet, else the answer format; factors are
+    `distribution`, `clinical` and `context`, else its other facets. `plan` is that of the intervals, `stability` the
+    samples of the ranking. Raises `InputError` as `rank_runs` does.
     """
     boards = rank_runs(store, benchmark, contest, plan=RankingPlan(stability=stability, seed=plan.seed))
     card = store.card(benchmark)
@@ -281,8 +282,8 @@ def _gap(sums: Floats) -> Floats:
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Every pair of systems, and every system with every baseline, on the questions that both have a mark for: the
-    difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems among
-    each other, and those with baselines."""
+    difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems
+    among each other, and those with baselines."""
     ranked = [entry for entry in data.entries if not entry.baseline]
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {

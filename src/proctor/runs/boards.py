@@ -221,9 +221,9 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
     """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
-    confidence interval, `won`, `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the
-    place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong` and
-    `mean_if_excluded` for a mean."""
+    confidence interval, `won`, `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the
+    spread of the place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong`
+    and `mean_if_excluded` for a mean."""
     rows = []
     for one in board.runs:
         standing = one.standing

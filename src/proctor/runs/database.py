@@ -1,4 +1,5 @@
-"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), and who works on its runs."""
+"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), and who works on its
+runs."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def export(
 def export_rows(
     store: Store, benchmark: str, card: BenchmarkCard, *, all_items: bool = False, runs: Sequence[Run] | None = None
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric that marks its
-    format has `value` None."""
+    """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric
+    that marks its format has `value` None."""
     table = load_items(store, card, all_items=all_items)
     facets = [name for name in table.facet_names() if name not in {*COLUMNS, "scorer"}]
     chosen = chosen_runs(store, benchmark) if runs is None else list(runs)
@@ -196,8 +196,9 @@ def hidden_judges(scorers: Collection[str]) -> dict[str, str]:
 
 
 def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | None = None) -> Store:
-    """A new store with one benchmark's runs, on disk for as long as the program holds it, without texts of questions, answers and reasons, without
-    judgements and settings of runs; scorers have names without models (`hidden_judges`), systems those of `pseudonyms`.
+    """A new store with one benchmark's runs, on disk for as long as the program holds it, without texts of questions,
+    answers and reasons, without judgements and settings of runs; scorers have names without models (`hidden_judges`),
+    systems those of `pseudonyms`.
 
     References, and answers as they were read, stay in the copy, since figures are computed from them: the tables and
     pages made from it may be published, not the copy.

@@ -1,4 +1,5 @@
-"""What was said of answers: judgements one by one and in short, how far judges agree, and all that is known of an item."""
+"""What was said of answers: judgements one by one and in short, how far judges agree, and all that is known of an
+item."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 @dataclass(frozen=True)
 class DimensionJudgement:
-    """What one scorer said of one answer: its scores by dimension, the flags of a judge's reply, and the reply itself as
-    plain JSON (reasons, broken rules, what is missing and why …; empty where a scorer keeps none)."""
+    """What one scorer said of one answer: its scores by dimension, the flags of a judge's reply, and the reply itself
+    as plain JSON (reasons, broken rules, what is missing and why …; empty where a scorer keeps none)."""
 
     item: str
     system: str
@@ -56,8 +57,8 @@ class RatingSummary:
 
 
 def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[DimensionJudgement]:
-    """What a scorer said of the answers of these runs, by run and in the benchmark's order: its scores on the dimensions
-    of the benchmark, or of a scorer that rates on none of them all its scores."""
+    """What a scorer said of the answers of these runs, by run and in the benchmark's order: its scores on the
+    dimensions of the benchmark, or of a scorer that rates on none of them all its scores."""
     order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
     found: list[DimensionJudgement] = []
@@ -81,7 +82,8 @@ def rating_summary(
     store: Store, benchmark: str, runs: Sequence[Run], scorer: str
 ) -> tuple[list[RatingSummary], Counter[str], Counter[str]]:
     """A scorer's scores in short: by language and dimension, how many answers break each rule, and how many have each
-    flag. Missing are the dimensions of answers that the runs have (failed ones left out) and the scorer did not score."""
+    flag. Missing are the dimensions of answers that the runs have (failed ones left out) and the scorer did not
+    score."""
     items = {item.id: item for item in store.items(benchmark)}
     answered = [
         items[name] for run in runs for name, answer in store.answers(run).items() if answer.status is not Status.FAILED

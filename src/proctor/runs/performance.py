@@ -1,4 +1,5 @@
-"""What the tables of an analysis are made from, and those of single systems: failures, errors by format, differences from group to group, ensembles."""
+"""What the tables of an analysis are made from, and those of single systems: failures, errors by format, differences
+from group to group, ensembles."""
 
 from __future__ import annotations
 
@@ -242,9 +243,9 @@ _FEW = 3
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     """What the answers say together, best system first; None without an answer.
 
-    Count, percentage, quantity and scale: the lower median. Classes: those that more than half name. Times, intervals and boxes: the number of
-    them that most have (of equals the smaller), and of these answers the median at each place. All others:
-    the most frequent answer, of equals the one of the best system.
+    Count, percentage, quantity and scale: the lower median. Classes: those that more than half name. Times, intervals
+    and boxes: the number of them that most have (of equals the smaller), and of these answers the median at each place.
+    All others: the most frequent answer, of equals the one of the best system.
 
     >>> from proctor.core.formats import CountFormat
     >>> vote(Item(id="q", group="v", question="How many?", answer=CountFormat()), [4, 1, 2])

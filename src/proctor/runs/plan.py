@@ -140,8 +140,8 @@ class _Asking:
 def _check_sound(
     benchmark: Benchmark, systems: Sequence[System], conditions: Sequence[str], options: PlanOptions
 ) -> None:
-    """Raises `ConfigurationError` for a condition that makes no sense for these items, and for a system that says that it
-    takes no sound where sound belongs to the questions."""
+    """Raises `ConfigurationError` for a condition that makes no sense for these items, and for a system that says that
+    it takes no sound where sound belongs to the questions."""
     items = benchmark.counted(all_items=options.all_items)
     for name in conditions:
         why = CONDITIONS.get(name).unfit(items)
@@ -154,7 +154,8 @@ def _check_sound(
         if mine:
             raise ConfigurationError(
                 f"{system.name} takes no sound, which belongs to {count_of(len(mine), 'question')} of {benchmark.name} "
-                f"under {hearing[0]}: use --condition muted, or a system that takes it (google:…, openai-chat:gpt-audio, "
+                f"under {hearing[0]}: use --condition muted, or a system that takes it (google:…, "
+                f"openai-chat:gpt-audio, "
                 "an OpenAI-compatible server with --base-url, a function with a parameter sounds)"
             )
 
@@ -349,8 +350,9 @@ def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
 async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
     """Runs the baselines on all items that count, as any system is run, as far as the store has not their answers yet.
 
-    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name with other settings
-    (another seed) stays as it is, and so does one that another process has at work; one that was cut short is completed.
+    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name with other
+    settings (another seed) stays as it is, and so does one that another process has at work; one that was cut short is
+    completed.
     """
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))

@@ -64,10 +64,10 @@ class Marks:
 
 @dataclass(frozen=True)
 class Board:
-    """One leaderboard, best first. `left_out` questions can be marked by no scorer that there is, `unbucketed` ones lack
-    a tag of the buckets or have two values of it: neither counts for anybody. `alpha` and `correction` are those of its
-    tests; `judge` is the scorer behind the marks that code can't give, the same for all systems, or "code". `policies`
-    are those that all places are the same under. `timed` says that answers without a latency count as late.
+    """One leaderboard, best first. `left_out` questions can be marked by no scorer that there is, `unbucketed` ones
+    lack a tag of the buckets or have two values of it: neither counts for anybody. `alpha` and `correction` are those
+    of its tests; `judge` is the scorer behind the marks that code can't give, the same for all systems, or "code".
+    `policies` are those that all places are the same under. `timed` says that answers without a latency count as late.
     `disqualified` systems have answers under the condition and are not ranked."""
 
     name: str

@@ -132,8 +132,8 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     """How asking ended in one run, every item once: `readable` and `unreadable` answers, those that a submission
-    lacks (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, items that were `not_asked`, and those of a format
-    that a baseline does not answer (`unsupported`)."""
+    lacks (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, items that were `not_asked`, and those of a
+    format that a baseline does not answer (`unsupported`)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
     answered = outcomes.where(Status.ANSWERED)
     return {
@@ -170,8 +170,8 @@ def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
 class OrderedRun:
     """One run's orders by item (`compared`), each item's group, and where rationales were scored by code their F1 by
     scorer and item. `lacking` items failed or were not asked: under the policy "wrong" they hold no order (and their
-    rationales are worth 0), under "exclude" they are `left_out`; `policy` is empty where nothing lacks. `has_rationales`
-    says whether the run was asked for rationales, or kept some."""
+    rationales are worth 0), under "exclude" they are `left_out`; `policy` is empty where nothing lacks.
+    `has_rationales` says whether the run was asked for rationales, or kept some."""
 
     run: Run
     compared: dict[str, OrderComparison]

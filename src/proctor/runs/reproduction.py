@@ -1,4 +1,5 @@
-"""Whether the pictures that systems were shown can be made again: from the media alone, compared with what was recorded."""
+"""Whether the pictures that systems were shown can be made again: from the media alone, compared with what was
+recorded."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ _ENCODED = "a video file that had to be encoded: the encoder's bytes vary, and i
 
 
 class Reproduction(StrEnum):
-    """What became of an answer's pictures: `same` (also where none were shown), `different`, `unrecorded` (the answer holds no record of what was
-    shown: it was imported, or is older than the record; or it was shown an encoded video file, whose bytes vary), `unreadable` (a media file is missing, or can't be read).
+    """What became of an answer's pictures: `same` (also where none were shown), `different`, `unrecorded` (the answer
+    holds no record of what was shown: it was imported, or is older than the record; or it was shown an encoded video
+    file, whose bytes vary), `unreadable` (a media file is missing, or can't be read).
 
     >>> [one.value for one in Reproduction]
     ['same', 'different', 'unrecorded', 'unreadable']
@@ -35,8 +37,9 @@ class Reproduction(StrEnum):
 
 @dataclass(frozen=True)
 class ReproducedAnswer:
-    """One answer: how many pictures (and sounds) it was shown, whether they could be made again, and why not. `media` names the
-    media files that are other files now, also where the pictures are the same (a copy in another container, say)."""
+    """One answer: how many pictures (and sounds) it was shown, whether they could be made again, and why not. `media`
+    names the media files that are other files now, also where the pictures are the same (a copy in another container,
+    say)."""
 
     system: str
     condition: str

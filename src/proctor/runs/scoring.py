@@ -98,8 +98,8 @@ class PaidVotes:
 @dataclass
 class JudgeTally:
     """What has happened so far: of `total` answers, `marked` ones have a score; `unresolved` ones were judged by a
-    panel that came to no majority; `unmarked` ones got no verdict, and are recorded as unresolved. `awaiting` of the first two lack a judge's
-    vote, and are asked again by another pass."""
+    panel that came to no majority; `unmarked` ones got no verdict, and are recorded as unresolved. `awaiting` of the
+    first two lack a judge's vote, and are asked again by another pass."""
 
     total: int = 0
     marked: int = 0

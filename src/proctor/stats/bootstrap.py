@@ -269,9 +269,10 @@ def sums_interval(
     class lies in few groups, so few of them say how far the statistic varies. Where a column isn't 0 in fewer than
     five groups (and at most half), or the value is at a bound, the interval reaches what the groups may not have
     shown (see `mean_interval`). `trials` says which columns count the outcomes of the same trials, such as a class's
-    right answers and its wrong ones: an outcome that no group has shown may be a share of these trials, by the number of
-    groups that have any, and the interval reaches what the statistic would be then. Samples in which the statistic is not defined are left out. With `two_level` the
-    items within a drawn group are drawn too, as in `mean_interval`: time grows with draws × items.
+    right answers and its wrong ones: an outcome that no group has shown may be a share of these trials, by the number
+    of groups that have any, and the interval reaches what the statistic would be then. Samples in which the statistic
+    is not defined are left out. With `two_level` the items within a drawn group are drawn too, as in `mean_interval`:
+    time grows with draws × items.
 
     Edges: no items, or a statistic that is not defined: value None; fewer than three groups, or none
     that says anything else than the others: no interval.
@@ -310,8 +311,8 @@ def sums_interval(
 
 
 def group_totals(table: Floats, code: Ints) -> Floats:
-    """The sums of the groups (`group_codes`), in an order of their contents: the same to the last bit in any order of items,
-    and whatever the groups are called."""
+    """The sums of the groups (`group_codes`), in an order of their contents: the same to the last bit in any order of
+    items, and whatever the groups are called."""
     totals = np.zeros((int(code.max()) + 1, table.shape[1]))
     order = np.lexsort((*table.T, code))
     np.add.at(totals, code[order], table[order])

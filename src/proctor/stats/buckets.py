@@ -24,8 +24,8 @@ Correction = Literal["holm", "holm-board", "none"]
 class BucketSums:
     """`totals` is buckets × units × systems, `counts` buckets × units × systems, or × 1 where every system has a value
     for every item; units are groups (or bundles of very many). `paired` is buckets × units × systems × systems: the
-    sum of a − b over the items that both have, and `shared` how many these are (buckets × systems × systems); None where
-    that follows from the totals. Units and systems stand in an order made from their contents; `order` says which
+    sum of a − b over the items that both have, and `shared` how many these are (buckets × systems × systems); None
+    where that follows from the totals. Units and systems stand in an order made from their contents; `order` says which
     system is where."""
 
     totals: Floats

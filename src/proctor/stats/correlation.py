@@ -155,7 +155,8 @@ def correlation(
     Edges: value None with fewer than two items, or where a or b is the same everywhere; no interval with
     fewer than three groups, and where a or b differs from its most frequent value in fewer than five groups (and in
     at most half of them): what those few say is in every sample, so no sample tells what others would. Where five or
-    more carry the variation, but at most half, t has one degree of freedom less than these. Time of "spearman" grows with draws × items, of "kendall" with items².
+    more carry the variation, but at most half, t has one degree of freedom less than these. Time of "spearman" grows
+    with draws × items, of "kendall" with items².
 
     Raises `InputError` for values that are not finite, for lengths that differ, and for `two_level`.
 

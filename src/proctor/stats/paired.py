@@ -88,8 +88,8 @@ def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = R
 def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resampling()) -> list[Pair]:
     """`paired_difference` of every two rows of `matrix` (systems × items), with Holm's adjusted p.
 
-    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; each has the interval and p that it would have alone (with `two_level`, samples are shared).
-    Memory grows with items × systems and draws × pairs.
+    Pairs come in the order (0, 1), (0, 2), … (1, 2), …; each has the interval and p that it would have alone (with
+    `two_level`, samples are shared). Memory grows with items × systems and draws × pairs.
 
     >>> pairs = paired_differences([[1] * 8, [0] * 8, [0] * 8], list("abcdefgh"))
     >>> [(pair.difference.value, pair.difference.p, pair.p_holm) for pair in pairs]
@@ -218,16 +218,18 @@ def sums_difference(
 ) -> Difference:
     """How much larger a statistic of sums is for a than for b: two tables (items × columns) of the same items.
 
-    The interval is that of `sums_interval` for the difference (`statistic`, `trials` and `plan` as there, `bounds` those
-    of the statistic). p comes from exchanging a's and b's sums in groups, the share of all exchanges whose difference is
-    at least as large as the observed one (Fisher 1935, The Design of Experiments, section 21, with the group as the unit):
-    exact if their names could be exchanged within any group. Up to 14 groups that differ all exchanges are counted; of
-    more, 9,999 are drawn by the plan's seed and p is (1 + those as large) / 10,000 (Phipson and Smyth 2010, Statistical
-    Applications in Genetics and Molecular Biology 9:39). An exchange in which the statistic is not defined counts as one
-    as large. b minus a has the mirror image of a minus b. No item has a value, so `wins`, `losses` and `ties` are 0.
+    The interval is that of `sums_interval` for the difference (`statistic`, `trials` and `plan` as there, `bounds`
+    those of the statistic). p comes from exchanging a's and b's sums in groups, the share of all exchanges whose
+    difference is at least as large as the observed one (Fisher 1935, The Design of Experiments, section 21, with the
+    group as the unit): exact if their names could be exchanged within any group. Up to 14 groups that differ all
+    exchanges are counted; of more, 9,999 are drawn by the plan's seed and p is (1 + those as large) / 10,000 (Phipson
+    and Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9:39). An exchange in which the statistic
+    is not defined counts as one as large. b minus a has the mirror image of a minus b. No item has a value, so `wins`,
+    `losses` and `ties` are 0.
 
     Edges: no items, or a statistic that is not defined: value None; fewer than three groups, or no two that differ: no
-    interval; fewer than two groups: no p. Raises `InputError` for tables of different shape and as `sums_interval` does.
+    interval; fewer than two groups: no p. Raises `InputError` for tables of different shape and as `sums_interval`
+    does.
 
     >>> first, second = np.array([[1.0, 1.0]] * 8), np.array([[0.0, 1.0]] * 8)
     >>> found = sums_difference(first, second, list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])

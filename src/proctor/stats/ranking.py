@@ -97,9 +97,9 @@ def rank_sums(
 ) -> list[Rank]:
     """`rank_systems` by a statistic of sums: `tables` hold for each system items × columns, of the same items.
 
-    Estimates are those of `sums_interval`, tests those of `sums_difference`, both at the level of 5 % and adjusted by Holm
-    over all pairs. Raises `InputError` as they do, for a statistic that is not defined for a system, and for a name given
-    twice.
+    Estimates are those of `sums_interval`, tests those of `sums_difference`, both at the level of 5 % and adjusted by
+    Holm over all pairs. Raises `InputError` as they do, for a statistic that is not defined for a system, and for a
+    name given twice.
 
     >>> good, bad = np.array([[1.0, 1.0]] * 8), np.array([[0.0, 1.0]] * 8)
     >>> ranks = rank_sums([bad, good], ["bad", "good"], list("abcdefgh"), lambda sums: sums[:, 0] / sums[:, 1])

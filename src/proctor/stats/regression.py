@@ -63,12 +63,12 @@ def logistic(
 
     The errors are the sandwich with one term a group (Liang and Zeger 1986, Biometrika 73:13) and the correction CR2,
     which undoes group by group what the fit takes from the residuals (Bell and McCaffrey 2002, Survey Methodology
-    28:169; on the weighted least squares of the last step, with its weights as the working model: Pustejovsky and Tipton
-    2018, Journal of Business & Economic Statistics 36:672). p and intervals are Student's t with Satterthwaite's degrees
-    of freedom, which differ by column: few groups that carry it, few degrees. By simulation a column that says nothing
-    has p < 0.05 in 4 to 6 % with 10, 24 and 100 groups where half of them carry it, and in fewer where a fifth does
-    (docs/reference/statistics.md); p are not adjusted for the number of columns. Columns are taken in their order; one
-    that adds nothing to those before is dropped and named, and so is one that a single group decides.
+    28:169; on the weighted least squares of the last step, with its weights as the working model: Pustejovsky and
+    Tipton 2018, Journal of Business & Economic Statistics 36:672). p and intervals are Student's t with Satterthwaite's
+    degrees of freedom, which differ by column: few groups that carry it, few degrees. By simulation a column that says
+    nothing has p < 0.05 in 4 to 6 % with 10, 24 and 100 groups where half of them carry it, and in fewer where a fifth
+    does (docs/reference/statistics.md); p are not adjusted for the number of columns. Columns are taken in their order;
+    one that adds nothing to those before is dropped and named, and so is one that a single group decides.
 
     Answers with the same columns count together: statsmodels fits successes and totals per distinct row, which
     has the same maximum, and errors come from the sums of scores per group, which are the same. Memory grows with
@@ -188,8 +188,8 @@ def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: 
 
     Let X and e be the columns and residuals of the last weighted least squares (each answer times the root of its
     weight p(1 − p), residuals divided by it), and M = (X'X)⁻¹ = L L'. A group's pull on the estimates is
-    M X_g' (I − X_g M X_g')^(−1/2) e_g. That matrix has as many rows as the group has answers, but the same eigenvalues λ
-    as V = L' X_g' X_g L = Q diag(λ) Q', which has as many as there are columns; and the pull is
+    M X_g' (I − X_g M X_g')^(−1/2) e_g. That matrix has as many rows as the group has answers, but the same eigenvalues
+    λ as V = L' X_g' X_g L = Q diag(λ) Q', which has as many as there are columns; and the pull is
     L (I − V)^(−1/2) L' X_g' e_g, where X_g' e_g is the group's score.
     """
     n_cells, n_groups = len(table), int(code.max()) + 1

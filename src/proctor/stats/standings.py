@@ -120,8 +120,8 @@ class Standings:
     nothing. `tau` is the mean of Kendall's τ-b between the ranking and that of every sample, `tau_low` its
     2.5 % quantile; None without stability, or where all share a place; `taus` has it of every sample for which it
     is defined. `tau_equal` is what the mean would be if all systems were equal (names exchanged within groups).
-    `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of groups
-    in each bucket, and `reach` the smallest adjusted p that this many groups allow.
+    `p_values` has the adjusted p of every bucket, systems in the order of `systems`; `bucket_groups` the number of
+    groups in each bucket, and `reach` the smallest adjusted p that this many groups allow.
 
     >>> rank_buckets([[1, 1], [0, 0]], ["a", "b"], ["v1", "v2"], [0, 0], ["all"], RankingPlan(draws=100)).empty
     ()

@@ -89,9 +89,9 @@ class RandomGuess:
     Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to `HIGHEST_COUNT` alike.
     Percentage: a whole number from 0 to 100. Classes: each class with probability 1/2. Timestamps: uniform over the
     view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Intervals:
-    between two moments of the span, one or one to three; boxes likewise, between two places on each axis; a point anywhere
-    in the picture. Choices: each set of at least one option alike. Scale and preference: each level, each side alike. Ratings: uniform from low to high. Texts can't be drawn at random
-    and are not supported.
+    between two moments of the span, one or one to three; boxes likewise, between two places on each axis; a point
+    anywhere in the picture. Choices: each set of at least one option alike. Scale and preference: each level, each side
+    alike. Ratings: uniform from low to high. Texts can't be drawn at random and are not supported.
     """
 
     name = "random"

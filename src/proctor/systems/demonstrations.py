@@ -50,8 +50,8 @@ class Demonstrations:
     """Instances of a file or folder, in its order.
 
     A file (JSON, or a line each) has `id`, `order`, `rationale` and `frames`: a picture's path from the file for each
-    label. A folder is one as the task publishes it: `references.jsonl` or `.json`, and the pictures `ID/A.jpg` … in it, or in
-    folders in it (`instances`, `CPR`). Pictures are read when they are first shown.
+    label. A folder is one as the task publishes it: `references.jsonl` or `.json`, and the pictures `ID/A.jpg` … in it,
+    or in folders in it (`instances`, `CPR`). Pictures are read when they are first shown.
 
     Raises `InputError` for what can't be read, an order that is no permutation of the frames' labels, an id that comes
     twice, and pictures that are not there.

@@ -35,8 +35,9 @@ class FunctionSystem:
 
     `item` (without reference, tags and media), `view` (`view.frames(count=8)`, awaited in an async function),
     `question`, `options`, `instruction` (how the answer is to be written), `frames` (those that the view shows
-    unasked) and `sounds` (those that it plays). It returns the text of its answer, or an `Answer`. What it raises is recorded as its `error`, with file
-    and line; `RefusalError` as `refused`, `InfrastructureError` and every `OSError` as `failed`, to be asked again.
+    unasked) and `sounds` (those that it plays). It returns the text of its answer, or an `Answer`. What it raises is
+    recorded as its `error`, with file and line; `RefusalError` as `refused`, `InfrastructureError` and every `OSError`
+    as `failed`, to be asked again.
 
     Called like the function it is the function. `settings` are recorded with the function's name and the hash of its
     source; `formats` are the kinds of answer that it gives (all, where none are named).

@@ -50,8 +50,9 @@ class Sampling:
 
 
 def prompt_for_benchmark(name: str, choice: str = "", *, sounding: bool = False) -> Prompt:
-    """The prompt that a benchmark brings, else the general one (that for questions with sound where it is `sounding`); or another one by choice: the name of one
-    (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a choice that is neither."""
+    """The prompt that a benchmark brings, else the general one (that for questions with sound where it is `sounding`);
+    or another one by choice: the name of one (`paper` is BENCHMARK.paper.txt.j2) or a file. Raises `InputError` for a
+    choice that is neither."""
     folder = reader_or_default(name).prompts
     general = _WITH_SOUND if sounding else _GENERAL
     usual = general if folder is None else folder / f"{name}.txt.j2"

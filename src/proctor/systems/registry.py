@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient
 
 SYSTEMS: Registry[Callable[..., System]] = Registry("system", group="proctor.systems")
-"""By name factories (classes or functions), or functions decorated by `proctor.system`. A factory is called with those of
-`models`, `options` and `seed` that its parameters name: the models behind it, its own options as a person wrote them, and
-the seed of its draws."""
+"""By name factories (classes or functions), or functions decorated by `proctor.system`. A factory is called with those
+of `models`, `options` and `seed` that its parameters name: the models behind it, its own options as a person wrote
+them, and the seed of its draws."""
 
 NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
 
@@ -33,7 +33,8 @@ def build_system(
 ) -> System:
     """The registered system of that name.
 
-    Raises `UnknownNameError` that lists the choices, and `ConfigurationError` for models or options that it does not take.
+    Raises `UnknownNameError` that lists the choices, and `ConfigurationError` for models or options that it does not
+    take.
     """
     known: Any = SYSTEMS.get(name)
     takes = _taken(known)

@@ -237,9 +237,10 @@ class Seriation:
     None of these tells first from last: right up to reversal is what this system can be good at. The direction is a
     prior: `start="given"` begins with the end that is given earlier (no knowledge: both ends stay at chance),
     `"plainer"` with the end that has less in it (things are brought in), `"busier"` with the other one; `learned` takes
-    it from solved instances, see `LearnedStart`. Where it sees nothing, as many frames as there are not labels, or black
-    ones, it answers by a seeded guess. `Answer.extra` says which: `{"evidence": "pixels", "length": …, "exact": …,
-    "start": …}` (of the path, 1 being the mean of all pairs) or `{"evidence": "guess", "because": …}`.
+    it from solved instances, see `LearnedStart`. Where it sees nothing, as many frames as there are not labels, or
+    black ones, it answers by a seeded guess. `Answer.extra` says which:
+    `{"evidence": "pixels", "length": …, "exact": …, "start": …}` (of the path, 1 being the mean of all pairs) or
+    `{"evidence": "guess", "because": …}`.
     """
 
     def __init__(self, *, seed: int = 0, start: Start = "given", prior: LearnedStart | None = None) -> None:
@@ -306,8 +307,8 @@ def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
 def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: str = "seriation") -> Seriation:
     """Frames strung together by how alike they are; which end comes first is not known, or said by an option.
 
-    `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it from
-    solved instances. Under its former name `seriation-directed` it needs one of them. Raises `ConfigurationError`.
+    `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it
+    from solved instances. Under its former name `seriation-directed` it needs one of them. Raises `ConfigurationError`.
     """
     chosen = read_options(name, SeriationOptions, options)
     if (chosen.start is not None and chosen.learn is not None) or (name == DIRECTED and chosen == SeriationOptions()):

@@ -44,14 +44,18 @@ def test_what_was_written_is_read(
         mark = "." if vtt else ","
         expected.append((start / 1000, stop / 1000, text))
         blocks.append(
-            f"{number}{end}{stamp(start, mark)} --> {stamp(stop, mark)}{' align:start' if vtt else ''}{end}<i>{text}</i>"
+            f"{number}{end}{stamp(start, mark)} --> {stamp(stop, mark)}{' align:start' if vtt else ''}{end}<i>{text}</i"
+            f">"
         )
     file = written(folder, "a.vtt" if vtt else "a.srt", (end * 2).join(blocks) + end)
     assert [(one.start, one.end, one.text) for one in read_transcript(file)] == expected
 
 
 def test_times_inside_lines_are_those_of_words(tmp_path: Path) -> None:
-    vtt = "WEBVTT\n\nNOTE made by hand\n\n00:01.000 --> 00:03.000\nslide <00:01.500><c>to</c> <00:02.000><c>the left &amp; up</c>\n"
+    vtt = (
+        "WEBVTT\n\nNOTE made by hand\n\n00:01.000 --> 00:03.000\nslide <00:01.500><c>to</c> <00:02.000><c>the left "
+        "&amp; up</c>\n"
+    )
     (cue,) = read_transcript(written(tmp_path, "a.vtt", vtt))
     assert cue.text == "slide to the left & up"
     assert [(one.text, one.start) for one in cue.words[:3]] == [("slide", 1.0), ("to", 1.5), ("the", 2.0)]
@@ -62,7 +66,8 @@ def test_rolling_captions_say_a_thing_once(tmp_path: Path) -> None:
     """As automatic captions roll: each cue shows the line before above its own, and a cue of 10 ms holds the line."""
     vtt = (
         "WEBVTT\n\n00:00.000 --> 00:02.000\nwe slide the probe\n\n00:02.000 --> 00:02.010\nwe slide the probe\n\n"
-        "00:02.010 --> 00:04.000\nwe slide the probe\nto the left side\n\n00:04.000 --> 00:06.000\nto the left side\nand stop here\n"
+        "00:02.010 --> 00:04.000\nwe slide the probe\nto the left side\n\n00:04.000 --> 00:06.000\nto the left "
+        "side\nand stop here\n"
     )
     assert [one.text for one in read_transcript(written(tmp_path, "a.vtt", vtt))] == [
         "we slide the probe", "to the left side", "and stop here",
@@ -92,7 +97,10 @@ def test_recognisers_json(tmp_path: Path) -> None:
 
 
 def test_lines_are_joined_to_sentences(tmp_path: Path) -> None:
-    srt = "1\n00:00:00,000 --> 00:00:01,000\nwe slide\n\n2\n00:00:01,100 --> 00:00:02,000\nto the left.\n\n3\n00:00:02,100 --> 00:00:03,000\nThen\n\n4\n00:00:09,000 --> 00:00:10,000\nup.\n"
+    srt = (
+        "1\n00:00:00,000 --> 00:00:01,000\nwe slide\n\n2\n00:00:01,100 --> 00:00:02,000\nto the "
+        "left.\n\n3\n00:00:02,100 --> 00:00:03,000\nThen\n\n4\n00:00:09,000 --> 00:00:10,000\nup.\n"
+    )
     cues = read_transcript(written(tmp_path, "a.srt", srt))
     assert [(one.start, one.end, one.text) for one in in_sentences(cues, 20, 1)] == [
         (0.0, 2.0, "we slide to the left."), (2.1, 3.0, "Then"), (9.0, 10.0, "up."),
@@ -111,21 +119,25 @@ V = "WEBVTT\n\n"
         ("a.vtt", V, "found no speech"),
         ("a.vtt", V + "00:00.000 --> 00:01.000\n\n", "found no speech"),
         ("a.vtt", V + "00:01.000 --> 00:00.500\nhi\n", "line 3: found an end at 0.5 s, expected one after 1 s"),
-        ("a.vtt", V + "00:05.000 --> 00:06.000\nhi\n\n00:01.000 --> 00:02.000\nho\n", "line 6: found a start at 1 s, expected one not before 5 s"),
+        ("a.vtt", V + "00:05.000 --> 00:06.000\nhi\n\n00:01.000 --> 00:02.000\nho\n", ("line 6: found a start at 1 s, "
+                                                                                      "expected one not before 5 s")),
         ("a.vtt", V + "00:0x.000 --> 00:06.000\nhi\n", "line 3: found '00:0x.000 --> 00:06.000', expected times"),
         ("a.vtt", V + "00:99.000 --> 02:06.000\nhi\n", "line 3: found '00:99.000 --> 02:06.000', expected times"),
         ("a.vtt", V + "00:01.000 -> 00:06.000\nhi\n", "line 3: found '00:01.000 -> 00:06.000', expected times"),
         ("a.vtt", V + "some text without times\n", "line 3: found 'some text without times', expected times"),
-        ("a.vtt", V + "00:01.000 --> 00:02.000\nhi\n00:02.000 --> 00:03.000\nho\n", "line 5: found times without a blank line before"),
+        ("a.vtt", V + "00:01.000 --> 00:02.000\nhi\n00:02.000 --> 00:03.000\nho\n", ("line 5: found times without a "
+                                                                                    "blank line before")),
         ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\nsch\u00f6n\n".encode("latin-1"), "UTF-8"),
-        ("a.vtt", V + "00:01.000 --> 00:02.000\n" + "x" * 6000 + "\n", "expected at most 100,000 cues of 5,000 characters"),
+        ("a.vtt", V + "00:01.000 --> 00:02.000\n" + "x" * 6000 + "\n", ("expected at most 100,000 cues of 5,000 "
+                                                                       "characters")),
         ("a.srt", "\ufeff1\n00:00:01,000 --> 00:00:00,000\nhi\n", "line 2: found an end at 0 s"),
         ("a.txt", "hi", "found a file .txt, expected one of .vtt, .srt, .json"),
         ("a.json", "{", "expected JSON"),
         ("a.json", "{}", "found no list of segments"),
         ("a.json", '{"segments": []}', "found no speech"),
         ("a.json", '{"segments": [{"text": "hi"}]}', "segment 1, field 'start' or 'end': found nothing"),
-        ("a.json", '{"segments": [{"start": 2, "end": 1, "text": "hi"}]}', "segment 1: found an end at 1 s, expected one after 2 s"),
+        ("a.json", '{"segments": [{"start": 2, "end": 1, "text": "hi"}]}', ("segment 1: found an end at 1 s, expected "
+                                                                           "one after 2 s")),
         ("a.json", '{"segments": [{"start": "x", "end": 1, "text": "hi"}]}', "segment 1, field 'start': found 'x'"),
         ("a.json", '{"segments": [{"start": -2, "end": 1, "text": "hi"}]}', "segment 1, field 'start': found -2"),
         ("a.json", '{"segments": [{"start": NaN, "end": 1, "text": "hi"}]}', "a.json"),

@@ -17,12 +17,12 @@ from proctor.construction.pipeline.status import HistoryStep, funnel, history
 from proctor.core import (
     DASH,
     PluginReport,
-    PluginTable,
     Steps,
     UsageError,
     count_of,
     dollars,
     one_of,
+    plain_table,
     shorten,
     thousands,
     whole_folder,
@@ -83,7 +83,7 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
     ]
     waiting = [one for one in states if one.state == "waiting"]
     first = [one for one in waiting if not one.why.startswith("for ")]
-    table = PluginTable("", ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
+    table = plain_table("", ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
     notes = [f"{one.stage} of {one.unit} waits: {one.why}" for one in first[:8]]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {folder}")
@@ -143,7 +143,7 @@ def status(folder: Folder) -> PluginReport:
     lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
     lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
     title = f"{project.settings.title or folder.name}: {count_of(len(project.settings.sources), 'source')}"
-    return PluginReport([one.to_json() for one in rows], (PluginTable(title, heads, cells), *lines))
+    return PluginReport([one.to_json() for one in rows], (plain_table(title, heads, cells), *lines))
 
 
 def show_history(
@@ -169,7 +169,7 @@ def show_history(
         }
         for one in found
     ]
-    return PluginReport(json, (PluginTable(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
+    return PluginReport(json, (plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
 
 
 def redo(

@@ -1,4 +1,5 @@
-"""The records that stages of several benchmarks share: words, events, questions. Times are seconds of the video's own clock."""
+"""The records that stages of several benchmarks share: words, events, questions. Times are seconds of the video's own
+clock."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from proctor.construction.pipeline.records import Frozen, Record
 
 
 class Word(Frozen):
-    """A word that was said, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave none."""
+    """A word that was said, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave
+    none."""
 
     text: str = Field(min_length=1)
     start: float
@@ -42,8 +44,8 @@ class Sentence(Timed):
 
 
 class ProcedureEvent(Timed):
-    """What the operator does (`action`) and what for (`intent`, empty where it was not said); `made_from` are the sentences
-    that say it, `quote` is their words."""
+    """What the operator does (`action`) and what for (`intent`, empty where it was not said); `made_from` are the
+    sentences that say it, `quote` is their words."""
 
     action: str = Field(min_length=1)
     intent: str = ""

@@ -1,4 +1,5 @@
-"""The stage `events`: what the operator does and what for, anchored to the words that say it; or as a person wrote it."""
+"""The stage `events`: what the operator does and what for, anchored to the words that say it; or as a person wrote
+it."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _EDGE_S = 0.5
 
 
 class EventsSettings(StageSettings):
-    """`at_once` is the number of sentences that a model gets together, cut at the longest pause; `overlap_s` is how far two
-    events may overlap; `confidence` is from where on a word's time is relied on."""
+    """`at_once` is the number of sentences that a model gets together, cut at the longest pause; `overlap_s` is how far
+    two events may overlap; `confidence` is from where on a word's time is relied on."""
 
     at_once: int = Field(default=60, ge=1, le=400)
     overlap_s: float = Field(default=0.0, ge=0)
@@ -41,8 +42,8 @@ class _Drafts(BaseModel):
 
 
 class EventsStage(Stage[ProcedureEvent]):
-    """The event log of a source. A model says which sentences tell an event, and quotes them; the times are those of the
-    quoted words. What it quotes must have been said; events are in order and, unless stated, do not overlap."""
+    """The event log of a source. A model says which sentences tell an event, and quotes them; the times are those of
+    the quoted words. What it quotes must have been said; events are in order and, unless stated, do not overlap."""
 
     name = "events"
     summary = "What is done and what for"
@@ -141,8 +142,8 @@ def _anchored(
 
 
 def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last: bool) -> float:
-    """When the quoted words of a sentence begin, or end: by two neighbouring words whose times can be relied on, else the
-    sentence's own edge. No event is cut on one word's time."""
+    """When the quoted words of a sentence begin, or end: by two neighbouring words whose times can be relied on, else
+    the sentence's own edge. No event is cut on one word's time."""
     own = sentence.end if last else sentence.start
     words = [word for word in sentence.words if _tokens(word.text)]
     spoken = ["".join(_tokens(word.text)) for word in words]

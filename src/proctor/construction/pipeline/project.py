@@ -24,10 +24,10 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 
 
 class SourceVideo(Frozen):
-    """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. `start` to `end`,
-    in seconds of the video's own clock, is what is used of it, and `region` the rectangle of its picture; nothing is
-    cut until a benchmark is written. All times in the project's records are seconds of the video's own clock. Sources of
-    one `group` (a patient, a teacher) never stand on two sides of a split."""
+    """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. `start` to
+    `end`, in seconds of the video's own clock, is what is used of it, and `region` the rectangle of its picture;
+    nothing is cut until a benchmark is written. All times in the project's records are seconds of the video's own
+    clock. Sources of one `group` (a patient, a teacher) never stand on two sides of a split."""
 
     id: Name
     video: str = Field(min_length=1)

@@ -20,8 +20,10 @@ from proctor.core import RefusalError
 KEY_STANDS_OUT = "the key is the longest option by far"
 
 FORBIDDEN = {
-    "sound": r"\b(?:audio|sound|hear|heard|listen\w*|narrat\w*|voice|spoken|says?|said|tells?|mention\w*|transcript\w*|speak\w*|explain\w*)\b",
-    "on-screen text": r"\b(?:on-?screen|caption\w*|subtitle\w*|label(?:led|ed|s)?|text|overlay\w*|read-?out\w*|written)\b",
+    "sound": r"\b(?:audio|sound|hear|heard|listen\w*|narrat\w*|voice|spoken|says?|said|tells?|mention\w*|transcript\w*"
+    r"|speak\w*|explain\w*)\b",
+    "on-screen text": r"\b(?:on-?screen|caption\w*|subtitle\w*|label(?:led|ed|s)?|text|overlay\w*|read-?out\w*"
+    r"|written)\b",
     "exact readout": r"\b\d+(?:[.,]\d+)?\s*(?:mm|cm|mhz|hz|db|cm/s|m/s|ml|cc|bpm|degrees?|°|%)(?![a-z])",
     "time in the video": r"\b\d{1,2}:\d{2}\b",
     "two options in one": r"\b(?:all|none|both|neither) of the (?:above|options)\b",
@@ -31,9 +33,9 @@ FORBIDDEN = {
 
 class QuestionsSettings(StageSettings):
     """How many questions a source gets: `per_event` for each event and `per_minute` for each minute that events last
-    (so that the number grows with duration and density), rounded, at least 1 and at most `most`. `free_share` is the share of
-    free responses, `options` the number of options, `tries` how often a draft is asked for; `overlap` is the largest
-    share of the key's words of content that the stem may hold."""
+    (so that the number grows with duration and density), rounded, at least 1 and at most `most`. `free_share` is the
+    share of free responses, `options` the number of options, `tries` how often a draft is asked for; `overlap` is the
+    largest share of the key's words of content that the stem may hold."""
 
     per_event: float = Field(default=0.5, ge=0)
     per_minute: float = Field(default=1.0, ge=0)
@@ -201,9 +203,9 @@ def broken_rule(
     settings: QuestionsSettings,
     others: Sequence[DraftQuestion] = (),
 ) -> str:
-    """The first rule that a question breaks, with what breaks it ("" where it breaks none): it speaks of what no picture
-    shows; its stem holds the key's words; its options are not what was asked for; it states sides or numbers that the events
-    do not; it was asked already."""
+    """The first rule that a question breaks, with what breaks it ("" where it breaks none): it speaks of what no
+    picture shows; its stem holds the key's words; its options are not what was asked for; it states sides or numbers
+    that the events do not; it was asked already."""
     shown = " ".join((question.text, *question.options))
     for reason, pattern in FORBIDDEN.items():
         hit = re.search(pattern, shown, re.IGNORECASE)

@@ -34,8 +34,8 @@ class Record(Frozen):
 
 
 class Refused(Frozen):
-    """What a stage did not let pass, and why. `kind` is the same for all that has one cause; `found` is what it was, cut to
-    400 characters."""
+    """What a stage did not let pass, and why. `kind` is the same for all that has one cause; `found` is what it was,
+    cut to 400 characters."""
 
     id: str
     kind: str
@@ -63,8 +63,8 @@ class Refused(Frozen):
 
 
 class UnitFile(Frozen):
-    """What a stage made of one unit (a source, or all of them): the content of `work/STAGE/UNIT.json`. `made_from` is the
-    hash of everything that led to it: while it stays, there is nothing to do. `notes` are for the person who reads
+    """What a stage made of one unit (a source, or all of them): the content of `work/STAGE/UNIT.json`. `made_from` is
+    the hash of everything that led to it: while it stays, there is nothing to do. `notes` are for the person who reads
     the funnel."""
 
     stage: str

@@ -1,4 +1,5 @@
-"""The stage `repair`: drafts that can be answered without the video are changed, screened again, and in the end removed."""
+"""The stage `repair`: drafts that can be answered without the video are changed, screened again, and in the end
+removed."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class ReworkSettings(StageSettings):
 
 
 class Reworked(DraftQuestion):
-    """A draft as it stands after screening and repair, with its former versions, the oldest first, and the screening of this
-    one."""
+    """A draft as it stands after screening and repair, with its former versions, the oldest first, and the screening of
+    this one."""
 
     former: tuple[DraftQuestion, ...] = ()
     screening: Screening
@@ -58,8 +59,8 @@ class _Stem(BaseModel):
 
 
 class RepairStage(Stage[Reworked]):
-    """Repairs what screening flagged. The stem and the right option of a choice stay word for word while its wrong options are
-    replaced; the reference of a free response stays while its stem is."""
+    """Repairs what screening flagged. The stem and the right option of a choice stay word for word while its wrong
+    options are replaced; the reference of a free response stays while its stem is."""
 
     name: ClassVar[str] = "repair"
     summary: ClassVar[str] = "Flagged drafts changed or removed"
@@ -128,8 +129,8 @@ class RepairStage(Stage[Reworked]):
 
 
 def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
-    """Right options of other questions of the same type that are wrong here: of other stretches, the ones nearest in length
-    and nearest in words first. They are the most plausible wrong options, since each is right somewhere."""
+    """Right options of other questions of the same type that are wrong here: of other stretches, the ones nearest in
+    length and nearest in words first. They are the most plausible wrong options, since each is right somewhere."""
     right = one.options[one.key or 0]
     own = content_words(right)
 
@@ -218,8 +219,8 @@ def _as_version(one: DraftQuestion, calls: Sequence[Call], flag: str, **fields: 
 
 
 def too_like(right: str, wrong: Sequence[str], most: float) -> str:
-    """Which wrong option says what the right one does, or what another does ("" for none): by the share of their words of
-    content.
+    """Which wrong option says what the right one does, or what another does ("" for none): by the share of their words
+    of content.
 
     >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
     "options: too like another: 'Slide to the edge of the liver'"

@@ -1,5 +1,5 @@
-"""The stage `screen`: which drafts can be answered without the video, by models that see the text alone and by the text-only
-baselines of the item audit."""
+"""The stage `screen`: which drafts can be answered without the video, by models that see the text alone and by the
+text-only baselines of the item audit."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _RIGHT = 2.0  # a free response that the judge finds right, of 0 to 2
 
 
 class ScreenSettings(StageSettings):
-    """Each model of the role `screen` is asked `seeds` times, the options in another order each time. A choice is flagged
-    where it is answered so often that chance alone does so with a probability of at most `alpha` (one-sided, exact); a free
-    response where a share of at least `free_share` of its answers is right by the model of the role `judge`. With
-    `baselines`, the rules and the fitted baselines of the item audit are tried as well."""
+    """Each model of the role `screen` is asked `seeds` times, the options in another order each time. A choice is
+    flagged where it is answered so often that chance alone does so with a probability of at most `alpha` (one-sided,
+    exact); a free response where a share of at least `free_share` of its answers is right by the model of the role
+    `judge`. With `baselines`, the rules and the fitted baselines of the item audit are tried as well."""
 
     seeds: int = Field(default=1, ge=1, le=20)
     alpha: float = Field(default=0.05, gt=0, lt=1)

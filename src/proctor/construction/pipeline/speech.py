@@ -1,4 +1,5 @@
-"""The stages `transcript` and `normalise`: what is said, with times; and the same without fillers, terms standardised."""
+"""The stages `transcript` and `normalise`: what is said, with times; and the same without fillers, terms
+standardised."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from proctor.construction.pipeline.content import Sentence
 from proctor.construction.pipeline.records import Call, Refused
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import Cue, in_sentences, read_transcript
-from proctor.core import InputError, RefusalError
+from proctor.core import NUMBER_WORDS, InputError, RefusalError
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
 
@@ -23,8 +24,8 @@ _SLACK_S = 2.0  # a last subtitle may stand a little longer than its video
 
 
 class TranscriptSettings(StageSettings):
-    """`longest_s` and `pause_s` say where subtitles are joined to sentences; `confidence` is from where on a word's time
-    is relied on; `silence_s` is from where on a pause counts as silence."""
+    """`longest_s` and `pause_s` say where subtitles are joined to sentences; `confidence` is from where on a word's
+    time is relied on; `silence_s` is from where on a pause counts as silence."""
 
     longest_s: float = Field(default=20.0, gt=0)
     pause_s: float = Field(default=1.0, ge=0)
@@ -182,26 +183,7 @@ _NOT = frozenset(
     ]
 )
 _NUMBER_WORDS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
+    *NUMBER_WORDS,
     "twenty",
     "thirty",
     "forty",
@@ -263,8 +245,8 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 class NormaliseSettings(StageSettings):
-    """`terms` says which word is to be written for which (`probe: transducer`); `at_once` is the number of sentences that a
-    model gets together; without `model` nothing is asked and every sentence stays as it was said."""
+    """`terms` says which word is to be written for which (`probe: transducer`); `at_once` is the number of sentences
+    that a model gets together; without `model` nothing is asked and every sentence stays as it was said."""
 
     terms: dict[str, str] = Field(default={})
     at_once: int = Field(default=40, ge=1, le=200)

@@ -19,8 +19,8 @@ from proctor.core import InputError, Noted, Usage, by_cause
 
 @dataclass(frozen=True)
 class FunnelRow:
-    """One stage: of how many `units` it is done, how many records came `into` it and `out` of it, how many of these have a
-    flag, how many drafts were refused; what was asked, and its price in US dollars (None: not known)."""
+    """One stage: of how many `units` it is done, how many records came `into` it and `out` of it, how many of these
+    have a flag, how many drafts were refused; what was asked, and its price in US dollars (None: not known)."""
 
     stage: str
     summary: str

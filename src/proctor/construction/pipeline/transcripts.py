@@ -26,7 +26,8 @@ _SENTENCE_END = re.compile(r"[.!?。！？]['\")\]]*$")
 
 @dataclass(frozen=True)
 class Cue:
-    """A stretch of a transcript as its file has it; `place` is where. `words` are empty where it gives no times of words."""
+    """A stretch of a transcript as its file has it; `place` is where. `words` are empty where it gives no times of
+    words."""
 
     place: str
     start: float
@@ -36,11 +37,11 @@ class Cue:
 
 
 def read_transcript(file: Path) -> list[Cue]:
-    """The cues of a transcript in order: WebVTT (also with times inside lines, as automatic captions have them), SRT, or the
-    JSON of Whisper, WhisperX, faster-whisper and the transcription protocol of OpenAI.
+    """The cues of a transcript in order: WebVTT (also with times inside lines, as automatic captions have them), SRT,
+    or the JSON of Whisper, WhisperX, faster-whisper and the transcription protocol of OpenAI.
 
-    Cues that repeat the one before, as rolling captions do, are joined. Raises `InputError` with the line: broken times,
-    an end before its start, starts that go back, no speech at all.
+    Cues that repeat the one before, as rolling captions do, are joined. Raises `InputError` with the line: broken
+    times, an end before its start, starts that go back, no speech at all.
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -205,8 +206,8 @@ def _loose_words(file: Path, content: JsonValue | object) -> list[_JsonWord]:
 
 
 def _timed(words: Sequence[_JsonWord], start: float, end: float) -> tuple[Word, ...]:
-    """Words with times. One that the aligner gave none (WhisperX gives none to numbers) lies between its neighbours, with
-    the confidence 0: nothing is to be cut there."""
+    """Words with times. One that the aligner gave none (WhisperX gives none to numbers) lies between its neighbours,
+    with the confidence 0: nothing is to be cut there."""
     found: list[Word] = []
     for number, one in enumerate(words):
         if not one.said:
@@ -222,8 +223,8 @@ def _timed(words: Sequence[_JsonWord], start: float, end: float) -> tuple[Word, 
 
 
 def in_sentences(cues: Sequence[Cue], most_s: float, pause_s: float) -> list[Cue]:
-    """Cues joined to sentences: up to a full stop, a pause of `pause_s`, or `most_s` seconds. Subtitles break lines where
-    they are full, recognisers where they paused."""
+    """Cues joined to sentences: up to a full stop, a pause of `pause_s`, or `most_s` seconds. Subtitles break lines
+    where they are full, recognisers where they paused."""
     found: list[Cue] = []
     for cue in cues:
         last = found[-1] if found else None

@@ -26,7 +26,7 @@ from proctor.construction.sources.stage import (
     seen_folder,
     told,
 )
-from proctor.core import DASH, PluginReport, PluginTable, Steps, count_of
+from proctor.core import DASH, PluginReport, Steps, count_of, plain_table
 from proctor.media import Catalogue, cache_folder
 
 _SHEET = "work/sources/proposals.html"
@@ -99,7 +99,7 @@ def _report(
         for one in records
     )
     heads = ("source", ">length", ">size", ">rate", ">outside", ">text", ">open", "flags")
-    table = PluginTable("Sources", heads, rows, wrapped=("flags",))
+    table = plain_table("Sources", heads, rows, wrapped=("flags",))
     json: dict[str, Any] = {
         "sources": [one.model_dump(mode="json") for one in records],
         "open": len(open_),
@@ -132,4 +132,4 @@ def _applied(folder: Path, done: Sequence[tuple[DeidentifiedVideo, bool]]) -> Pl
         f"{folder / COPIES}: the copies; name them in project.yaml (video: {COPIES}/ID.mp4) to go on with them",
         f"{folder / MANIFEST}: what was done, with the originals' names: not to be given away",
     )
-    return PluginReport(json, (PluginTable("De-identified copies", heads, rows),), notes)
+    return PluginReport(json, (plain_table("De-identified copies", heads, rows),), notes)

@@ -1,7 +1,8 @@
 """Answer formats: how an answer is asked for, read, checked and matched.
 
 Parsed values are plain JSON: choice "B", ordering ["B", "A"], binary true, count 3, percentage 40.0,
-classes ["clip"], timestamps [65.0] and intervals [[65.0, 80.0]] (seconds), pattern "2/3", free text "…", ratings {"accuracy": 0.5}.
+classes ["clip"], timestamps [65.0] and intervals [[65.0, 80.0]] (seconds), pattern "2/3", free text "…", ratings
+{"accuracy": 0.5}.
 """
 
 from typing import Annotated

@@ -110,8 +110,8 @@ _MOST_ALONE = 1_000
 
 
 def alone(text: str) -> str:
-    """A text as the strict reading of the formats takes it: `bare`, and of at most 1,000 characters. Raises `ParseError`
-    for a longer one.
+    """A text as the strict reading of the formats takes it: `bare`, and of at most 1,000 characters. Raises
+    `ParseError` for a longer one.
 
     >>> alone(" B. ")
     'B'

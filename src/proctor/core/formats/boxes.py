@@ -12,8 +12,8 @@ from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone
-from proctor.core.formats.intervals import extents
-from proctor.core.formats.overlap import MOST_NAMED, covered, matching
+from proctor.core.formats.intervals import OverlapFormat, extents
+from proctor.core.formats.overlap import MOST_NAMED
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 
 _LABEL = r"(?:\b(?P<{0}>x_?min|y_?min|x_?max|y_?max|[xy]\s?_?[0-9]?|left|top|right|bottom|width|height|w|h)\s?[:=]\s?)?"
@@ -37,7 +37,8 @@ _NAMED_CORNERS = re.compile(
 )
 _OR = re.compile(r"[\])}\s.,;]{0,4}(?:\bor\b|\bpossibly\b|或者?)", re.IGNORECASE)
 _SAID = re.compile(
-    r"\W{0,12}(?:(?:the |a |it |its |is |at |about |around |box|bounding|point|coordinates?|centre|center|located|position|roughly|approximately|answer|be|are|x|y|around)\W{0,3}){0,8}",
+    r"\W{0,12}(?:(?:the |a |it |its |is |at |about |around |box|bounding|point|coordinates?|centre|center|located"
+    r"|position|roughly|approximately|answer|be|are|x|y|around)\W{0,3}){0,8}",
     re.IGNORECASE,
 )
 _BOX_KEYS = ("box", "boxes", "bbox", "bboxes", "bbox_2d", "box_2d", "bounding_box", "coordinates")
@@ -48,8 +49,9 @@ _MOST_NUMBERS = 4 * (MOST_NAMED + 1)
 
 
 class _Placed(StrictFormat):
-    """A format whose answers are places in a picture of `width` × `height` units, from its top left corner: a thousandth
-    of the picture each, where nothing else is said, so that they hold for every size in which a picture is shown."""
+    """A format whose answers are places in a picture of `width` × `height` units, from its top left corner: a
+    thousandth of the picture each, where nothing else is said, so that they hold for every size in which a picture is
+    shown."""
 
     width: float = Field(default=1000, gt=0, le=1e6)
     height: float = Field(default=1000, gt=0, le=1e6)
@@ -63,12 +65,13 @@ class _Placed(StrictFormat):
         return all(0 <= number <= limit for number, limit in zip(numbers, limits, strict=True))
 
 
-class BoxesFormat(_Placed):
+class BoxesFormat(OverlapFormat, _Placed):
     """One box, or `several`, as [left, top, right, bottom], in the order in which they are named (the surest first).
 
     Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection
     over union of at least `iou` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). A box
-    that reaches outside the picture, or ends before it begins, states none. Strict: the numbers alone, several boxes separated by semicolons.
+    that reaches outside the picture, or ends before it begins, states none. Strict: the numbers alone, several boxes
+    separated by semicolons.
 
     >>> BoxesFormat().parse("The stapler is at [120, 80, 460, 300].")
     [[120.0, 80.0, 460.0, 300.0]]
@@ -77,8 +80,6 @@ class BoxesFormat(_Placed):
     """
 
     kind: Literal["boxes"] = "boxes"
-    iou: float = Field(default=0.5, gt=0, le=1)
-    several: bool = False
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
@@ -140,14 +141,6 @@ class BoxesFormat(_Placed):
         """[left, top, right, bottom], several separated by semicolons."""
         return "; ".join(f"[{', '.join(_plain(end) for end in one)}]" for one in extents(value))
 
-    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        keys, said = extents(reference), extents(prediction)
-        return len(keys) == len(said) == matching(keys, said, self.iou)
-
-    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """1 less the intersection over union of the areas that the boxes cover."""
-        return 1 - covered(extents(reference), extents(prediction))
-
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
         """None: how often a random box overlaps enough depends on how its size is drawn. The baseline `random` draws
         boxes and shows it."""
@@ -156,9 +149,9 @@ class BoxesFormat(_Placed):
 
 
 class PointFormat(_Placed):
-    """One place, as [x, y]. Right within `tolerance` units of the reference, where that is a point, and inside it, edges
-    included, where it is a box [left, top, right, bottom] (pointing game: Zhang et al. 2018, International Journal of
-    Computer Vision 126:1084). Strict: the two numbers alone.
+    """One place, as [x, y]. Right within `tolerance` units of the reference, where that is a point, and inside it,
+    edges included, where it is a box [left, top, right, bottom] (pointing game: Zhang et al. 2018, International
+    Journal of Computer Vision 126:1084). Strict: the two numbers alone.
 
     >>> PointFormat(tolerance=20).parse("It is at (512, 300).")
     [512.0, 300.0]

@@ -14,33 +14,44 @@ from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.cells import plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
-_NAME = r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项|第)?"
+_NAME = (
+    r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项"
+    r"|第)?"
+)
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
 _HEAD = re.compile(
-    rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably|likely|most likely|maybe"
-    rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| is)\s)?){{0,4}}"
-    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?[A-Za-z0-9_]|-[a-z])",
+    rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
+    rf"|likely|most likely|maybe"
+    rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
+    rf"is)\s)?){{0,4}}"
+    rf"(?P<both>(?:either|both|one of|any of|all of|between)\b\s{{0,2}})?{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Za-z])(?!'?"
+    rf"[A-Za-z0-9_]|-[a-z])",
     re.IGNORECASE,
 )
 _MORE = re.compile(
-    rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>|[/&,+|]|或|和|与)"
+    rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
+    rf"|[/&,+|]|或|和|与)"
     rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
 _CLOSED = re.compile(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
 _ARTICLE = re.compile(r"\s[a-z]")
 _REASON = re.compile(
-    r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be|looks|corresponds|shows)\b"
+    r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be"
+    r"|looks|corresponds|shows)\b"
 )
 _OPTION = re.compile(
-    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
+    r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
+    r"|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _LONE = re.compile(
-    r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
+    r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between"
+    r"|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
     r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
 _DENIED = re.compile(
-    r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+|except|reject\w*)\b"
+    r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
+    r"|except|reject\w*)\b"
     r"(?:(?!\bbut\b)[^.;\n])*",
     re.IGNORECASE,
 )
@@ -49,7 +60,8 @@ _WRONG = re.compile(
     r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b", re.IGNORECASE
 )
 _REJECTED = re.compile(
-    r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|unlikely"
+    r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
+    r"|ruled|excluded|unlikely"
     r"|eliminated|impossible))\b",
     re.IGNORECASE,
 )
@@ -82,6 +94,16 @@ def option_letters(count: int) -> list[str]:
     return [chr(ord("A") + index) for index in range(count)]
 
 
+def letter_span(options: Sequence[str]) -> str:
+    """From which letter to which options have one, for an instruction.
+
+    >>> letter_span(["liver", "spleen"])
+    'A to B'
+    """
+    letters = option_letters(len(options))
+    return f"{letters[0]} to {letters[-1]}" if letters else "the options"
+
+
 class ChoiceFormat(StrictFormat):
     """One option by its letter, in the order in which the item lists them.
 
@@ -100,8 +122,7 @@ class ChoiceFormat(StrictFormat):
     kind: Literal["choice"] = "choice"
 
     def instruction(self, options: Sequence[str] = ()) -> str:
-        letters = option_letters(len(options))
-        span = f"{letters[0]} to {letters[-1]}" if letters else "the options"
+        span = letter_span(options)
         if self.strict:
             return f"Reply with the letter of the right option ({span}) and nothing else."
         return f'Start your reply with "Answer: X", where X is the letter of the right option ({span}).'
@@ -120,7 +141,8 @@ class ChoiceFormat(StrictFormat):
         raise ParseError(expected=f"one of {', '.join(letters)}", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The option's letter in either case, or its whole text; where the text of one option is the letter of another, the text."""
+        """The option's letter in either case, or its whole text; where the text of one option is the letter of another,
+        the text."""
         return cell_letter(text, options)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:

@@ -63,8 +63,8 @@ class FreeTextFormat(StrictFormat):
 
 
 class RatingsFormat(Format):
-    """A number from `low` to `high` for each of the `dimensions`, as a JSON object, the last one that has them all; further
-    keys, and numbers in quotes, do no harm.
+    """A number from `low` to `high` for each of the `dimensions`, as a JSON object, the last one that has them all;
+    further keys, and numbers in quotes, do no harm.
 
     >>> RatingsFormat(dimensions=("accuracy",)).parse('Here: {"accuracy": 0.5}')
     {'accuracy': 0.5}
@@ -102,7 +102,8 @@ class RatingsFormat(Format):
         return {name: float(str(value[name])) for name in self.dimensions}
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Each dimension with its number, "accuracy: 0.5, safety: 1" (or with "=", in any order), or the JSON object."""
+        """Each dimension with its number, "accuracy: 0.5, safety: 1" (or with "=", in any order), or the JSON
+        object."""
         pairs = [re.split(r"\s*[:=]\s*", part, maxsplit=1) for part in listed(text)]
         if any(len(pair) < 2 for pair in pairs) or len({pair[0] for pair in pairs}) < len(pairs):
             raise ParseError(expected=", ".join(f"{name}: number" for name in self.dimensions), found=text)

@@ -19,22 +19,28 @@ from proctor.core.text import clock_text
 
 _MOST_S = 10**7
 _ABOUT = (
-    r"(?:(?:about|around|approximately|approx\.?|roughly|circa|ca\.|the|at|exactly|second|frame time|time(?:stamp)?|timecode|mark|t|第|约|大约|ungefähr|etwa|environ)"
+    r"(?:(?:about|around|approximately|approx\.?|roughly|circa|ca\.|the|at|exactly|second|frame time|time(?:stamp)?"
+    r"|timecode|mark|t|第|约|大约|ungefähr|etwa|environ)"
     r"(?![a-zA-Z])[\s:=]{0,3}|[~\s]){0,5}"
 )
 _UNIT = r"(?:seconds?|secs?\.?|s(?![a-zA-Z])|秒钟?|minutes?|mins?\.?|m(?![a-zA-Z])|分钟?|″|\")"
 _TIME = (
     r"(?:\d{1,3}:\d{1,3}(?::\d{2})?(?:[.,]\d{1,9})?(?:\s?(?:min(?:utes)?|s|h)\b)?"
-    rf"|(?:\d{{1,3}}\s?(?:hours?|hrs?|h|小时)[\s,]{{0,2}}(?:and )?)?(?:\d{{1,4}}\s?(?:minutes?|mins?\.?|m(?![a-zA-Z])|分钟?|'|′)[\s,]{{0,2}}(?:and )?)"
+    rf"|(?:\d{{1,3}}\s?(?:hours?|hrs?|h|小时)[\s,]{{0,2}}(?:and )?)?(?:\d{{1,4}}\s?(?:minutes?|mins?\.?|m(?![a-zA-Z])"
+    rf"|分钟?|'|′)[\s,]{{0,2}}(?:and )?)"
     rf"(?:\d{{1,6}}(?:\.\d{{1,9}})?\s?(?:seconds?|secs?\.?|s(?![a-zA-Z])|秒钟?|″|\"))?"
     rf"|\d{{1,9}}(?:\.\d{{1,9}})?(?:\s?-?{_UNIT})?)"
 )
 _FREE = r"(?<![\dA-Za-z/-])(?<!\d[:.,])"
 _ENDS_FREE = r"(?![\d:]|[.,]\d|\s?(?:%|percent|cm|mm|ml|frames?|fps|bpm)|[A-Za-z_/])"
 _MARK = r"(?:\s?\((?:[^()\n]{0,40})\))?(?: mark)?"
-_SIGN = r"\s{0,3}(?:-{1,3}>?|~|={1,2}>|>|\.{2,3}|\bto\b|\buntil\b|\btill\b|\bthrough\b|\bthru\b|\bup to\b|\bbis\b|\bhasta\b|\bà\b|\bal\b|到|至|直到)\s{0,3}"
+_SIGN = (
+    r"\s{0,3}(?:-{1,3}>?|~|={1,2}>|>|\.{2,3}|\bto\b|\buntil\b|\btill\b|\bthrough\b|\bthru\b|\bup to\b|\bbis\b|\bhasta\b"
+    r"|\bà\b|\bal\b|到|至|直到)\s{0,3}"
+)
 _JOINED = re.compile(
-    rf"{_FREE}(?P<start>{_TIME}){_MARK}(?:{_SIGN}|(?P<comma>\s?,\s?))(?:and |,? ?ending |it ends )?{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
+    rf"{_FREE}(?P<start>{_TIME}){_MARK}(?:{_SIGN}|(?P<comma>\s?,\s?))(?:and |,? ?ending |it ends "
+    rf")?{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(
@@ -42,9 +48,12 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"\b(?:start|begin|onset|from|commenc)[a-z]{0,6}(?:[ _]?times?)?\W{0,4}(?:(?:is|was|at|around|about|approximately|time|of|the|=|:)\W{0,3}){0,4}"
-    rf"(?P<start>{_TIME}){_MARK}(?![\d:])[^\d\n]{{0,40}}?\n?[^\d\n]{{0,20}}?\b(?:end|stop|finish|offset|complet|conclud|last(?:s|ing)? (?:until|till|to))[a-z]{{0,6}}(?:[ _]?times?)?"
-    rf"\W{{0,4}}(?:(?:is|was|at|around|about|approximately|time|of|the|until|=|:)\W{{0,3}}){{0,4}}(?P<end>{_TIME}){_ENDS_FREE}",
+    r"\b(?:start|begin|onset|from|commenc)[a-z]{0,6}(?:[ _]?times?)?\W{0,4}(?:(?:is|was|at|around|about|approximately"
+    r"|time|of|the|=|:)\W{0,3}){0,4}"
+    rf"(?P<start>{_TIME}){_MARK}(?![\d:])[^\d\n]{{0,40}}?\n?[^\d\n]{{0,20}}?\b(?:end|stop|finish|offset|complet|conclud"
+    rf"|last(?:s|ing)? (?:until|till|to))[a-z]{{0,6}}(?:[ _]?times?)?"
+    rf"\W{{0,4}}(?:(?:is|was|at|around|about|approximately|time|of|the|until|="
+    rf"|:)\W{{0,3}}){{0,4}}(?P<end>{_TIME}){_ENDS_FREE}",
     re.IGNORECASE,
 )
 _NOT = re.compile(
@@ -54,7 +63,8 @@ _NOT = re.compile(
 _OR = re.compile(r"[\])\s.,;]{0,4}(?:\bor\b|\bpossibly\b|\bor else\b|或者?|\boder\b)", re.IGNORECASE)
 _FROM = re.compile(r"\b(?:from|between|during|over)\s{1,2}(?:about |around |the |second )?\Z", re.IGNORECASE)
 _LINE = re.compile(
-    r"\W{0,6}(?:\(?\d{1,2}[.):]\s{1,3})?\W{0,4}(?:(?:interval|segment|window|event|occurrence|from|between)\b[\s#]{0,2}(?:\d{1,2}\s?[:.-])?\s{0,2})?\W{0,3}\d"
+    r"\W{0,6}(?:\(?\d{1,2}[.):]\s{1,3})?\W{0,4}(?:(?:interval|segment|window|event|occurrence|from"
+    r"|between)\b[\s#]{0,2}(?:\d{1,2}\s?[:.-])?\s{0,2})?\W{0,3}\d"
 )
 _KEYS = ("interval", "intervals", "segment", "segments", "window", "windows", "span", "spans", "time", "times", "timestamps", "range", "ranges", "events")  # fmt: skip
 _STARTS = ("start", "start_time", "begin", "from", "t_start", "start_s", "onset", "start_sec", "start_seconds")
@@ -62,14 +72,31 @@ _ENDS = ("end", "end_time", "stop", "to", "t_end", "end_s", "offset", "end_sec",
 _EXPECTED = "a start and an end, such as 00:01:05-00:01:20"
 
 
-class IntervalsFormat(StrictFormat):
+class OverlapFormat(StrictFormat):
+    """A format whose answers cover something: one interval or box, or `several`, each right where it overlaps one of
+    the reference's, one to one, with an intersection over union of at least `iou`, and there are as many."""
+
+    iou: float = Field(default=0.5, gt=0, le=1)
+    several: bool = False
+
+    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
+        keys, said = extents(reference), extents(prediction)
+        return len(keys) == len(said) == matching(keys, said, self.iou)
+
+    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
+        """1 less the intersection over union of what the two cover: time, or areas."""
+        return 1 - covered(extents(reference), extents(prediction))
+
+
+class IntervalsFormat(OverlapFormat):
     """From when to when: one interval, or `several`, as [start, end] in seconds, in the order in which they are named
     (the surest first).
 
-    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection over
-    union of at least `iou` (0.5: Anne Hendricks et al. 2017, ICCV, 5803; Gao et al. 2017, ICCV, 5267). Times are clocks (hh:mm:ss, mm:ss), seconds,
-    or hours, minutes and seconds in words. An interval that ends before it starts, or where it starts, states none, and
-    neither does a single time. Strict: hh:mm:ss-hh:mm:ss alone, several separated by commas.
+    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection
+    over union of at least `iou` (0.5: Anne Hendricks et al. 2017, ICCV, 5803; Gao et al. 2017, ICCV, 5267). Times are
+    clocks (hh:mm:ss, mm:ss), seconds, or hours, minutes and seconds in words. An interval that ends before it starts,
+    or where it starts, states none, and neither does a single time. Strict: hh:mm:ss-hh:mm:ss alone, several separated
+    by commas.
 
     >>> IntervalsFormat().parse("It runs from 1:05 to 1:20.")
     [[65.0, 80.0]]
@@ -78,8 +105,6 @@ class IntervalsFormat(StrictFormat):
     """
 
     kind: Literal["intervals"] = "intervals"
-    iou: float = Field(default=0.5, gt=0, le=1)
-    several: bool = False
 
     def instruction(self, options: Sequence[str] = ()) -> str:
         del options
@@ -149,14 +174,6 @@ class IntervalsFormat(StrictFormat):
         pairs = extents(value)
         clocks = [[clock_text(time, millis=True) for time in pair] for pair in pairs]
         return ", ".join("-".join(clock[:8] if self.strict else clock for clock in pair) for pair in clocks)
-
-    def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        keys, said = extents(reference), extents(prediction)
-        return len(keys) == len(said) == matching(keys, said, self.iou)
-
-    def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """1 less the temporal intersection over union: the time that both cover over the time that either covers."""
-        return 1 - covered(extents(reference), extents(prediction))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
         """None: how often a random interval overlaps enough depends on how long the video and the reference are. The

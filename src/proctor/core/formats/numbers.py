@@ -24,43 +24,64 @@ _WORDS |= {"no": 0, "none": 0, "a single": 1, "a hundred": 100, "one hundred": 1
 _CHINESE = {char: number for number, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "十": 10}
 
 _DIGITS = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)?"
-_NAMES = rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(NUMBER_WORDS[1:10])}))?|(?:a|one) hundred|hundred|a single|{'|'.join(NUMBER_WORDS)}"
-_ZERO = r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needle|object|mesh|bag|drain|loop|specimen|item|instance)s?\b)"
-_HAN = r"百分之[零〇一二两三四五六七八九十百\d]{1,4}|[零〇一二两三四五六七八九十]{1,3}(?=\s?(?:[个枚只块根条次片张把处颗针种名]|$|[.,;!]))"
+_NAMES = (
+    rf"(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(NUMBER_WORDS[1:10])}))?|(?:a|one) hundred|hundred|a single"
+    rf"|{'|'.join(NUMBER_WORDS)}"
+)
+_ZERO = (
+    r"none(?! of)|no(?= \w+s\b(?! (?:is|has))| (?:\w+ )?(?:clip|sponge|needle|object|mesh|bag|drain|loop|specimen|item"
+    r"|instance)s?\b)"
+)
+_HAN = (
+    r"百分之[零〇一二两三四五六七八九十百\d]{1,4}|[零〇一二两三四五六七八九十]{1,3}(?=\s?(?:[个枚只块根条次片张把处颗针"
+    r"种名]|$|[.,;!]))"
+)
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = re.compile(
-    rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b|(?P<han>{_HAN})){_SHARE}"
-    r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture|image))",
+    rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b"
+    rf"|(?P<han>{_HAN})){_SHARE}"
+    r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture"
+    r"|image))",
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
     r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?|"
-    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time|port|no\.|number|item|table|second|t)"
+    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time"
+    r"|port|no\.|number|item|table|second|t)"
     r"\s?(?:#|=|no\. )?\d+(?:\.\d+)?(?!\s?(?:%|percent))\b(?:\s?(?:-|to|and|through)\s?\d+\b)?|"
-    r"\b\d+(?:\.\d+)?(?:\s?(?:-|to)\s?\d+(?:\.\d+)?)?[\s-]?(?:s|secs?|seconds?|min|mins|minutes?|h|hours?|ms|fps|hz|cm|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
-    r"\b(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more time)\b)|"
-    r"\b(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one|step one|one hand|one side|the other one)\b|"
+    r"\b\d+(?:\.\d+)?(?:\s?(?:-|to)\s?\d+(?:\.\d+)?)?[\s-]?(?:s|secs?|seconds?|min|mins|minutes?|h|hours?|ms|fps|hz|cm"
+    r"|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
+    r"\b(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more "
+    r"time)\b)|"
+    r"\b(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one"
+    r"|step one|one hand|one side|the other one)\b|"
     r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z\u4e00-\u9fff])", re.MULTILINE)
 _LEAD = re.compile(
-    r"[\s\"'(\[{~:=.]{0,6}(?:(?:about|approximately|approx\.?|around|roughly|circa|ca\.|exactly|precisely|nearly|almost|only|just|probably|likely|most likely|maybe|perhaps"
-    r"|possibly|certainly|definitely|i (?:think|believe|see|count|counted|can see|could see|estimate|would say|observed?|identified|found|would estimate)(?: that)?"
-    r"|there (?:are|is|were|was|appear to be|appears to be|seem to be|should be)|it(?:'s| is| was| would be)|we (?:see|can see|count)|that(?:'s| is)|is|are|was|were|be|a total of|total(?: of|:)?|in total"
-    r"|altogether|overall|equal to|equals|the (?:total )?(?:number|count|percentage|share|proportion)(?: of [a-z ]{1,40}?)? (?:is|was|are)"
+    r"[\s\"'(\[{~:=.]{0,6}(?:(?:about|approximately|approx\.?|around|roughly|circa|ca\.|exactly|precisely|nearly|almost"
+    r"|only|just|probably|likely|most likely|maybe|perhaps"
+    r"|possibly|certainly|definitely|i (?:think|believe|see|count|counted|can see|could see|estimate|would say"
+    r"|observed?|identified|found|would estimate)(?: that)?"
+    r"|there (?:are|is|were|was|appear to be|appears to be|seem to be|should be)|it(?:'s| is| was| would be)|we (?:see"
+    r"|can see|count)|that(?:'s| is)|is|are|was|were|be|a total of|total(?: of|:)?|in total"
+    r"|altogether|overall|equal to|equals|the (?:total )?(?:number|count|percentage|share|proportion)(?: of [a-z "
+    r"]{1,40}?)? (?:is|was|are)"
     r"|shows?|contains?|visible|有|共有|共|一共|总共|约|大约|大概|约为|为|是|看到|可以看到)\b[\s:,]{0,3}){0,5}~?\s?",
     re.IGNORECASE,
 )
 _BOUND_BEFORE = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|minimum of|maximum of|no more than|no fewer than|not|between|from|either|minus)|[<>≤≥±]|至少|至多|超过|不到|少于|多于)\s?\Z",
+    r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|minimum of|maximum of|no "
+    r"more than|no fewer than|not|between|from|either|minus)|[<>≤≥±]|至少|至多|超过|不到|少于|多于)\s?\Z",
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
     r"\s?(?:\+(?!\d)|\bor (?:more|less|fewer|so many)\b|\band (?:more|above|over)\b|以上|以下|左右或)", re.IGNORECASE
 )
 _OR = re.compile(
-    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
+    r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe"
+    r"|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
     r"(?:maybe |possibly |perhaps |even |about |roughly )?|\s{0,2},?\s{1,2}",
     re.IGNORECASE,
 )
@@ -223,7 +244,10 @@ def _han(text: str) -> int:
 # Above this no count or percentage means anything, and a float no longer holds each whole number.
 _MOST = 10**15
 _BARE_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
-_SURE = r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's|is)\s(?:so,? )?){0,2}"
+_SURE = (
+    r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's"
+    r"|is)\s(?:so,? )?){0,2}"
+)
 _HEAD_YES = re.compile(
     rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
     r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",

@@ -16,19 +16,21 @@ from proctor.core.formats.reply import Statement, first_sentence, read_reply
 
 _OF = re.compile(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
 _SCALE = re.compile(
-    r"\b(?:on|using) (?:a|the) (?:scale|likert scale)(?: (?:of|from))? \d{1,3}\s?(?:to|-)\s?\d{1,3}\b,?|\(\d{1,3}\s?(?:to|-)\s?\d{1,3}\)|(?<=\d)\s?(?:stars?|points?|分)\b|(?<=\d)分",
+    r"\b(?:on|using) (?:a|the) (?:scale|likert scale)(?: (?:of|from))? \d{1,3}\s?(?:to|-)\s?\d{1,3}\b,?"
+    r"|\(\d{1,3}\s?(?:to|-)\s?\d{1,3}\)|(?<=\d)\s?(?:stars?|points?|分)\b|(?<=\d)分",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
-    r"[\s*\"'(\[]{0,4}(?:(?:i (?:would )?(?:rate|score|give)(?: (?:it|this|that))?|rating|score|level|grade|a|an|it is|it's|is|the|as|of|rated|rate|it)\b[\s:=,]{0,3}){0,6}[\s*\"'(\[]{0,4}",
+    r"[\s*\"'(\[]{0,4}(?:(?:i (?:would )?(?:rate|score|give)(?: (?:it|this|that))?|rating|score|level|grade|a|an|it is"
+    r"|it's|is|the|as|of|rated|rate|it)\b[\s:=,]{0,3}){0,6}[\s*\"'(\[]{0,4}",
     re.IGNORECASE,
 )
 _KEYS = ("rating", "score", "level", "grade", "value", "stars")
 
 
 class ScaleFormat(StrictFormat):
-    """A level of a scale: a whole number from `low` to `high`, right within `tolerance` levels. `labels` are the names of
-    all levels, lowest first, where they have names; a reply may give either. Strict: the number, or the name, alone.
+    """A level of a scale: a whole number from `low` to `high`, right within `tolerance` levels. `labels` are the names
+    of all levels, lowest first, where they have names; a reply may give either. Strict: the number, or the name, alone.
 
     >>> ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")).parse("I would rate it 4/5.")
     4
@@ -132,11 +134,16 @@ class ScaleFormat(StrictFormat):
         return len(right) / len(levels) if accepted else None
 
 
-_NAME = r"(?i:(?:the\s)?(?:response|answer|assistant|option|model|video|clip|image|picture|system|candidate|version|choice|performance|one|回答|选项)\s?)?"
+_NAME = (
+    r"(?i:(?:the\s)?(?:response|answer|assistant|option|model|video|clip|image|picture|system|candidate|version|choice"
+    r"|performance|one|回答|选项)\s?)?"
+)
 _OPEN = r"[\s*_`(\[{\"'<#:]{0,6}"
 _SURE = (
-    r"(?i:(?:i (?:think|believe|prefer|would prefer|would choose|choose|pick|would say)|overall|clearly|definitely|probably|(?:my )?(?:final )?verdict(?: is)?"
-    r"|(?:my )?preference(?: is)?|(?:the )?winner(?: is)?|(?:the )?(?:better|best|preferred|superior)(?: \w{2,12})?(?: is)?|it is|it's|is|that)\b[\s,:=]{0,3}){0,4}"
+    r"(?i:(?:i (?:think|believe|prefer|would prefer|would choose|choose|pick|would say)|overall|clearly|definitely"
+    r"|probably|(?:my )?(?:final )?verdict(?: is)?"
+    r"|(?:my )?preference(?: is)?|(?:the )?winner(?: is)?|(?:the )?(?:better|best|preferred|superior)(?: \w{2,12})?(?: "
+    r"is)?|it is|it's|is|that)\b[\s,:=]{0,3}){0,4}"
 )
 _SIDE = re.compile(
     rf"{_OPEN}{_SURE}{_OPEN}{_NAME}{_OPEN}(?P<side>[AB])(?![A-Za-z0-9'_]|-[a-z])[)\]}}>*\"'.]{{0,4}}"
@@ -146,16 +153,22 @@ _COMPARES = re.compile(
     rf"\b(?:{_NAME})(?P<first>[AB])\s{{0,2}}(?P<sign>>{{1,2}}|<{{1,2}}|=|≥|≤|≫)\s{{0,2}}{_NAME}(?P<second>[AB])\b"
 )
 _BETTER = re.compile(
-    rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
+    rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives"
+    rf"|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
+    rf"|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
 )
 _GOOD = re.compile(
-    r"\b(?:better|best|superior|preferable|preferred|stronger|more (?:accurate|correct|complete|precise|skil\w+|careful|efficient|helpful)|the winner|well)\b|更好|更优",
+    r"\b(?:better|best|superior|preferable|preferred|stronger|more (?:accurate|correct|complete|precise|skil\w+|careful"
+    r"|efficient|helpful)|the winner|well)\b|更好|更优",
     re.IGNORECASE,
 )
 _BAD = re.compile(r"\b(?:worse|worst|inferior|weaker|less|not)\b", re.IGNORECASE)
 _TIE = re.compile(
-    r"\b(?:tied?|draw|equal(?:ly)?(?: (?:good|bad|well))?|equivalent|the same|no (?:clear |significant |real )?(?:difference|preference|winner)|neither (?:one )?(?:is|was|of them is|response is|video is)?\s?(?:better|superior|preferable)"
-    r"|both (?:are |were )?(?:equally|the same|comparable|similar)|comparable|on a par|indistinguishable)\b|平局|一样好|差不多|不相上下|\bC\b(?=\s?[\]\"']{0,2}$)",
+    r"\b(?:tied?|draw|equal(?:ly)?(?: (?:good|bad|well))?|equivalent|the same|no (?:clear |significant |real "
+    r")?(?:difference|preference|winner)|neither (?:one )?(?:is|was|of them is|response is|video is)?\s?(?:better"
+    r"|superior|preferable)"
+    r"|both (?:are |were )?(?:equally|the same|comparable|similar)|comparable|on a par|indistinguishable)\b|平局|一样好"
+    r"|差不多|不相上下|\bC\b(?=\s?[\]\"']{0,2}$)",
     re.IGNORECASE,
 )
 _NO_TIE = re.compile(
@@ -163,7 +176,8 @@ _NO_TIE = re.compile(
     re.IGNORECASE,
 )
 _REJECTS = re.compile(
-    r"\s?(?:is|was|are|looks|seems|performs?|does|did)\b[^.;\n]{0,30}\b(?:worse|inferior|weaker|less|not|wrong|incorrect|bad)\b|\s?<",
+    r"\s?(?:is|was|are|looks|seems|performs?|does|did)\b[^.;\n]{0,30}\b(?:worse|inferior|weaker|less|not|wrong"
+    r"|incorrect|bad)\b|\s?<",
     re.IGNORECASE,
 )
 _NEITHER = re.compile(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
@@ -173,8 +187,8 @@ class PreferenceFormat(StrictFormat):
     """Which of two is better: "A", "B", or, where `ties` are allowed, "tie".
 
     Read are the letter at the head, "B is better than A", "A > B", and words for a tie ("equally good", "no
-    difference"). "[[A]]", "[[B]]" and "[[C]]" (a tie) are read as MT-Bench's judges write them (Zheng et al. 2023, NeurIPS). Both without a word
-    for a tie, and alternatives, state none. Strict: the letter or the word alone.
+    difference"). "[[A]]", "[[B]]" and "[[C]]" (a tie) are read as MT-Bench's judges write them (Zheng et al. 2023,
+    NeurIPS). Both without a word for a tie, and alternatives, state none. Strict: the letter or the word alone.
 
     >>> PreferenceFormat().parse("B is better than A: the needle stays in view.")
     'B'
@@ -236,7 +250,8 @@ class PreferenceFormat(StrictFormat):
         head = _SIDE.match(text)
         if not said and head and not _REJECTS.match(head["rest"]) and not tie:
             closed = re.match(
-                r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs|has|uses|keeps)\b)",
+                r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs"
+                r"|has|uses|keeps)\b)",
                 head["rest"],
             )
             said |= {head["side"]} if closed and (sure or len(text) < 400) else set()

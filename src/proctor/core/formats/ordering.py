@@ -26,18 +26,24 @@ _KEYS = (
     "labels",
     "frames",
 )
-_THING = r"(?:(?:the )?(?:图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\s?:?\s?)?"
+_THING = (
+    r"(?:(?:the )?(?:图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?"
+    r"|panels?)\s?:?\s?)?"
+)
 _PREFIX = re.compile(
     r"^(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\b[\s:]*",
     re.IGNORECASE,
 )
 _WORD = (
-    r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth|before|precedes|leads to|to"
+    r"(?:and|then|next|after that|afterwards|followed by|finally|lastly|last|first|second|third|fourth|fifth|sixth"
+    r"|before|precedes|leads to|to"
     r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
 )
 _BETWEEN = re.compile(
-    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+-]|\.\s|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
-    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
+    rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+-]|\.\s"
+    rf"|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
+    rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
+    rf"|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
     re.IGNORECASE,
 )
 _BACKWARDS = re.compile(

@@ -30,8 +30,8 @@ class PatternFormat(StrictFormat):
     differ in case and white space alone. Strict: the text alone, up to `max_chars` characters, in the
     pattern's own case.
 
-    A pattern that takes longer than a quarter of a second on some short text is refused when it is read, and an answer on
-    which one takes longer is unreadable.
+    A pattern that takes longer than a quarter of a second on some short text is refused when it is read, and an answer
+    on which one takes longer is unreadable.
 
     >>> PatternFormat(pattern=r"[1-4]/[1-4]").parse(" 2/3 ")
     '2/3'

@@ -43,13 +43,15 @@ _NUMBER = (
 )
 _CLOCK = re.compile(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
 _ELSEWHERE = re.compile(
-    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|options?|no\.|number|item|table|level|segment|grade|type|t ?=|T|L|C|S)\s?#?\d+(?:\.\d+)?\b"
+    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|options?|no\.|number|item|table|level"
+    r"|segment|grade|type|t ?=|T|L|C|S)\s?#?\d+(?:\.\d+)?\b"
     r"|^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z])|\b\d+(?:st|nd|rd|th)\b",
     re.MULTILINE,
 )
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
 _BOUND = re.compile(
-    r"(?:\b(?:at least|at most|more than|less than|greater than|smaller than|larger than|fewer than|over|under|above|below|exceed(?:s|ing)?|up to|minimum of|maximum of|no more than"
+    r"(?:\b(?:at least|at most|more than|less than|greater than|smaller than|larger than|fewer than|over|under|above"
+    r"|below|exceed(?:s|ing)?|up to|minimum of|maximum of|no more than"
     r"|not|between|from|either|within|beyond)(?:\s(?:about|around|roughly|the))?|[<>≤≥])\s?\Z",
     re.IGNORECASE,
 )
@@ -62,7 +64,8 @@ _JOINT = re.compile(
 )
 _LEAD = re.compile(r"[^\d\n]{0,60}")
 _LONE = re.compile(
-    r"\s{0,200}$|\s?(?:[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall|here|approximately|approx)\b)",
+    r"\s{0,200}$|\s?(?:[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall"
+    r"|here|approximately|approx)\b)",
     re.IGNORECASE,
 )
 _ENDS = 1_500  # characters at both ends of a long text that are read
@@ -86,8 +89,8 @@ class QuantityFormat(StrictFormat):
 
     A number in another unit of the same quantity is converted ("3.5 cm" is 35 mm); one without a unit is taken in the
     format's own. A number in a unit of another quantity states nothing, and neither does a range or a bound. The units
-    stand in a table of Proctor's own; without a unit it is a plain number. Strict: the number in the format's own unit, with
-    or without that unit written behind it.
+    stand in a table of Proctor's own; without a unit it is a plain number. Strict: the number in the format's own unit,
+    with or without that unit written behind it.
 
     >>> QuantityFormat(unit="mm").parse("The duct measures about 0.8 cm.")
     8.0

@@ -2,8 +2,9 @@
 
 One front-end for all formats. From the surest place to the weakest: a JSON field, an `<answer>` tag or a LaTeX box;
 "final answer"; "Answer:" at the very start, as models are asked to write; a later line that begins so; any other cue
-("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one counts. A format reads a value from each in turn; the first value
-wins, and what is ambiguous ends the search. All of it takes linear time.
+("the answer is", "I would choose", "答案"); the whole text. Of several cues of one kind the last one counts. A format
+reads a value from each in turn; the first value wins, and what is ambiguous ends the search. All of it takes linear
+time.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def read_reply(
 
 
 def json_fields(text: str) -> list[JsonValue]:
-    """What the JSON objects of a reply say, the last one first: the field for the answer, and the object itself; then the
-    list that a whole reply is. For formats whose answers are objects or lists of lists."""
+    """What the JSON objects of a reply say, the last one first: the field for the answer, and the object itself; then
+    the list that a whole reply is. For formats whose answers are objects or lists of lists."""
     said = _bounded(after_thoughts(text))
     objects = [value for value in reversed(json_values(said)) if isinstance(value, dict)]
     found: list[JsonValue] = []
@@ -178,7 +179,10 @@ _ANSWER = (
     r"(?:final[ _]?|correct[ _]?|predicted[ _]?|my[ _]?|short[ _]?|best[ _]?)?(?:answer|guess|prediction|response)"
 )
 _OTHERS = r"Antwort|r[ée]ponse|respuesta|risposta|resposta|答え|回答|答案"
-_LANGUAGES = rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| es)?\s{{0,2}}[:=]?"
+_LANGUAGES = (
+    rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| "
+    rf"es)?\s{{0,2}}[:=]?"
+)
 _FINAL = re.compile(
     rf"\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
     r"(?:最终答案|最終答案|最後答案)(?:是|为|應該是|应该是)?\s{0,2}[:=]?",
@@ -186,16 +190,21 @@ _FINAL = re.compile(
 )
 _LINE = re.compile(
     rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
-    rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:|\.\s)(?=\s?\S)",
+    rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
+    rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 _SO = r"(?:\b(?:so|thus|therefore|hence|overall|in (?:conclusion|summary|short|total))\b,?\s{1,2})"
 _ANY = re.compile(
-    rf"\b(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for this(?: \w+)?))?{_IS}|"
-    r"\b(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence|class|classes"
-    rf"|arrangement|description|statement|time|timestamp|count|number|value|percentage)(?:\s(?:here|of [a-z ]{{1,40}}?))?{_IS}|"
+    rf"\b(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for "
+    rf"this(?: \w+)?))?{_IS}|"
+    r"\b(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence"
+    r"|class|classes"
+    rf"|arrangement|description|statement|time|timestamp|count|number|value|percentage)(?:\s(?:here|of [a-z "
+    rf"]{{1,40}}?))?{_IS}|"
     r"\b(?:order|sequence)(?: of [A-Za-z0-9, ]{1,60}?)? (?:is|would be|should be)\b\s?:?|"
-    r"\bI(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer|conclude)"
+    r"\bI(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer"
+    r"|conclude)"
     r"(?:\s(?:that|with|it is|it's|option)\b)?:?|"
     rf"(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|{_LANGUAGES}",
     re.IGNORECASE,
@@ -204,7 +213,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,2}\{")
 _TAG = re.compile(r"<(?:final_?)?answer>", re.IGNORECASE)
 _TAG_END = re.compile(r"</(?:final_?)?answer>", re.IGNORECASE)
 _SENTENCE_END = re.compile(
-    r"(?<![0-9])(?<!i\.e)(?<!e\.g)(?<!pprox)(?<!\bca)(?<!\bvs)(?<![Ff]ig)[.!?;]\s+(?=[A-Z0-9(\"'])|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
+    r"(?<![0-9])(?<!i\.e)(?<!e\.g)(?<!pprox)(?<!\bca)(?<!\bvs)(?<![Ff]ig)[.!?;]\s+(?=[A-Z0-9(\"'])"
+    r"|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
 )
 _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
@@ -222,8 +232,10 @@ _SEES_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _GIVES_UP = re.compile(
-    r"\b(?:cannot|can't|can not|unable|unknown|unclear|not (?:sure|possible|known|available|applicable|enough)|unsure|undetermined"
-    r"|indeterminate|insufficient|impossible|don't know|do not know|n/?a|no answer|none of the (?:above|options)|depends|refuse)\b"
+    r"\b(?:cannot|can't|can not|unable|unknown|unclear|not (?:sure|possible|known|available|applicable|enough)|unsure"
+    r"|undetermined"
+    r"|indeterminate|insufficient|impossible|don't know|do not know|n/?a|no answer|none of the (?:above|options)"
+    r"|depends|refuse)\b"
     r"|^\W*\?+\W*$|无法|不能|不知道|不确定|未知",
     re.IGNORECASE,
 )

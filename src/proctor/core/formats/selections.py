@@ -13,34 +13,42 @@ from pydantic import Field, JsonValue
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import listed, plain_words
-from proctor.core.formats.choice import cell_letter, named_by_text, option_letters
+from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
 from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
 
-_NAME = r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only|选项?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
+_NAME = (
+    r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"
+    r"|选项?)\b(?:\s(?:are|is)\b)?[ \t]?:?[ \t]{0,2}){0,2})"
+)
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
 _JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\band\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|,){1,2}"
 _FIRST = re.compile(
-    rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
-    rf"(?P<letter>[A-Z])(?P<more>(?:{_CLOSE}[ \t]{{0,2}}{_JOINT}[ \t]{{0,2}}{_NAME}{_OPEN}(?:[A-Z])(?![A-Za-z0-9'_-])){{0,25}})"
+    rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are"
+    rf"|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
+    rf"(?P<letter>[A-Z])(?P<more>(?:{_CLOSE}[ \t]{{0,2}}{_JOINT}[ "
+    rf"\t]{{0,2}}{_NAME}{_OPEN}(?:[A-Z])(?![A-Za-z0-9'_-])){{0,25}})"
     rf"{_CLOSE}(?![A-Za-z0-9'_]|-[a-z])"
 )
 _LETTERS = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
 _JOINED = re.compile(r"[\s*(\[\"']{0,4}(?P<letters>[A-Z]{2,26})[\s*)\]\"'.]{0,4}(?=$|[\s,;:])")
 _OR = re.compile(r"[)\]}>*.\"'\s]{0,4},?\s?(?:\bor\b|\band/or\b|或者?|\boder\b)", re.IGNORECASE)
 _EXCEPT = re.compile(
-    r"\W*(?i:everything|all(?: of)?(?: them| the options| options| the above)?) (?i:except|but)(?i: for)? (?P<letters>[A-Z](?:(?:,| and|, and) ?[A-Z])*)\W*"
+    r"\W*(?i:everything|all(?: of)?(?: them| the options| options| the above)?) (?i:except|but)(?i: for)? "
+    r"(?P<letters>[A-Z](?:(?:,| and|, and) ?[A-Z])*)\W*"
 )
 _MAYBE = re.compile(r"[\s,;(]{0,4}\b(?:maybe|perhaps|possibly|and maybe|and possibly)\b", re.IGNORECASE)
 _WRONG = re.compile(
-    r"\s?(?:is|are|can be|were|was)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|eliminated|unlikely))\b",
+    r"\s?(?:is|are|can be|were|was)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|eliminated"
+    r"|unlikely))\b",
     re.IGNORECASE,
 )
 _NOT_BEFORE = re.compile(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
 _LINE = re.compile(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
 _ARTICLE = re.compile(r"\s[a-z]")
 _ALL = re.compile(
-    r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
+    r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
+    r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
     re.IGNORECASE,
 )
 _KEYS = ("letters", "choices", "options", "selected_options", "selected", "selection", "labels", "answers", "correct_options", "letter", "choice", "option")  # fmt: skip
@@ -62,8 +70,7 @@ class ChoicesFormat(StrictFormat):
     kind: Literal["choices"] = "choices"
 
     def instruction(self, options: Sequence[str] = ()) -> str:
-        letters = option_letters(len(options))
-        span = f"{letters[0]} to {letters[-1]}" if letters else "the options"
+        span = letter_span(options)
         if self.strict:
             return f"Reply with the letters of all right options ({span}), separated by commas, and nothing else."
         return f'Start your reply with "Answer: " and the letters of all right options ({span}), separated by commas.'
@@ -186,11 +193,14 @@ def jaccard(reference: JsonValue, prediction: JsonValue) -> float:
 
 
 _REASON = re.compile(
-    r",?\s(?:because|since|as (?:it|the|there|this|seen|shown)|due to|given that|based on|which|visible (?:in|at|as)|seen (?:in|at|as))\b|\s[-(]\s?(?=[a-z])|\s\("
+    r",?\s(?:because|since|as (?:it|the|there|this|seen|shown)|due to|given that|based on|which|visible (?:in|at|as)"
+    r"|seen (?:in|at|as))\b|\s[-(]\s?(?=[a-z])|\s\("
 )
 _LEAD = re.compile(
-    r"(?:(?:(?:it|this|that|these|those|they)(?:'s|\s(?:is|are|was|were|looks like|appears to be|seems to be|would be|must be))|(?:i (?:think|believe|see)(?: (?:it is|it's|that it is|this is))?)"
-    r"|(?:the )?(?:structure|organ|instrument|name|object|vessel|device)(?: shown| seen| visible)? is|most likely|probably|likely|definitely|clearly)\s(?:called |named )?)+",
+    r"(?:(?:(?:it|this|that|these|those|they)(?:'s|\s(?:is|are|was|were|looks like|appears to be|seems to be|would be"
+    r"|must be))|(?:i (?:think|believe|see)(?: (?:it is|it's|that it is|this is))?)"
+    r"|(?:the )?(?:structure|organ|instrument|name|object|vessel|device)(?: shown| seen| visible)? is|most likely"
+    r"|probably|likely|definitely|clearly)\s(?:called |named )?)+",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
@@ -203,9 +213,9 @@ _MOST_WORDS = 12  # of a reply without a cue that is the answer as a whole
 
 
 class ShortTextFormat(StrictFormat):
-    """A name or a few words, right where it is one of the accepted texts: case, punctuation, articles and white space make no
-    difference (the normalisation of SQuAD: Rajpurkar et al. 2016, EMNLP, 2383). Words that mean the same and are not
-    among them are for a judge: that is `free_text`. Alternatives ("liver or spleen"), and more than `max_chars`
+    """A name or a few words, right where it is one of the accepted texts: case, punctuation, articles and white space
+    make no difference (the normalisation of SQuAD: Rajpurkar et al. 2016, EMNLP, 2383). Words that mean the same and
+    are not among them are for a judge: that is `free_text`. Alternatives ("liver or spleen"), and more than `max_chars`
     characters, state none. Strict: the whole text counts, as it is written.
 
     >>> ShortTextFormat().parse("It is the left kidney, because of its thin cortex.")

@@ -1,4 +1,5 @@
-"""One or several moments of a video, and times as models write them: clocks, and hours, minutes and seconds in words."""
+"""One or several moments of a video, and times as models write them: clocks, and hours, minutes and seconds in
+words."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _AT = re.compile(
 _RANGE = re.compile(r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
 _LASTS = re.compile(
-    r"\b(?:lasts?|lasted|takes?|took|for|within|every|durations?(?: of| is|:)?|of|over|in)\s(?:about |around |the |a )?\Z",
+    r"\b(?:lasts?|lasted|takes?|took|for|within|every|durations?(?: of| is|:)?|of|over|in)\s(?:about |around |the |a "
+    r")?\Z",
     re.IGNORECASE,
 )
 _LONG = re.compile(
@@ -112,7 +114,8 @@ def _seconds(hit: re.Match[str]) -> float:
 
 _BARE = re.compile(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
 _NOT = re.compile(
-    r"\b(?:not|isn't|n't|neither|nor|by|before|after|earlier than|later than|until|at least|at most)\s(?:at |around |about )?\Z",
+    r"\b(?:not|isn't|n't|neither|nor|by|before|after|earlier than|later than|until|at least|at most)\s(?:at |around "
+    r"|about )?\Z",
     re.IGNORECASE,
 )
 _OR = re.compile(
@@ -120,7 +123,8 @@ _OR = re.compile(
 )
 _LISTED = re.compile(r"[ \t]{0,2}(?:[,;&]|\n)?[ \t]{0,2}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
 _HEAD = re.compile(
-    r"[\s\"'(\[{]{0,4}(?:(?:at|about|around|approximately|roughly|it is|it's|t|the time is|time|timestamp|probably|likely|exactly|is|was|约|大约|在)"
+    r"[\s\"'(\[{]{0,4}(?:(?:at|about|around|approximately|roughly|it is|it's|t|the time is|time|timestamp|probably"
+    r"|likely|exactly|is|was|约|大约|在)"
     r"\b[\s:=~]{0,3}){0,4}[~\s]{0,2}",
     re.IGNORECASE,
 )

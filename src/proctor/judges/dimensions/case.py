@@ -30,8 +30,8 @@ class Case:
 
     `id` is the item: an encounter's question in one language. `encounter` is what both languages of it
     share, so no split may part it. `images` are names below `image_root`, which is None where the images
-    are not at hand; `scans` say how medical ones are shown, in the same order. `scheme` holds the rules between dimensions, where there are any. The system that answered is not
-    here, so that no judge can know it.
+    are not at hand; `scans` say how medical ones are shown, in the same order. `scheme` holds the rules between
+    dimensions, where there are any. The system that answered is not here, so that no judge can know it.
 
     >>> case = Case("iiyi/E1/en", "iiyi/E1", "iiyi", "en", "What is it?", (
     ...     ReferenceAnswer(text="Wart."), ReferenceAnswer(text="Eczema.", frequency=1, completeness=0.5),
@@ -188,7 +188,8 @@ def injection_flags(case: Case) -> tuple[str, ...]:
 
 
 def read_scheme(file: Path) -> RatingScheme:
-    """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything else."""
+    """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything
+    else."""
     try:
         return RatingScheme.model_validate(read_yaml(file, "a file of dimensions"))
     except ValidationError as error:

@@ -1,5 +1,5 @@
-"""What judges of dimensions read beside the case: passages of documents, or the candidate's claims with what speaks for and
-against each.
+"""What judges of dimensions read beside the case: passages of documents, or the candidate's claims with what speaks for
+and against each.
 
 Passages after the retrieval of SUAT-BMI (passages that go with each reference answer) and SloCal-Net, claims after
 SloCal-Net: retrieve, ground, reason, score (Peng et al., Kocbek et al. 2026; sections 6.1 and 6.2 of the overview).
@@ -73,8 +73,8 @@ class PairReranker:
 
 
 class ModelReranker:
-    """Puts passages in order by the judging model itself, which may find that none helps. What it is asked does not depend on
-    the answer that is judged unless `sought` does."""
+    """Puts passages in order by the judging model itself, which may find that none helps. What it is asked does not
+    depend on the answer that is judged unless `sought` does."""
 
     def __init__(self, judge: str, client: ModelClient, votes: JudgementCache, prompts: Prompts) -> None:
         self._model = CachedModel(f"{judge}/rerank[{client.name}]", client, votes)
@@ -157,8 +157,8 @@ def _speaking(case: Case, matches: Sequence[Match]) -> tuple[str, ...]:
 
 
 class Passages:
-    """Passages of documents, which the reply cites. What is looked up follows from the question and the references alone:
-    all answers to a question are rated beside the same passages, and none can choose its own."""
+    """Passages of documents, which the reply cites. What is looked up follows from the question and the references
+    alone: all answers to a question are rated beside the same passages, and none can choose its own."""
 
     cites = True
 
@@ -222,8 +222,9 @@ class Grounding(BaseModel):
 
 @dataclass(frozen=True)
 class GroundedClaim:
-    """A claim with what was found of it, and the keys of the judgements that say so. `matches` are the passages that were
-    shown, `references` and `cited` what was named and shown; where that is nothing, the `verdict` is "not-found"."""
+    """A claim with what was found of it, and the keys of the judgements that say so. `matches` are the passages that
+    were shown, `references` and `cited` what was named and shown; where that is nothing, the `verdict` is
+    "not-found"."""
 
     claim: str
     said: Grounding
@@ -257,11 +258,12 @@ class GroundedClaim:
 
 
 class Claims:
-    """The candidate's claims, and of each by itself what references and passages say. Every step is a judgement of its own.
+    """The candidate's claims, and of each by itself what references and passages say. Every step is a judgement of its
+    own.
 
-    The calls for a case are 1 + n · (1 + m): one that splits the candidate into n claims (`most` of them), one that grounds
-    each claim, one more for each claim where the model puts its passages in order (m = 1 with rerank=model, else 0). A
-    candidate without a letter or digit claims nothing, and takes none.
+    The calls for a case are 1 + n · (1 + m): one that splits the candidate into n claims (`most` of them), one that
+    grounds each claim, one more for each claim where the model puts its passages in order (m = 1 with rerank=model,
+    else 0). A candidate without a letter or digit claims nothing, and takes none.
     """
 
     cites = False

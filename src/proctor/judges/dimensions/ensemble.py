@@ -2,9 +2,9 @@
 dimension by the judge that did best on rated answers.
 
 `temperature-ensemble` and `persona-ensemble` are the organisers' (Ben Abacha and Yim 2026, section 4.3);
-`model-ensemble` asks several models. Each member's judgements are its own. `per-dimension` is after SUAT-BMI's final system
-(Peng et al. 2026, in section 6.1 of the overview), which took one dimension's scores from a trained classifier, another's from
-retrieval, the others' from examples.
+`model-ensemble` asks several models. Each member's judgements are its own. `per-dimension` is after SUAT-BMI's final
+system (Peng et al. 2026, in section 6.1 of the overview), which took one dimension's scores from a trained classifier,
+another's from retrieval, the others' from examples.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Ensemble:
 
 
 def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int | None = None) -> Ensemble:
-    """The members' median (see `pooled`). With fewer than `quorum` scores (by default more than half of the members) a score
-    is missing.
+    """The members' median (see `pooled`). With fewer than `quorum` scores (by default more than half of the members) a
+    score is missing.
 
     Raises `ConfigurationError` for an even number of members, which can be split over a flag, and for a
     quorum that they can't reach or that half of them would make.
@@ -150,9 +150,9 @@ class RecordedJudge:
 
 
 def per_dimension(choice: DimensionChoice, judges: Mapping[str, DimensionJudge]) -> Ensemble:
-    """Each dimension's score from the judge that was chosen for it, by its name in the choice. A judge that was chosen for
-    none of a case's dimensions is not asked about it; the evidence says who gave which. Raises `InputError` where one that was
-    chosen is not there."""
+    """Each dimension's score from the judge that was chosen for it, by its name in the choice. A judge that was chosen
+    for none of a case's dimensions is not asked about it; the evidence says who gave which. Raises `InputError` where
+    one that was chosen is not there."""
     lacking = [name for name in choice.needed if name not in judges]
     if lacking:
         given = ", ".join(judges) or "none"

@@ -1,10 +1,12 @@
-"""Rated answers that a judge is shown before it rates (few-shot examples): chosen from a rated set, never from the encounter judged.
+"""Rated answers that a judge is shown before it rates (few-shot examples): chosen from a rated set, never from the
+encounter judged.
 
-After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview): those most like the case, those that spread over the scale, or
-those that a search on held-out encounters found to serve best. The search asks the model for scores of held-out answers with
-each of several drawn sets of examples (as demonstrations are chosen by random search in Khattab et al. 2024, ICLR). What it saw
-is kept, not only which set won: for an encounter that took part, the set is chosen among those without it, by the held-out
-answers of the other encounters. So no rating of an encounter ever helps to judge it.
+After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview): those most like the case, those that spread over the
+scale, or those that a search on held-out encounters found to serve best. The search asks the model for scores of
+held-out answers with each of several drawn sets of examples (as demonstrations are chosen by random search in Khattab
+et al. 2024, ICLR). What it saw is kept, not only which set won: for an encounter that took part, the set is chosen
+among those without it, by the held-out answers of the other encounters. So no rating of an encounter ever helps to
+judge it.
 """
 
 from __future__ import annotations
@@ -401,8 +403,8 @@ async def search_examples(
     stop: asyncio.Event | None = None,
     on_change: Callable[[SearchProgress], None] = lambda _: None,
 ) -> ExampleSearch:
-    """Tries out what `draw_examples` draws; `make` makes the judge with examples. Judgements are kept by the judge, so what
-    broke off goes on where it was.
+    """Tries out what `draw_examples` draws; `make` makes the judge with examples. Judgements are kept by the judge, so
+    what broke off goes on where it was.
 
     Raises `InfrastructureError` where a score is missing: no set is preferred since another was not answered.
     With `allow_missing`, such an answer is left out for all sets, as long as half of them stay.
@@ -426,7 +428,8 @@ async def search_examples(
         if len(whole) < (len(cases) / 2 if allow_missing else len(cases)):
             why = next(reason for row in rows for one in row for reason in one.missing.values())
             raise InfrastructureError(
-                f"{name}: {len(cases) - len(whole)} of {len(cases)} held-out answers in {language!r} lack a score: {why}"
+                f"{name}: {len(cases) - len(whole)} of {len(cases)} held-out answers in {language!r} lack a score: "
+                f"{why}"
             )
         languages[language] = LanguageSearch(
             sets=[[case_mark(one.case) for one in chosen] for chosen in tried.sets],

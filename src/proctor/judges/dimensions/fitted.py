@@ -1,5 +1,6 @@
-"""What is learned from rated answers for each dimension, and never used on an encounter that it was learned from: curves from a
-judge's scores to what clinicians give (`judge fit --method calibration`), and which of several judges is best (`--method choice`).
+"""What is learned from rated answers for each dimension, and never used on an encounter that it was learned from:
+curves from a judge's scores to what clinicians give (`judge fit --method calibration`), and which of several judges is
+best (`--method choice`).
 
 Choosing the best of many on some answers and stating how good it was on these very answers flatters: among
 equally good judges the luckiest one wins. So the choice is made in folds that part no encounter: chosen on the
@@ -41,8 +42,9 @@ class PerFold(BaseModel, Generic[T]):
 def _learned_for(
     what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], place: str, encounter: str
 ) -> T:
-    """What was learned of "en/overall" without the fold of an encounter, which is everything for one that was not learned
-    from. So no encounter's own ratings help to judge it, in either language. Raises `InputError` for an unknown place."""
+    """What was learned of "en/overall" without the fold of an encounter, which is everything for one that was not
+    learned from. So no encounter's own ratings help to judge it, in either language. Raises `InputError` for an unknown
+    place."""
     found = learned.get(place)
     if found is None:
         raise InputError(what[0], found=f"{what[1]} {place}", expected=f"one of {', '.join(learned)}")

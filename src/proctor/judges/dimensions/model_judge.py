@@ -1,4 +1,5 @@
-"""One judge of dimensions for every way to ask a model: a prompt template, a scale, and what the prompt carries besides the case."""
+"""One judge of dimensions for every way to ask a model: a prompt template, a scale, and what the prompt carries besides
+the case."""
 
 from __future__ import annotations
 
@@ -107,9 +108,9 @@ def _number(one: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Map
 @dataclass(frozen=True)
 class RatingScale:
     """On what scale a model rates, and what becomes of its reply: `template` is the kind of prompt, `fill` what it is
-    filled with for every case, `asked` the dimensions of a case that the model is asked for, `stored` the form of its reply
-    on these (whether it names passages, too), `read` makes scores of the reply, with what it says in `evidence`, `breaks`
-    names the rules that the reply breaks as the model gave it, `settings` is what else changes the scores."""
+    filled with for every case, `asked` the dimensions of a case that the model is asked for, `stored` the form of its
+    reply on these (whether it names passages, too), `read` makes scores of the reply, with what it says in `evidence`,
+    `breaks` names the rules that the reply breaks as the model gave it, `settings` is what else changes the scores."""
 
     template: str
     fill: Filled
@@ -160,8 +161,9 @@ RUBRIC = RatingScale(
 
 @dataclass(frozen=True)
 class Context:
-    """What a prompt carries besides the case: `fill` (already made harmless), what is `told` of it in the evidence, `flags`
-    for people, the judgements behind it (`votes`), and passages that the reply is asked to cite, where there are some."""
+    """What a prompt carries besides the case: `fill` (already made harmless), what is `told` of it in the evidence,
+    `flags` for people, the judgements behind it (`votes`), and passages that the reply is asked to cite, where there
+    are some."""
 
     fill: Filled = field(default_factory=dict)
     told: Filled = field(default_factory=dict)
@@ -218,7 +220,8 @@ class ContextProvider(Protocol):
 class ModelJudge:
     """Asks one model for every dimension of a case in one reply, pictures first.
 
-    `kind` is the judge's name, `variant` tells the members of an ensemble apart, `prompts` holds the task's own prompts.
+    `kind` is the judge's name, `variant` tells the members of an ensemble apart, `prompts` holds the task's own
+    prompts.
     """
 
     def __init__(

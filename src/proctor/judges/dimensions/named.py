@@ -87,8 +87,8 @@ class _LogprobOptions(NoOptions):
 def logprob(setup: JudgeSetup) -> DimensionJudge:
     """The score that the model expects, from the probabilities of its tokens; calibrated where a file says how.
 
-    The option `calibration` is a file made by `proctor judge fit --method calibration`. Raises `ConfigurationError` unless
-    there is exactly one model, and it is asked by OpenAI's protocol.
+    The option `calibration` is a file made by `proctor judge fit --method calibration`. Raises `ConfigurationError`
+    unless there is exactly one model, and it is asked by OpenAI's protocol.
     """
     name = "logprob-judge"
     options = read_options(name, _LogprobOptions, setup.options)
@@ -119,8 +119,8 @@ class ExampleOptions(NoOptions):
 
 
 def _examples(judge: str, setup: JudgeSetup, options: ExampleOptions) -> FewShotExamples:
-    """The few-shot examples. Raises `ConfigurationError` without rated answers, `InputError` for options that contradict
-    each other and for a file that is not of these rated answers."""
+    """The few-shot examples. Raises `ConfigurationError` without rated answers, `InputError` for options that
+    contradict each other and for a file that is not of these rated answers."""
     if not setup.rated:
         raise ConfigurationError(f"{judge}: expected rated answers to learn from, found none (--rated FILE)")
     pool = RatedPool(setup.rated)

@@ -1,5 +1,5 @@
-"""What a judge of dimensions is, what one is made from, and how it is used as a scorer: its metrics are the dimensions, its
-scores lead to the judgement behind them."""
+"""What a judge of dimensions is, what one is made from, and how it is used as a scorer: its metrics are the dimensions,
+its scores lead to the judgement behind them."""
 
 from __future__ import annotations
 
@@ -203,7 +203,8 @@ class DimensionScorer:
         return isinstance(item.answer, FreeTextFormat) and bool(self._scheme.of(str(item.tags.get("language", ""))))
 
     async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
-        """Shows a judge that takes all answers at once (`JudgesAll`) those that there are; others are asked one by one."""
+        """Shows a judge that takes all answers at once (`JudgesAll`) those that there are; others are asked one by
+        one."""
         if isinstance(self._judge, JudgesAll):
             given = [one for one in answers if self.applies(one[0]) and one[1].status is Status.ANSWERED]
             cases = list(dict.fromkeys(self._case(item, answer) for item, answer in given))
@@ -212,8 +213,8 @@ class DimensionScorer:
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """A score for each dimension of the item's language.
 
-        Raises `InfrastructureError` where there is none at all, `PartialScoresError` where some are missing, `ProctorError`
-        for scores that are not of the scheme.
+        Raises `InfrastructureError` where there is none at all, `PartialScoresError` where some are missing,
+        `ProctorError` for scores that are not of the scheme.
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")

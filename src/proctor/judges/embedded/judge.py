@@ -1,4 +1,5 @@
-"""The judge `embedded-judge`: no model is asked, it has learned from rated answers. Its folder holds `manifest.json`, which people can read, and `weights.npz`, which runs no code."""
+"""The judge `embedded-judge`: no model is asked, it has learned from rated answers. Its folder holds `manifest.json`,
+which people can read, and `weights.npz`, which runs no code."""
 
 from __future__ import annotations
 

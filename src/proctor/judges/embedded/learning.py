@@ -1,4 +1,5 @@
-"""Learning to rate answers of one language: many ridge regressions on views of the answers, the better ones averaged."""
+"""Learning to rate answers of one language: many ridge regressions on views of the answers, the better ones
+averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How well the judge does on encounters that it has not learned from: nested cross-validation, beside the best of other metrics."""
+"""How well the judge does on encounters that it has not learned from: nested cross-validation, beside the best of other
+metrics."""
 
 from __future__ import annotations
 

@@ -166,8 +166,8 @@ _MOST_COUNTED = 8  # frames: of more, no one counts the runs of all orders
 
 
 def order_chance(metric: str, frames: Sequence[int]) -> float | None:
-    """The mean that random orders reach on items with these numbers of frames, by the name of a metric of `ORDERING_METRICS`
-    or of `RUN_METRICS`.
+    """The mean that random orders reach on items with these numbers of frames, by the name of a metric of
+    `ORDERING_METRICS` or of `RUN_METRICS`.
 
     1/n! for the exact order, 2/n! for it up to reversal, 1/n for the first and for the last frame, 1/2 for neighbours,
     0 for tau; for the longest run the mean over all n! orders, which is counted for up to 8 frames. None for another
@@ -412,8 +412,8 @@ class OrderingScorer:
     """`RUN_METRICS` for every answer to an item whose reference is an order.
 
     An answer without an order (too late, refused, unreadable) has nothing in order: 0, and tau −1; and so has an
-    invalid one, which misses, repeats or invents a label. What its pairs are worth stands apart (`PARTIAL`). Of several orders
-    that are accepted, the one counts that the answer is nearest to: most neighbours in order, then most pairs.
+    invalid one, which misses, repeats or invents a label. What its pairs are worth stands apart (`PARTIAL`). Of several
+    orders that are accepted, the one counts that the answer is nearest to: most neighbours in order, then most pairs.
 
     >>> from proctor.core import Reference
     >>> item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")),
@@ -455,8 +455,8 @@ class OrderingScorer:
 
 
 def compared(reference: Reference, answer: Answer) -> OrderComparison:
-    """An answer's order compared with the reference; of several that are accepted against the one that it is nearest to.
-    What holds no order is held as none.
+    """An answer's order compared with the reference; of several that are accepted against the one that it is nearest
+    to. What holds no order is held as none.
 
     >>> known = Reference(answer=["B", "A", "C"], accepted=[["A", "B", "C"]])
     >>> compared(known, Answer(item_id="q1", text="A > B > C", parsed=["A", "B", "C"])).exact

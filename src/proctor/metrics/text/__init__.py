@@ -1,4 +1,5 @@
-"""How alike a text is to its references: ROUGE, BLEU, chrF, BERTScore, sentence embeddings; best and mean over several."""
+"""How alike a text is to its references: ROUGE, BLEU, chrF, BERTScore, sentence embeddings; best and mean over
+several."""
 
 from typing import TYPE_CHECKING
 

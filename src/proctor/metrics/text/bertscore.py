@@ -135,7 +135,10 @@ class BertScore:
     def hash(self) -> str:
         """The setting in one word, as `bert-score` prints it for this version of `transformers`."""
         weights = "idf" if self._idf else "no-idf"
-        name = f"{self._encoder.name}_L{self._encoder.layer}_{weights}_version={_VERSION}(hug_trans={version('transformers')})"
+        name = (
+            f"{self._encoder.name}_L{self._encoder.layer}_{weights}_version={_VERSION}(hug_trans="
+            f"{version('transformers')})"
+        )
         if self._baseline is None:
             return name
         return f"{name}-{'rescaled' if self._packaged else 'custom-rescaled'}"
@@ -173,8 +176,8 @@ class BertScore:
         return lambda text: (0.0 if text.empty else 1.0) * np.array([known[one] for one in text.ids.tolist()])
 
     def notes(self, encoded: Encoded, *, light: int = 0) -> tuple[str, ...]:
-        """How many of these texts the encoder can't read, are empty or long, in sentences; `light` is how many have no token with weight,
-        the empty ones among them."""
+        """How many of these texts the encoder can't read, are empty or long, in sentences; `light` is how many have no
+        token with weight, the empty ones among them."""
         empty = sum(text.empty for text in encoded.values())
         long = sum(text.long for text in encoded.values())
         beyond = f"longer than {self._encoder.name} reads at once"

@@ -123,8 +123,8 @@ class SvgCanvas:
         fill: str,
         **style: float,
     ) -> None:
-        """The same shape (a key of `SHAPES`) at all points as one element; `size` is pixels, or width and height; `style`
-        may hold `opacity`."""
+        """The same shape (a key of `SHAPES`) at all points as one element; `size` is pixels, or width and height;
+        `style` may hold `opacity`."""
         if not points:
             return
         wide, high = size if isinstance(size, tuple) else (size, size)

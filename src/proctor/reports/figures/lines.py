@@ -27,8 +27,8 @@ _LIGHT = {3, 4, 5, 7}  # series on whose colour dark text is read
 def draw_rank_lines(
     key: str, title: str, rows: Sequence[str], columns: Sequence[str], ranks: Sequence[Sequence[int]]
 ) -> str:
-    """Rows × columns of ranks, from 1; columns are the rankings. Rows with one rank stand below each other in their order,
-    so that no line hides another; the number in a mark is the rank. Names stand at both ends."""
+    """Rows × columns of ranks, from 1; columns are the rankings. Rows with one rank stand below each other in their
+    order, so that no line hides another; the number in a mark is the rank. Names stand at both ends."""
     names = [shorten(row, LABEL) for row in rows]
     if 2 * label_width(names) > 0.62 * _WIDTH:
         names = [shorten(row, 20) for row in rows]

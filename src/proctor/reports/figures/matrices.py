@@ -15,8 +15,8 @@ _DEEP = 0.6  # the opacity of a value of ±1: dark text can still be read on it
 @dataclass(frozen=True)
 class Matrix:
     """`values[row][column]` from −1 to 1, None where there is none, shown by `text`; `starts` are columns with a line
-    before them, `bands` names columns that stand together (name, first column, number of columns), and `counts` says how
-    many questions stand behind each column."""
+    before them, `bands` names columns that stand together (name, first column, number of columns), and `counts` says
+    how many questions stand behind each column."""
 
     rows: Sequence[str]
     columns: Sequence[str]

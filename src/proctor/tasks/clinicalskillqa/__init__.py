@@ -14,3 +14,6 @@ else:
     export_lazily(__name__)
 
 __all__ = ["READER", "Published", "published", "score_predictions"]
+
+READER_SUMMARY = "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+"""As `proctor list` shows it, without loading the reader."""

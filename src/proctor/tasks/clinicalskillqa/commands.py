@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import JsonValue
 
-from proctor.core import PluginReport, PluginTable, Steps, input_bytes
+from proctor.core import PluginReport, Steps, input_bytes, plain_table
 
 if TYPE_CHECKING:
     from proctor.core import Region
@@ -118,7 +118,7 @@ def pose(
     source = open_pose(given)
     rows = [_looked(source, file, name, marked) for name, file in _pictures(images)]
     lines = tuple((str(row["image"]), str(sentence)) for row in rows for sentence in row["sentences"])
-    return PluginReport([*rows], (PluginTable("Pose", ("image", "sentence"), lines, ("sentence",)),))
+    return PluginReport([*rows], (plain_table("Pose", ("image", "sentence"), lines, ("sentence",)),))
 
 
 def _looked(source: PoseSource, file: Path, name: str, marked: dict[str, Region]) -> dict[str, Any]:

@@ -62,8 +62,8 @@ class _Log(BaseModel):
 
 
 def read_events(folder: Path, video: str) -> tuple[LoggedEvent, ...]:
-    """The log of a video, `NAME.json` for `NAME.mp4`: `{"events": [{"start": 1.5, "end": 3, "text": "…"}, …]}`, in order
-    of start. Raises `InputError` where there is none, or where it is something else."""
+    """The log of a video, `NAME.json` for `NAME.mp4`: `{"events": [{"start": 1.5, "end": 3, "text": "…"}, …]}`, in
+    order of start. Raises `InputError` where there is none, or where it is something else."""
     file = folder / Path(video).with_suffix(".json")
     log = read_model(file, _Log, f"the event log of {video}")
     return tuple(sorted(log.events, key=lambda one: (one.start, one.end)))
@@ -233,10 +233,10 @@ def build_instances(
     `out` gets `instances/ID/A.jpg` …, `references.jsonl` (the order, the video and the times, which are for the
     marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
     gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
-    are re-encoded without metadata, every file has the same time, and the files of an instance are equally long. The same videos, plan and seed give the
-    same files. With a folder of event logs (`events`, see `read_events`: one for each video) the references say why, in
-    the log's words (see `rationale`); without, rationales are empty. `scenarios` says what each video shows, by its
-    name below the folder (see `scenarios_of`), where not all show the plan's.
+    are re-encoded without metadata, every file has the same time, and the files of an instance are equally long. The
+    same videos, plan and seed give the same files. With a folder of event logs (`events`, see `read_events`: one for
+    each video) the references say why, in the log's words (see `rationale`); without, rationales are empty. `scenarios`
+    says what each video shows, by its name below the folder (see `scenarios_of`), where not all show the plan's.
 
     `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
     can't be read, there is none, no instance can be made of them, or the disk is full: then `out` is as it was.
@@ -356,8 +356,8 @@ def _write(
 
 
 def padded(jpeg: bytes, length: int) -> bytes:
-    """The same picture in a file of `length` bytes (4 or more than its own), filled up by comments of zeros: how large a
-    file is tells how much there is in a picture, which in some procedures grows with time."""
+    """The same picture in a file of `length` bytes (4 or more than its own), filled up by comments of zeros: how large
+    a file is tells how much there is in a picture, which in some procedures grows with time."""
     comments, gap = b"", length - len(jpeg)
     while gap:
         size = min(gap, _LONGEST_COMMENT)

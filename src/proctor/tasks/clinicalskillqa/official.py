@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.core import DASH, FailedPolicy, PluginReport, PluginTable, interval, value
+from proctor.core import DASH, FailedPolicy, PluginReport, Table, interval, plain_table, value
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
@@ -44,7 +44,7 @@ def _marks(one: OrderedRun, weights: tuple[float, float], options: Options) -> M
     ]
 
 
-def _table(one: OrderedRun, marks: Marks) -> PluginTable:
+def _table(one: OrderedRun, marks: Marks) -> Table:
     several = len(one.f1) > 1
     cells = [
         (
@@ -59,7 +59,7 @@ def _table(one: OrderedRun, marks: Marks) -> PluginTable:
     if not one.f1:
         cells += [(metric.label, DASH, DASH, DASH) for metric in (RATIONALE_F1, OVERALL)]
     heads = ("metric", *(["rationales by"] if several else []), ">value", ">interval", ">n")
-    return PluginTable(_title(one), heads, tuple(cells))
+    return plain_table(_title(one), heads, tuple(cells))
 
 
 def _title(one: OrderedRun) -> str:
@@ -70,7 +70,8 @@ def _notes(one: OrderedRun) -> list[str]:
     notes = []
     if one.invalid:
         notes.append(
-            f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or unknown) and wrong "
+            f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or unknown) and "
+            f"wrong "
             "in every figure but that with partial credit."
         )
     if one.lacking:

@@ -29,6 +29,7 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders, overall_score
 from proctor.metrics.text import BertScoreSettings, load_bertscore
+from proctor.tasks.clinicalskillqa import READER_SUMMARY
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
     Instance,
@@ -70,7 +71,7 @@ class ClinicalSkillQA(BenchmarkReader):
     """Reads a folder of instances with their references; see `BenchmarkReader`."""
 
     name = "clinicalskillqa"
-    summary = "ClinicalSkillQA: shuffled key frames of CPR, AED and BMV, to be put in order"
+    summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     submission_formats = (SUBMISSION,)

@@ -14,7 +14,7 @@ from numpy import int64
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import DASH, InputError, PluginReport, PluginTable, interval, number, percent, value
+from proctor.core import DASH, InputError, PluginReport, Table, interval, number, percent, plain_table, value
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import (
     ORDERING_METRICS,
@@ -44,7 +44,8 @@ NO_RATIONALE_SCORE = "no text similarity was computed for the rationales"
 """Why the rationale's F1, and with it the overall score, is not there."""
 
 NO_RATIONALE_GIVEN = "no prediction has a rationale"
-"""Said of a file that leaves no room for them; an empty one among others is an answer without a reason, and scores 0."""
+"""Said of a file that leaves no room for them; an empty one among others is an answer without a reason, and scores
+0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,9 @@ def score_rationales(
 @dataclass(frozen=True, slots=True)
 class Slice:
     """The marks of some of the items: `by` and `value` say which ("scenario", "CPR"; "all", ""), `chances` are what
-    random orders reach, by metric, where that is known. The first two marks are task and pairwise accuracy; where rationales were scored
-    their F1 and the overall score follow at the end, and of all items whether F1 goes with the order."""
+    random orders reach, by metric, where that is known. The first two marks are task and pairwise accuracy; where
+    rationales were scored their F1 and the overall score follow at the end, and of all items whether F1 goes with the
+    order."""
 
     by: str
     value: str
@@ -159,10 +161,11 @@ def score_predictions(
     An order that misses, repeats or invents a label is invalid: `wrong` gives it, and its rationale, nothing on any
     figure; `partial` counts the pairs that it has in order.
 
-    `weights` are α and β of the overall score. Intervals are clustered by the source video that the references name, else by item. `bertscore` gives what scores
-    the rationales; it is not called where no reference has one. Without it, and without the extra that it needs,
-    there is no F1 and no overall score, with the reason. Raises what else it raises, and `InputError` for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1; with `strict` also for
-    an item without an answer, and for an order that misses, repeats or invents a label.
+    `weights` are α and β of the overall score. Intervals are clustered by the source video that the references name,
+    else by item. `bertscore` gives what scores the rationales; it is not called where no reference has one. Without it,
+    and without the extra that it needs, there is no F1 and no overall score, with the reason. Raises what else it
+    raises, and `InputError` for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1;
+    with `strict` also for an item without an answer, and for an order that misses, repeats or invents a label.
     """
     alpha, beta = weights
     overall_score(0, 0, 0, alpha=alpha, beta=beta)  # a weight that makes no sense is said before anything else
@@ -289,7 +292,8 @@ OTHER_ENCODER = (
 def without_video(alone: int, items: int) -> str:
     """What a reader of intervals must know where instances do not name their source video."""
     return (
-        f"{alone} of {items} instances name no source video, and each is a group of its own: if several were cut from one "
+        f"{alone} of {items} instances name no source video, and each is a group of its own: if several were cut from "
+        f"one "
         "video, the intervals are too narrow. Name it as `video` in the references or the manifest."
     )
 
@@ -358,9 +362,9 @@ def _rationales(scored: ScoredPredictions) -> JsonValue:
     }
 
 
-def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, ...]:
+def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
     whole = scored.slices[0]
-    marks = PluginTable(
+    marks = plain_table(
         f"{predictions.name}: {whole.items} items",
         ("metric", ">value", ">95 % interval", ">chance"),
         (
@@ -376,12 +380,12 @@ def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[PluginTable, 
             *(() if scored.rationales else tuple((mark.label, DASH, DASH, DASH) for mark in (RATIONALE_F1, OVERALL))),
         ),
     )
-    parts = PluginTable(
+    parts = plain_table(
         "By scenario and number of frames",
         ("by", "", ">items", ">task accuracy", ">chance", ">pairwise accuracy", ">chance"),
         tuple(_part(part) for part in scored.slices[1:]),
     )
-    teams = PluginTable(
+    teams = plain_table(
         f"Published ({published().source})",
         ("team", ">overall", ">task accuracy", ">pairwise accuracy", ">BERTScore F1", ""),
         tuple((row.team, *(number(figure, 2) for figure in row[1:]), "published") for row in published().teams),
@@ -424,12 +428,16 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
 
 def _invalid(scored: ScoredPredictions) -> str:
     """How invalid orders count, and what the other way would give."""
-    what = f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or unknown)"
+    what = (
+        f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or "
+        f"unknown)"
+    )
     if scored.invalid == "wrong":
         other = percent(scored.pairwise("partial"))
         return f"{what} and wrong in every figure. With --option invalid=partial, pairwise accuracy would be {other}."
     other = percent(scored.pairwise("wrong"))
     return (
-        f"{what}: never exact, but their pairs and rationales count (--option invalid=partial). With --option invalid=wrong, "
+        f"{what}: never exact, but their pairs and rationales count (--option invalid=partial). With --option "
+        f"invalid=wrong, "
         f"pairwise accuracy would be {other}."
     )

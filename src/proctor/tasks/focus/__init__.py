@@ -13,3 +13,6 @@ else:
     export_lazily(__name__)
 
 __all__ = ["READER"]
+
+READER_SUMMARY = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
+"""As `proctor list` shows it, without loading the reader."""

@@ -75,9 +75,9 @@ def build_focus(
     """Writes a FOCUS benchmark of completed annotations into the new folder `out`.
 
     `requests.json` and `references.json` are the official toolkit's; a question is asked at the end of what is shown
-    (all from the start of the video, a segment, or a frame: the plan's track), and nothing after that counts. `build.json` records seed, versions, sources
-    (SHA-256), findings, what was filled, and how even the answers are. The same annotations, plan and seed give
-    the same files.
+    (all from the start of the video, a segment, or a frame: the plan's track), and nothing after that counts.
+    `build.json` records seed, versions, sources (SHA-256), findings, what was filled, and how even the answers are. The
+    same annotations, plan and seed give the same files.
 
     Formats take turns; answers are balanced within a format, a rule, and what the text tells; keys of choices
     stand at each letter equally often. Where of ten or more questions of a format one answer makes up more than

@@ -12,7 +12,7 @@ import typer
 from pydantic import JsonValue
 
 from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, counted, files_of
-from proctor.core import PluginReport, PluginTable, Steps
+from proctor.core import PluginReport, Steps, Table, plain_table
 
 if TYPE_CHECKING:
     from proctor.tasks.focus.builder import FocusBuilt
@@ -116,10 +116,10 @@ def _json(completions: Sequence[Completion], built: FocusBuilt | None) -> dict[s
     }
 
 
-def _findings(completions: Sequence[Completion]) -> list[PluginTable | str]:
+def _findings(completions: Sequence[Completion]) -> list[Table | str]:
     """What a person has to decide, line by line; what is only to be known, counted."""
     undecided = [finding for one in completions for finding in one.open]
-    table = PluginTable(
+    table = plain_table(
         "To be decided by a person",
         ("video", "instance", ">second", "finding", "detail"),
         tuple(
@@ -139,8 +139,8 @@ def _findings(completions: Sequence[Completion]) -> list[PluginTable | str]:
     return [*([table] if undecided else []), "; ".join(said)]
 
 
-def _built(built: FocusBuilt, out: Path) -> list[PluginTable | str]:
-    table = PluginTable(
+def _built(built: FocusBuilt, out: Path) -> list[Table | str]:
+    table = plain_table(
         "Questions",
         ("format", ">questions", ">commonest answer"),
         tuple((form, str(number), f"{100 * share:.0f} %") for form, (number, share) in built.formats.items()),

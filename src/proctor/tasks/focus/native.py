@@ -256,8 +256,8 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[FormQuestion], AnswerFormat]
         lambda asked: ChoiceFormat(strict=True) if asked.options else _free(asked),
     ),
 }
-"""The toolkit's names with the arguments of each format, and what makes the format of a question. `tolerance`, `options`,
-`choices` and the format `pattern` are of earlier versions of `build focus`."""
+"""The toolkit's names with the arguments of each format, and what makes the format of a question. `tolerance`,
+`options`, `choices` and the format `pattern` are of earlier versions of `build focus`."""
 
 
 UNKNOWN = "unknown"

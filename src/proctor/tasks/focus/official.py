@@ -19,10 +19,10 @@ from proctor.core import (
     InputError,
     OfficialFigure,
     PluginReport,
-    PluginTable,
     Status,
     VerifiedFigure,
     interval,
+    plain_table,
     read_table,
     value,
 )
@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 
 CORRECTIONS = (
     (
-        "Intervals: expanded BCa over whole videos; the toolkit's percentile interval of a two-level bootstrap counts the "
+        "Intervals: expanded BCa over whole videos; the toolkit's percentile interval of a two-level bootstrap counts "
+        "the "
         "spread within a video twice, and is too narrow for few videos besides."
     ),
     "A figure of a single video has no interval instead of one of no width.",
     (
-        "Pre-evaluation score: its interval is given, and a bucket without questions leaves it empty; the toolkit averages "
+        "Pre-evaluation score: its interval is given, and a bucket without questions leaves it empty; the toolkit "
+        "averages "
         "over the buckets that are there, so that one lone question can be worth a whole bucket."
     ),
 )
@@ -166,7 +168,7 @@ def summary_report(
             )
             for figure in one.figures
         )
-        tables.append(PluginTable(title, ("level", "name", ">accuracy", ">interval", ">n"), cells))
+        tables.append(plain_table(title, ("level", "name", ">accuracy", ">interval", ">n"), cells))
         who = f"{title}: " if len(found) > 1 else ""
         if one.marked_by != "code":
             notes.append(f"{who}Free text is right or wrong by {one.marked_by}.")

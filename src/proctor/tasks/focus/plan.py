@@ -79,7 +79,8 @@ class FocusTemplates(QuestionTemplates):
     shown_s: float | None = None
 
     def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
-        """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts as taken out."""
+        """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts
+        as taken out."""
         bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
         if a:
             more["one"] = with_article(self.phrase(a)).capitalize()
@@ -216,8 +217,8 @@ class FocusPlan:
     """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
     of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
     count as unseen in training, whether the five groups of capabilities are asked equally often (each is a fifth of the
-    ranking), and the seed. On the tracks `frame` and `segment` this many times and one more a part of the video is shown, of
-    `segment_s` seconds."""
+    ranking), and the seed. On the tracks `frame` and `segment` this many times and one more a part of the video is
+    shown, of `segment_s` seconds."""
 
     per_video: int = 40
     times: int = 4

@@ -31,6 +31,7 @@ from proctor.core import (
 )
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
+from proctor.tasks.focus import READER_SUMMARY
 from proctor.tasks.focus.native import (
     FORMATS,
     FormQuestion,
@@ -115,7 +116,7 @@ _MOST_VALUES = 24  # a field with more values than this is a name
 
 class _Reader(BenchmarkReader):
     name = "focus"
-    summary = "FOCUS: foreign objects in surgical video, on a frame, a segment or a whole procedure (--track)"
+    summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     tracks = tuple(TRACKS)

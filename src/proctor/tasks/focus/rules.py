@@ -432,8 +432,8 @@ def _cell(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
 
 
 def _numbered(line: Timeline, name: str) -> dict[str, int]:
-    """The number of every instance of a class in order of insertion; none where one came twice, or only one came, and of
-    what looks alike."""
+    """The number of every instance of a class in order of insertion; none where one came twice, or only one came, and
+    of what looks alike."""
     moments: list[AnnotatedMoment] = [] if official_name(name) in _ALIKE else line.insertions(name)
     numbers = {moment.instance: number for number, moment in enumerate(moments, start=1)}
     return numbers if len(numbers) == len(moments) > 1 else {}

@@ -45,8 +45,8 @@ def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
     """Writes `answer.json` ("answer": contents alone) or `responses.json` ("responses": with latencies where they were
     measured), in the order of the answers, and returns how many.
 
-    The content is what the system said, word for word. Answers that failed, and those that a submission lacked, are left
-    out: nothing is made up. Raises `InputError` where the file can't be written.
+    The content is what the system said, word for word. Answers that failed, and those that a submission lacked, are
+    left out: nothing is made up. Raises `InputError` where the file can't be written.
     """
     given = [
         NativeResponse(qID=one.item_id, content=one.text, latency=one.timing.model_s)
@@ -69,8 +69,8 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     """One answer to every question of the benchmark, in its order.
 
     Slower than the track's budget: `timed_out`. Not in the file, or `null` there: an answer without
-    text whose reason is `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two answers to one
-    question and for an answer to a question that the benchmark does not have.
+    text whose reason is `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two
+    answers to one question and for an answer to a question that the benchmark does not have.
     """
     responses = {response.qID: response for response in read_responses(path)}
     unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
@@ -168,7 +168,8 @@ class SubmissionReport:
 
 
 _ENTRIES, _ENTRIES_A_QUESTION = 10_000, 10
-"""So many entries are looked at, or this many a question where that is more: a file with more of them is no submission."""
+"""So many entries are looked at, or this many a question where that is more: a file with more of them is no
+submission."""
 
 
 def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:

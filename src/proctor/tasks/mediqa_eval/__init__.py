@@ -16,3 +16,6 @@ __all__ = [
     "DIMENSIONS", "READER", "SCHEME", "Check", "Count", "Finding", "dimensions", "official", "read_encounters",
     "read_native_ratings", "read_submission",
 ]  # fmt: skip
+
+READER_SUMMARY = "MEDIQA-EVAL 2026: answers to patients' questions, rated by clinicians, in English and Chinese"
+"""As `proctor list` shows it, without loading the reader."""

@@ -28,7 +28,8 @@ LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One row of a submission to be: an answer and the dimension that it is judged on; its cells in their columns' order."""
+    """One row of a submission to be: an answer and the dimension that it is judged on; its cells in their columns'
+    order."""
 
     dataset: str
     encounter: str

@@ -25,6 +25,7 @@ from proctor.core import (
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import DimensionJudge, JudgeSetup, RatesDimensions, rating_judge
 from proctor.stats import Estimate
+from proctor.tasks.mediqa_eval import READER_SUMMARY
 from proctor.tasks.mediqa_eval.native import (
     LOOKED_AT,
     Encounter,
@@ -48,7 +49,7 @@ class MediqaReader(BenchmarkReader):
     """MEDIQA-EVAL 2026 (see `proctor.core.BenchmarkReader`)."""
 
     name = "mediqa-eval"
-    summary = "MEDIQA-EVAL 2026: answers to patients' questions, rated by clinicians, in English and Chinese"
+    summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     judge_prompts = Path(__file__).parent / "prompts"
     rubric_judge = NAME

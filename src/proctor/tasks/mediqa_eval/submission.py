@@ -17,12 +17,13 @@ from proctor.core import (
     InputError,
     Noted,
     PluginReport,
-    PluginTable,
+    Table,
     TableFault,
     UsageError,
     ValidationRequest,
     by_cause,
     count_of,
+    plain_table,
     read_table,
     write_whole,
 )
@@ -304,8 +305,8 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     return PluginReport(_json(check), (*lines, _count_table(check), *unchecked, summary), ok=not check.errors)
 
 
-def _count_table(check: Check) -> PluginTable:
-    return PluginTable(
+def _count_table(check: Check) -> Table:
+    return plain_table(
         str(check.file),
         ("dataset", "language", ">rows", ">expected", ">repeated", ">opted out", "as many as"),
         tuple(

@@ -1,7 +1,7 @@
 """`own-questions`: a person's own questions become a benchmark without code, by the path of a folder or a file.
 
-Columns are recognised by their names, answer formats by the references; what was decided is said, and everything that is
-wrong is listed at once, with file, row and column.
+Columns are recognised by their names, answer formats by the references; what was decided is said, and everything that
+is wrong is listed at once, with file, row and column.
 """
 
 from typing import TYPE_CHECKING
@@ -16,3 +16,6 @@ else:
     export_lazily(__name__)
 
 __all__ = ["FIELDS", "MEANING", "READER", "Settings"]
+
+READER_SUMMARY = "Your own questions: a folder, a spreadsheet, CSV, JSON Lines or a Hugging Face dataset"
+"""As `proctor list` shows it, without loading the reader."""

@@ -83,7 +83,8 @@ _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PERCENT = re.compile(r"\d{1,3}(?:\.\d+)?\s?%", re.ASCII)
 _QUANTITY = re.compile(r"[-+]?\d{1,9}(?:[.,]\d{1,9})?\s?(?P<unit>[^\s\d].{0,15})?", re.ASCII)
 _SPREAD = re.compile(
-    r"(?P<number>[-+]?\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<unit>[^\s\d±+].{0,15}?)?\s?(?:±|\+/-)\s?(?P<spread>\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<last>[^\s\d±+].{0,15})?"
+    r"(?P<number>[-+]?\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<unit>[^\s\d±+].{0,15}?)?\s?(?:±"
+    r"|\+/-)\s?(?P<spread>\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<last>[^\s\d±+].{0,15})?"
 )
 _CLOCK = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:\.\d+)?", re.ASCII)
 _SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.pattern})", re.ASCII)
@@ -163,8 +164,8 @@ def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
 
 
 def _of_options(text: str, options: Sequence[str]) -> str:
-    """A choice, several of the options, or their order. Raises `ParseError` where all are named as they are listed, which
-    may be either."""
+    """A choice, several of the options, or their order. Raises `ParseError` where all are named as they are listed,
+    which may be either."""
     letters = option_letters(len(options))
     named = [] if text.casefold() in {one.casefold() for one in options} else _labels_in(text, letters)
     if named == letters and ">" not in text:
@@ -362,7 +363,8 @@ def _places(answer: Any, cell: Any, text: str) -> tuple[JsonValue, ...]:
     """Boxes or points. Shares of 1 are refused where x and y run to 1000, since they would all lie in one corner."""
     width, height = answer.width, answer.height
     expected = (
-        f"x from 0 to {width:g} and y from 0 to {height:g}, left to right and top to bottom (for pixels or shares of 1: "
+        f"x from 0 to {width:g} and y from 0 to {height:g}, left to right and top to bottom (for pixels or shares of "
+        f"1: "
         "width and height under formats in benchmark.yaml)"
     )
     numbers = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", text)]

@@ -24,7 +24,8 @@ _DAY = 86_400
 
 
 def undirected(cell: Any) -> Any:
-    """A cell's text without the invisible marks that say which way it runs, and with digits of any script as plain ones.
+    """A cell's text without the invisible marks that say which way it runs, and with digits of any script as plain
+    ones.
 
     >>> undirected("\u200fB\u200f"), undirected("\u0661:\u0660\u0665")
     ('B', '1:05')

@@ -1,4 +1,5 @@
-"""The example that `proctor new` writes: two drawn videos, three images, questions on them, and the settings explained."""
+"""The example that `proctor new` writes: two drawn videos, three images, questions on them, and the settings
+explained."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from proctor.core import Benchmark, BenchmarkReader, PluginReport, count_of, thousands
+from proctor.tasks.questions import READER_SUMMARY
 from proctor.tasks.questions.reading import QuestionSet, read_questions
 
 _MOST_LINES = 200
@@ -17,7 +18,7 @@ class QuestionsReader(BenchmarkReader):
     """Reads plain paths; `columns` are those that somebody named for fields."""
 
     name = "own-questions"
-    summary = "Your own questions: a folder, a spreadsheet, CSV, JSON Lines or a Hugging Face dataset"
+    summary = READER_SUMMARY
     reads_paths = True
 
     def __init__(self, columns: Mapping[str, Sequence[str]] | None = None) -> None:

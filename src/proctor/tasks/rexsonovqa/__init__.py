@@ -14,3 +14,6 @@ else:
     export_lazily(__name__)
 
 __all__ = ["READER"]
+
+READER_SUMMARY = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
+"""As `proctor list` shows it, without loading the reader."""

@@ -34,6 +34,7 @@ from proctor.core import (
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
+from proctor.tasks.rexsonovqa import READER_SUMMARY
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
     NativeQuestion,
@@ -72,7 +73,7 @@ _NOTES_REPAIRED = (
 
 class _Reader(BenchmarkReader):
     name = "rexsonovqa"
-    summary = "ReXSonoVQA: ultrasound procedures, 249 choice and 265 free-response questions on clips"
+    summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
     prompts = Path(__file__).parent / "prompts"
     rubric_judge = "three-level"

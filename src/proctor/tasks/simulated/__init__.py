@@ -16,3 +16,6 @@ else:
     export_lazily(__name__)
 
 __all__ = ["READER", "RULES", "ask", "candidates", "narrate_folder", "simulate"]
+
+READER_SUMMARY = "SIMULATED procedure videos with exact ground truth: a unit test for models"
+"""As `proctor list` shows it, without loading the reader."""

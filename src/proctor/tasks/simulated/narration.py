@@ -1,5 +1,5 @@
-"""What a narrator would say of a simulated procedure: subtitles with fillers, slips of a speech recogniser and a clock that
-drifts, from the event log."""
+"""What a narrator would say of a simulated procedure: subtitles with fillers, slips of a speech recogniser and a clock
+that drifts, from the event log."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _FASTEST_S = 0.9  # no sentence is said faster
 
 @dataclass(frozen=True)
 class Narrated:
-    """One event as it is told: when it really happens (`start` to `end`), and the words with the times that a recogniser
-    gave them."""
+    """One event as it is told: when it really happens (`start` to `end`), and the words with the times that a
+    recogniser gave them."""
 
     start: float
     end: float
@@ -58,9 +58,9 @@ class Narrated:
 def narrate(
     events: Sequence[Event], seed: int, video: str, *, fillers: float = 0.4, slips: float = 0.1, drift: float = 0.004
 ) -> list[Narrated]:
-    """The narration of a video's events in order, each told while it happens and before the next one begins. `fillers` and
-    `slips` are the shares of sentences and of words that get one, `drift` is the most by which the recogniser's clock
-    is too fast or too slow; every word is late or early by some tenths of a second besides."""
+    """The narration of a video's events in order, each told while it happens and before the next one begins. `fillers`
+    and `slips` are the shares of sentences and of words that get one, `drift` is the most by which the recogniser's
+    clock is too fast or too slow; every word is late or early by some tenths of a second besides."""
     rng = generator(seed, "narration", video)
     rate = 1.0 + float(rng.uniform(-drift, drift))
     told = []

@@ -34,6 +34,7 @@ from proctor.core import (
 )
 from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, OrderingFormat, option_letters
 from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
+from proctor.tasks.simulated import READER_SUMMARY
 
 FORMAT_VERSION = 1
 """The version of the folder's format that this module reads and the simulator writes."""
@@ -95,7 +96,7 @@ class _Reader(BenchmarkReader):
     """Reads the folder; see `BenchmarkReader`."""
 
     name = "simulated"
-    summary = "SIMULATED procedure videos with exact ground truth: a unit test for models"
+    summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:

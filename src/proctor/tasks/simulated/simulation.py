@@ -137,7 +137,8 @@ class Truth(Timeline):
         return self._shares.get(instance, {})
 
     def plain(self, instance: str) -> bool:
-        """Whether the instance lies openly from its insertion to its retrieval, and is hidden when the script says so."""
+        """Whether the instance lies openly from its insertion to its retrieval, and is hidden when the script says
+        so."""
         mine = [event for event in self.log.events if event.instance == instance]
         hidden = [(event.start, event.end) for event in mine if event.kind == "hidden"]
         last = min([event.end for event in mine if event.kind == "retrieved"], default=self.log.seconds)

@@ -325,8 +325,8 @@ class KeyFrameMethod(ABC):
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `InputError` for a picture that can't be
-        used, `ValueError` for another format."""
+        """Raises `InfrastructureError` and `RefusalError` where a call ends so, `InputError` for a picture that can't
+        be used, `ValueError` for another format."""
         frames, asking = await key_frames(item, view), Asking(self.client)
         found = await self.find(OrderingTask(item, frames, self.workflows.of(item.question), view, asking))
         extra = {**found.extra, **asking.counts()}

@@ -218,9 +218,10 @@ class PerceiveAndPlan(KeyFrameMethod):
     """Each frame described by itself, with details enlarged; then a plan without pictures, checked once (ZZUNLP).
 
     For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
-    the plan and its check. Each picture is sent with two details enlarged beside it (see `proctor.tasks.clinicalskillqa.pose.saliency`), in
-    one image and without its label; they are cut from the picture as large as its file is. Plan and check are told
-    the same rules. Under a condition that shows no frames it makes the 2 calls without images.
+    the plan and its check. Each picture is sent with two details enlarged beside it (see
+    `proctor.tasks.clinicalskillqa.pose.saliency`), in one image and without its label; they are cut from the picture as
+    large as its file is. Plan and check are told the same rules. Under a condition that shows no frames it makes the 2
+    calls without images.
 
     With `demonstrations` the plan is shown solved instances first, never the item itself: their pictures are described
     in the same way, once a run, which is one call and one image for each of them, counted in the answer that needs
@@ -231,7 +232,8 @@ class PerceiveAndPlan(KeyFrameMethod):
     `video`, since it would tell a blind run what it may not see.
 
     `Answer.extra`: `rationale` (the plan's, or the check's where it revised with a reason), `described`, `insets`,
-    `plan`, `check` (problems, `revised`), `calls`, `images`, `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
+    `plan`, `check` (problems, `revised`), `calls`, `images`, `demonstrations` (ids shown) and `passed_over`; `labels`
+    where the order misses, repeats or invents.
     """
 
     method, version, folder, files = "perceive-and-plan", "2", "perceive_and_plan", ("perceive", "plan", "check")

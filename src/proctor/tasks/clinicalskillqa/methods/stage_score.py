@@ -253,14 +253,14 @@ class StageScore(KeyFrameMethod):
     none, no facts are asked for). No frames, no calls.
 
     The model says which facts a frame shows; rules make a state and an ordinal stage of them (see `state_of`). Frames
-    of one stage are told apart by the first principal component of their vectors: of `encoder` (picture and words, as in
-    the paper), else of the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
+    of one stage are told apart by the first principal component of their vectors: of `encoder` (picture and words, as
+    in the paper), else of the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
     without a stage, and for the direction. Where no frame has a stage all frames are tied, so that there is always a
     complete order of what is shown, as in the paper; `extra["fallback"]` then says so. With `unseen="none"` the answer
     states no order there.
 
-    `Answer.extra`: `rationale` (put together from what was seen), `evidence` (procedure, and of each frame `seen`, `facts`,
-    `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
+    `Answer.extra`: `rationale` (put together from what was seen), `evidence` (procedure, and of each frame `seen`,
+    `facts`, `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
     """
 
     method, version, folder, files = "stage-score", "2", "stage_score", ("procedure", "frame")
