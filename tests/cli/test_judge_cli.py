@@ -408,7 +408,7 @@ def test_without_model_or_judge_nothing_is_guessed(tmp_path: Path) -> None:
     store = stored(tmp_path)
     code, said = score(store)
     assert code == 2
-    assert "name a model, or a judge that needs none: embedded:DIR" in " ".join(said.replace("│", " ").split())
+    assert "a judge without one (--judge bertscore, --judge embedded:DIR)" in " ".join(said.replace("│", " ").split())
     code, said = score(store, "--judge", "mediqa-judge")
     assert (code, said) == (1, "proctor: mediqa-judge: expected one model, found no model\n")
 

@@ -64,6 +64,11 @@ class ReplacedOption:
     gap_s: float | None
     state: str
 
+    @property
+    def to_confirm(self) -> bool:
+        """Whether a clinician has to confirm it."""
+        return self.state == TO_CONFIRM
+
 
 @dataclass(frozen=True)
 class RepairedChoices:

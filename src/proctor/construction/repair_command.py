@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from proctor.construction.repair import TO_CONFIRM, RepairedChoices, RepairSettings, accepted_repair
 from proctor.core import (
     ACCURACY,
     BENCHMARKS,
@@ -32,6 +31,7 @@ from proctor.core.formats import ChoiceFormat
 
 if TYPE_CHECKING:
     from proctor.audits.items import FormatAudit
+    from proctor.construction.repair import RepairedChoices, RepairSettings
     from proctor.stats import Estimate
 
 RECORD = "repair.json"
@@ -74,6 +74,7 @@ def repair(
     Example: proctor build repair rexsonovqa --data rexsonovqa --out repaired
     """
     from proctor.audits.items import audit_items
+    from proctor.construction.repair import RepairSettings, accepted_repair
     from proctor.metrics.text import default_encoder
 
     reader = BENCHMARKS.get(benchmark)
@@ -159,7 +160,7 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
         (*heads, "similarity to the right option", "seconds apart", "state", "true of the clip too? (yes/no)")
     )
     for one in made.options:
-        if one.state == TO_CONFIRM:
+        if one.to_confirm:
             item = made.items[one.item]
             key = item.options[ord(str(item.reference.answer)) - ord("A")] if item.reference else ""
             gap = "" if one.gap_s is None else f"{one.gap_s:g}"
@@ -184,7 +185,7 @@ def _report(
     heads = ("Text-only baseline", ">Before", ">95 % interval before", ">After", ">95 % interval after")
     table = plain_table("What can be answered without looking.", heads, tuple(rows))
     total = len(made.items) + len(made.left_out)
-    replaced = sum(one.state == TO_CONFIRM for one in made.options)
+    replaced = sum(one.to_confirm for one in made.options)
     lines = [
         f"{len(made.items)} of {count_of(total, 'item')} repaired, in {count_of(len(made.pools), 'pool')}; {out}",
         f"{count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",

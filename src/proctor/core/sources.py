@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from proctor.core.errors import InputError
-from proctor.core.files import first_problem, input_text
+from proctor.core.files import first_problem
+from proctor.core.yaml_files import read_yaml
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+\S*$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
@@ -55,15 +56,17 @@ class DataSource(BaseModel):
 
 def read_source(file: Path, name: str) -> DataSource | None:
     """The source of one benchmark in a YAML file with one entry for each; None where it has no entry. Raises `InputError`
-    for a file that is no such thing."""
-    import yaml
+    for a file that is no such thing.
 
-    try:
-        content: Any = yaml.safe_load(input_text(file, "a YAML file"))
-    except yaml.YAMLError as error:
-        raise InputError(file, found="broken YAML", expected="sources by name") from error
-    if not isinstance(content, dict):
-        raise InputError(file, found=f"a {type(content).__name__}", expected="sources by name")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "sources.yaml"
+    ...     _ = file.write_text("mine: {owner: A hospital, licence: CC0, page: 'https://example.org', holds: a.csv}")
+    ...     found = read_source(file, "mine")
+    >>> found.licence
+    'CC0'
+    """
+    content = read_yaml(file, "sources by name")
     if name not in content:
         return None
     try:

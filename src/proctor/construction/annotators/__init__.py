@@ -41,15 +41,26 @@ if TYPE_CHECKING:
         sure_score,
         with_proposals,
     )
-    from proctor.construction.annotators.stages import STAGES
+    from proctor.construction.annotators.stages import (
+        STAGES,
+        Adjudication,
+        Boxes,
+        Corrections,
+        Presence,
+        Proposals,
+        Tracks,
+        clips_to_vote_on,
+        videos_of,
+    )
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "BoxDetection", "BoxFinding",
-    "BoxProposal", "ClipPresence", "DetectorNetwork", "DetectorPlan", "DueSecond", "Frames", "PresenceReport",
-    "PresenceVote", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "adjudicated",
-    "agreement_of", "asked_back", "check_boxes", "clips_of", "compare_tracks", "corrected", "due_seconds",
-    "estimate_presence", "folds_of", "held_out_detections", "propose", "read_decisions", "read_detections",
-    "read_votes", "sure_score", "table_of", "with_proposals",
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication", "BoxDetection",
+    "BoxFinding", "BoxProposal", "Boxes", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan", "DueSecond",
+    "Frames", "Presence", "PresenceReport", "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement",
+    "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of", "asked_back", "check_boxes",
+    "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "due_seconds", "estimate_presence", "folds_of",
+    "held_out_detections", "propose", "read_decisions", "read_detections", "read_votes", "sure_score", "table_of",
+    "videos_of", "with_proposals",
 ]  # fmt: skip

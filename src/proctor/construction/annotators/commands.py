@@ -5,22 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.construction.annotation import Annotation
-from proctor.construction.annotators import stages
-from proctor.construction.annotators.decisions import table_of
-from proctor.construction.annotators.due import due_seconds
-from proctor.construction.annotators.pairs import DIFFERENCE_COLUMNS
-from proctor.construction.annotators.proposals import PROPOSAL_COLUMNS, with_proposals
+from proctor.construction import annotators, pipeline
 from proctor.construction.commands import TracksAs
 from proctor.construction.files import write_folder
-from proctor.construction.pipeline import ALL, Project, Record, Stage
 from proctor.construction.pipeline.commands import Folder, run_report
-from proctor.construction.pipeline.running import Folder as StageFolder
 from proctor.core import InputError, PluginReport, Steps, count_of, write_whole
+
+if TYPE_CHECKING:
+    from proctor.construction.annotation import Annotation
+    from proctor.construction.pipeline import Project, Stage
 
 Table = Annotated[
     Path | None, typer.Option("--table", help="A new CSV file with what people do next.", show_default=False)
@@ -36,13 +33,13 @@ def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
 
     Example: proctor build presence theatre --table next-votes.csv
     """
-    report, made = _run(folder, steps, stages.Presence(), (table,))
+    report, made = _run(folder, steps, annotators.Presence(), (table,))
     if table is None:
         return report
     clips = sorted((one.clip for one in made if one.why), key=lambda one: (-one.entropy, one.video, one.start))
     lines = [f"{one.clip},{_quoted(one.class_name)},{one.yes},{one.votes},{one.probability:.3f}" for one in clips]
     if not made:
-        lines = [f"{name},,,," for name in stages.clips_to_vote_on(Project(folder))]
+        lines = [f"{name},,,," for name in annotators.clips_to_vote_on(pipeline.Project(folder))]
     return _with_table(
         report, table, "\n".join(["clip,class,yes,votes,probability", *lines]) + "\n", len(lines), "clip"
     )
@@ -57,13 +54,13 @@ def boxes(
 
     Example: proctor build boxes theatre --table seconds.csv
     """
-    report, made = _run(folder, steps, stages.Boxes(), (table, tracks))
+    report, made = _run(folder, steps, annotators.Boxes(), (table, tracks))
     report = _with_tracks(report, tracks, to, [one.annotation for one in made])
     if table is None:
         return report
-    project = Project(folder)
-    clips = [one.clip for one in _records(project, stages.Presence())]
-    due = due_seconds(clips, stages.videos_of(project))
+    project = pipeline.Project(folder)
+    clips = [one.clip for one in _records(project, annotators.Presence())]
+    due = annotators.due_seconds(clips, annotators.videos_of(project))
     lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
     return _with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
 
@@ -78,11 +75,13 @@ def proposals(
 
     Example: proctor build proposals theatre --table theatre/sources/proposals.csv
     """
-    report, made = _run(folder, steps, stages.Proposals(), (table, tracks))
+    report, made = _run(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
-    stand = [one.annotation for one in _records(Project(folder), stages.Boxes())]
-    report = _with_tracks(report, tracks, to, [with_proposals(one, proposed) for one in stand])
-    return _with_table(report, table, table_of(proposed, PROPOSAL_COLUMNS, decided=True), len(made), "proposal")
+    stand = [one.annotation for one in _records(pipeline.Project(folder), annotators.Boxes())]
+    report = _with_tracks(report, tracks, to, [annotators.with_proposals(one, proposed) for one in stand])
+    return _with_table(
+        report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"
+    )
 
 
 def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.CVAT) -> PluginReport:
@@ -92,7 +91,7 @@ def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = Tr
 
     Example: proctor build corrections theatre --tracks for-cvat
     """
-    report, made = _run(folder, steps, stages.Corrections(), (tracks,))
+    report, made = _run(folder, steps, annotators.Corrections(), (tracks,))
     return _with_tracks(report, tracks, to, [one.annotation for one in made])
 
 
@@ -103,11 +102,11 @@ def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
 
     Example: proctor build tracks theatre --table theatre/sources/differences.csv
     """
-    report, made = _run(folder, steps, stages.Tracks(), (table,))
+    report, made = _run(folder, steps, annotators.Tracks(), (table,))
     return _with_table(
         report,
         table,
-        table_of([one.difference for one in made], DIFFERENCE_COLUMNS, decided=True),
+        annotators.table_of([one.difference for one in made], annotators.DIFFERENCE_COLUMNS, decided=True),
         len(made),
         "difference",
     )
@@ -120,13 +119,13 @@ def adjudication(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = T
 
     Example: proctor build adjudication theatre --tracks tracks
     """
-    report, made = _run(folder, steps, stages.Adjudication(), (tracks,))
+    report, made = _run(folder, steps, annotators.Adjudication(), (tracks,))
     return _with_tracks(report, tracks, to, [one.annotation for one in made])
 
 
 def _records(project: Project, stage: Stage[Any]) -> list[Any]:
-    folder: StageFolder[Record] = StageFolder(project, stage)
-    made = folder.read(ALL)
+    folder: pipeline.Folder[Any] = pipeline.Folder(project, stage)
+    made = folder.read(pipeline.ALL)
     return [] if made is None else list(folder.records(made))
 
 
@@ -136,7 +135,7 @@ def _run(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | Non
         if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
             raise InputError(path, found="something there already", expected="a new file or folder")
     report = run_report(folder, steps, stage.name, ())
-    return report, _records(Project(folder), stage)
+    return report, _records(pipeline.Project(folder), stage)
 
 
 def _with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:

@@ -9,11 +9,19 @@ if TYPE_CHECKING:
     from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import ExportStage, FinalQuestion, SplitStage, as_json
-    from proctor.construction.pipeline.project import Project, SourceVideo
+    from proctor.construction.pipeline.project import SETTINGS_FILE, Project, SourceVideo
     from proctor.construction.pipeline.questions import QuestionsStage, QuestionType
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.rework import RepairStage, Reworked
-    from proctor.construction.pipeline.running import PROJECT_KINDS, ProjectKind, redo_record, run_stages
+    from proctor.construction.pipeline.running import (
+        PROJECT_KINDS,
+        Folder,
+        ProjectKind,
+        UnitState,
+        kind_of,
+        redo_record,
+        run_stages,
+    )
     from proctor.construction.pipeline.screening import (
         Screening,
         ScreenSettings,
@@ -23,14 +31,15 @@ if TYPE_CHECKING:
     )
     from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage, video_seconds
     from proctor.construction.pipeline.stage import ALL, Asker, Made, Stage, StageSettings, WaitingError, Work
-    from proctor.construction.pipeline.status import funnel, history
+    from proctor.construction.pipeline.status import HistoryStep, funnel, history
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "PROJECT_KINDS", "Asker", "Call", "DraftQuestion", "EventsStage", "ExportStage", "FinalQuestion", "Frozen",
-    "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record",
-    "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo",
-    "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "WaitingError", "Word", "Work", "as_item",
-    "as_json", "flagged_by_chance", "funnel", "history", "redo_record", "run_stages", "video_seconds",
+    "ALL", "PROJECT_KINDS", "SETTINGS_FILE", "Asker", "Call", "DraftQuestion", "EventsStage", "ExportStage",
+    "FinalQuestion", "Folder", "Frozen", "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project",
+    "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings",
+    "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitStage", "Stage", "StageSettings", "Timed",
+    "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "as_item", "as_json", "flagged_by_chance", "funnel",
+    "history", "kind_of", "redo_record", "run_stages", "video_seconds",
 ]  # fmt: skip

@@ -6,14 +6,12 @@ import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import JsonValue
 
-from proctor.construction.pipeline.project import SETTINGS_FILE, Project
-from proctor.construction.pipeline.running import PROJECT_KINDS, UnitState, kind_of, redo_record, run_stages
-from proctor.construction.pipeline.status import HistoryStep, funnel, history
+from proctor.construction import pipeline
 from proctor.core import (
     DASH,
     PluginReport,
@@ -27,6 +25,9 @@ from proctor.core import (
     thousands,
     whole_folder,
 )
+
+if TYPE_CHECKING:
+    from proctor.construction.pipeline import HistoryStep, UnitState
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
 Sources = Annotated[
@@ -44,13 +45,13 @@ def new(
 
     Example: proctor build new abdomen --kind rexsonovqa
     """
-    if kind not in PROJECT_KINDS.names():
-        raise UsageError("--kind", one_of(PROJECT_KINDS.names(), kind), found=repr(kind))
-    chosen = PROJECT_KINDS.get(kind)
+    if kind not in pipeline.PROJECT_KINDS.names():
+        raise UsageError("--kind", one_of(pipeline.PROJECT_KINDS.names(), kind), found=repr(kind))
+    chosen = pipeline.PROJECT_KINDS.get(kind)
     with whole_folder(folder) as draft:
         (draft / "sources").mkdir()
-        shutil.copyfile(chosen.example, draft / SETTINGS_FILE)
-    lines = (f"{folder}/{SETTINGS_FILE}: say there which videos and models",)
+        shutil.copyfile(chosen.example, draft / pipeline.SETTINGS_FILE)
+    lines = (f"{folder}/{pipeline.SETTINGS_FILE}: say there which videos and models",)
     notes = (f"Then: proctor build run {folder}",)
     return PluginReport({"folder": str(folder), "kind": kind}, lines, notes)
 
@@ -72,8 +73,8 @@ def run(
 
 def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> PluginReport:
     """What `proctor build run` does and says, and the commands of single stages."""
-    project = Project(folder)
-    states = asyncio.run(run_stages(project, until=until, only=only, steps=steps))
+    project = pipeline.Project(folder)
+    states = asyncio.run(pipeline.run_stages(project, until=until, only=only, steps=steps))
     by_stage: dict[str, list[UnitState]] = {}
     for one in states:
         by_stage.setdefault(one.stage, []).append(one)
@@ -97,7 +98,7 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
     """The command of one stage: it runs the project up to it."""
 
     def command(folder: Folder, steps: Steps, source: Sources = None) -> PluginReport:
-        kind_of(Project(folder)).stage(stage)
+        pipeline.kind_of(pipeline.Project(folder)).stage(stage)
         return run_report(folder, steps, stage, source or ())
 
     command.__doc__ = f"{summary}.\n\nRuns the stages before it where they are due.\n\nExample: {example}"
@@ -122,8 +123,8 @@ def status(folder: Folder) -> PluginReport:
 
     Example: proctor build status abdomen
     """
-    project = Project(folder)
-    rows = funnel(project)
+    project = pipeline.Project(folder)
+    rows = pipeline.funnel(project)
     heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
     cells = tuple(
         (
@@ -150,13 +151,13 @@ def show_history(
     folder: Folder,
     item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of a record of any stage.", show_default=False)],
 ) -> PluginReport:
-    """Show what one item was made from, and its versions.
+    """Show where an item comes from.
 
-    From the words that were said to the question as it stands.
+    From the words that were said to the question as it stands, with its versions.
 
     Example: proctor build history abdomen liver-q003
     """
-    found = history(Project(folder), item)
+    found = pipeline.history(pipeline.Project(folder), item)
     rows = tuple((_where(one), str(one.record["id"]), _said(one)) for one in found)
     json: list[JsonValue] = [
         {
@@ -186,7 +187,7 @@ def redo(
 
     Example: proctor build redo abdomen questions liver-q003
     """
-    number = redo_record(Project(folder), stage, item, undo=undo)
+    number = pipeline.redo_record(pipeline.Project(folder), stage, item, undo=undo)
     what = f"{stage} of {item}" if item else stage
     line = f"{what}: attempt {number + 1} from now on"
     return PluginReport(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, read_yaml, refusal
+from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, first_problem, read_yaml
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
@@ -193,4 +193,6 @@ def read_scheme(file: Path) -> RatingScheme:
     try:
         return RatingScheme.model_validate(read_yaml(file, "a file of dimensions"))
     except ValidationError as error:
-        raise refusal(file, "", error) from error
+        problem, found = first_problem(error), repr(error.errors(include_url=False)[0]["input"])[:80]
+        found = problem.found if problem.found == "nothing" else found
+        raise InputError(file, f"field {problem.field!r}", found=found, expected=problem.message) from error

@@ -30,7 +30,6 @@ from proctor.metrics import code_scorers
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
-from proctor.tasks.questions.exact import ExactReader, exact_columns
 from proctor.tasks.questions.keys import keys_line, shuffle_options
 from proctor.tasks.questions.layout import Layout, find_layout
 from proctor.tasks.questions.media import MediaFolder
@@ -100,7 +99,7 @@ def read_questions(
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
     exact = layout.settings.exact
-    mapping = exact_columns(names) if exact else recognise(names, {**given, **(columns or {})})
+    mapping = _written_columns(names) if exact else recognise(names, {**given, **(columns or {})})
     mapping = mapping if names else ColumnMap()
     reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
     reading.folder.window, reading.folder.audio = layout.settings.window, layout.settings.audio
@@ -184,6 +183,19 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
     ]
 
 
+def _written_columns(names: Sequence[str]) -> ColumnMap:
+    """The columns of a folder that a program wrote. What reads those comes from a room that few questions need."""
+    from proctor.tasks.questions.exact import exact_columns
+
+    return exact_columns(names)
+
+
+def _exact_reader() -> type[RowReader]:
+    from proctor.tasks.questions.exact import ExactReader
+
+    return ExactReader
+
+
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     columns, exact = reading.columns, reading.layout.settings.exact
     if not exact and not columns.one("answer") and not columns.one("criteria"):
@@ -194,8 +206,9 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
         return
     guessed: dict[str, list[tuple[int, str]]] = {}
     doubted: dict[str, list[int]] = {}
+    reader_of_rows = _exact_reader() if exact else RowReader
     for sheet in sheets:
-        reader = (ExactReader if exact else RowReader)(sheet, reading.columns, reading.layout.settings, reading.folder)
+        reader = reader_of_rows(sheet, reading.columns, reading.layout.settings, reading.folder)
         for row in sheet.rows:
             item = reader.item(row, len(reading.places) + 1)
             item_id = item.id if item is not None else _id_of(row, reading)
