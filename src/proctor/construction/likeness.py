@@ -182,7 +182,7 @@ def _shares(texts: Sequence[str], others: Sequence[str]) -> Floats:
 def alike(one: str, other: str) -> float:
     """How alike two options are: the larger of ROUGE-L and of the F1 of their content words by the first five letters.
 
-    >>> alike("Rotate the probe to the long axis", "Rotating the probe into the long axis")
+    >>> alike("Rotate the probe to the long axis", "Rotating the probe to the long axis")
     1.0
     >>> alike("Gluteus medius", "Achilles tendon")
     0.0

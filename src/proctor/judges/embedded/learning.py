@@ -34,7 +34,7 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     Raises `InputError` for fewer encounters than folds.
 
     >>> fold_numbers(Split(("a", "a", "b", "c"), ("d",) * 4), 3, 0, "example")[:2].tolist()
-    [1, 1]
+    [0, 0]
     """
     units = split.groups if grouped else tuple(f"{one}#{k}" for k, one in enumerate(split.groups))
     dataset = dict(zip(units, split.datasets, strict=True))
