@@ -37,7 +37,8 @@ def test_a_function_in_a_file_is_a_system_in_the_shell(data: Path, mine: Path, t
     assert done.returncode == 0, done.stderr
     assert "Asked 514: 514 answered" in done.stdout
     made = proctor.run("rexsonovqa", f"{mine}:first", data=files, conditions="text-only", store=tmp_path / "python.db")
-    assert made.done == (f"Asked 514: 514 answered; in {tmp_path / 'python.db'}",)
+    assert made.done[0] == f"Asked 514: 514 answered; in {tmp_path / 'python.db'}"
+    assert made.done[1].startswith("265 questions in free text: a judge has to score the answers")
     told = shell("results", "rexsonovqa", "--store", store, "--format", "json")
     in_shell = [row for row in json.loads(told.stdout) if row["system"] == "first"]
     in_python = [{**row, "facets": {}} for row in made.results()]

@@ -151,7 +151,7 @@ def test_an_unknown_command_lists_those_there_are(word: str, meant: str | None) 
     said = " ".join(done.stderr.split())
     assert done.returncode == 2
     assert f"No such command '{word}'." in said
-    assert "Commands: demo, list, run, " in said
+    assert "Commands: demo, list, fetch, run, " in said
     assert (f"Did you mean 'proctor {meant}'?" in said) == (meant is not None)
 
 
@@ -234,11 +234,13 @@ def test_metrics_are_chosen_by_name(chosen: tuple[str, ...], shown: list[str], t
 
 
 def test_an_unknown_metric_is_told_with_those_that_there_are(two_metrics: Path) -> None:
-    said = f"proctor: {two_metrics}: found no metric 'sped', expected one of accuracy, speed; did you mean 'speed'?\n"
+    said = f"proctor: {two_metrics}: found no metric 'sped', expected one of accuracy, balanced_accuracy, mcc, speed; did you mean 'speed'?\n"
     for command in ("results", "compare"):
         done = proctor(command, "clips", "--store", two_metrics, "--metric", "accuracy", "--metric", "sped")
         assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
-    with pytest.raises(InputError, match="found no metric 'sped', expected one of accuracy, speed"):
+    with pytest.raises(
+        InputError, match="found no metric 'sped', expected one of accuracy, balanced_accuracy, mcc, speed"
+    ):
         api.results(two_metrics, metrics="sped")
 
 
