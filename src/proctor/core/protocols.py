@@ -134,17 +134,16 @@ class FilesOrigin:
 class Benchmark:
     """Items, their media and the protocol.
 
-    `headline` is the metric that ranks, `facets` are the tags that results can be split by, `only`
-    are tag values an item must have to count (unless all items are asked for), `buckets` are the tags whose
-    combinations make the buckets of the ranking, `relevance` is the tag of the items that a second ranking is
-    made of, `media_root` is where
-    the media of this machine lie, `seeds` are the draws already made (the options' order …), `notes`
-    are what a reader of the numbers should know, `simulated` is shown wherever the name is, `published`
-    are the figures of others to stand beside, `excerpts` say of videos what part of which longer one they are, `failed`
-    is what the benchmark's own rules say of items that a run lacks a score for (None: they say nothing), `rating` are
-    the dimensions that people and judges rate its answers on, if they do, `scorers` score its answers beside those that
-    score every benchmark's, `prompt` is a template of its own for models, `judge` the name of the judge that scores it
-    where none is named, `reading` says how its files were understood, `origin` where these lie (see `load`).
+    `headline` is the metric that ranks, `facets` are the tags that results can be split by, `only` are tag values an
+    item must have to count (unless all items are asked for), `buckets` are the tags whose combinations make the buckets
+    of the ranking, `relevance` is the tag of the items that a second ranking is made of, `media_root` is where the
+    media of this machine lie, `seeds` are the draws already made (the options' order …), `notes` are what a reader of
+    the numbers should know, `simulated` is shown wherever the name is, `published` are the figures of others to stand
+    beside, `excerpts` say of videos what part of which longer one they are, `failed` is what the benchmark's own rules
+    say of items that a run lacks a score for (None: they say nothing), `rating` are the dimensions that people and
+    judges rate its answers on, if they do, `scorers` score its answers beside those that score every benchmark's,
+    `prompt` is a template of its own for models, `judge` the name of the judge that scores it where none is named,
+    `reading` says how its files were understood, `origin` where these lie (see `load`).
 
     >>> from proctor.core import ACCURACY
     >>> from proctor.core.formats import BinaryFormat
@@ -466,9 +465,8 @@ class BenchmarkReader(ABC):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """Its own summary of one run, of each question its group, its tags and whether it was answered right.
-
-        `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
+        """Its own summary of one run, of each question its group, its tags and whether it was answered right. `official`:
+        exactly as its own program computes it; else the same figures with its weaknesses corrected."""
         raise NotImplementedError(self._without("corrections"))
 
     def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
