@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,6 @@ from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe
 
 SAID = ("We bring in a swab to clear the field.", "We move the swab to the left to see the duct.", "This is the liver.")
-
-
-@pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from proctor.tasks.simulated import simulate
-
-    return simulate(tmp_path_factory.mktemp("film") / "sim", videos=1, seconds=12, size=(256, 144), fps=5, seed=1)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with FaultyServer(scribe) as running:
-        yield running
 
 
 @pytest.fixture
@@ -124,7 +110,7 @@ def test_an_event_that_nobody_told_is_refused(
     assert len(found["records"]) == len(events) - 1
     assert all(one["calls"] for one in found["refused"])
     for one in found["records"]:
-        assert 0 <= one["start"] < one["end"] <= 12
+        assert 0 <= one["start"] < one["end"] <= 25
 
 
 @pytest.mark.parametrize("said", ["no", {"event": []}, {"events": [{"sentences": 1}]}, {"events": "none"}])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,7 +15,6 @@ import yaml
 from proctor.construction.pipeline import Project, run_stages
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer
-from tests.support.scribe import scribe
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +37,6 @@ def project_of(folder: Path, sim: Path, url: str, **source: Any) -> Path:
     settings = {"kind": "rexsonovqa", "models": {"writer": model}, "sources": sources, "stages": stages}
     (folder / "project.yaml").write_text(yaml.safe_dump(settings))
     return folder
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with FaultyServer(scribe) as running:
-        yield running
 
 
 def made(folder: Path, stage: str) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from proctor.construction.pipeline.running import Folder
 from proctor.runs import Store
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer
-from tests.support.scribe import scribe
 
 KILLS = 20
 
@@ -28,13 +26,6 @@ def narrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = simulate(tmp_path_factory.mktemp("kill") / "sim", videos=2, seconds=20, size=(256, 144), fps=5, seed=5)
     narrate_folder(folder, 5)
     return folder
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with FaultyServer(scribe) as running:
-        yield running
 
 
 def project(folder: Path, sim: Path, url: str) -> Path:

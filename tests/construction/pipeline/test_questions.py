@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,20 +102,6 @@ def events_csv(count: int) -> str:
         )
     ]  # fmt: skip
     return "\n".join(["start,end,action,intent", *rows]) + "\n"
-
-
-@pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from proctor.tasks.simulated import simulate
-
-    return simulate(tmp_path_factory.mktemp("film") / "sim", videos=1, seconds=25, size=(256, 144), fps=5, seed=1)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with FaultyServer(scribe) as running:
-        yield running
 
 
 @pytest.fixture

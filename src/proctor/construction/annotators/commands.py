@@ -36,7 +36,7 @@ def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     report, made = _run(folder, steps, annotators.Presence(), (table,))
     if table is None:
         return report
-    clips = sorted((one.clip for one in made if one.why), key=lambda one: (-one.entropy, one.video, one.start))
+    clips = sorted((one.clip for one in made if one.clip.why), key=lambda one: (-one.entropy, one.video, one.start))
     lines = [f"{one.clip},{_quoted(one.class_name)},{one.yes},{one.votes},{one.probability:.3f}" for one in clips]
     if not made:
         lines = [f"{name},,,," for name in annotators.clips_to_vote_on(pipeline.Project(folder))]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from proctor.construction.annotators.due import check_boxes, due_seconds
 from proctor.construction.annotators.networks import DetectorNetwork
 from proctor.construction.annotators.pairs import (
     CHOICES,
-    DifferenceKind,
     TrackComparison,
     TrackDifference,
     adjudicated,
@@ -39,7 +37,6 @@ from proctor.construction.annotators.proposals import (
     REJECT,
     BoxDetection,
     BoxProposal,
-    ProposalKind,
     asked_back,
     corrected,
     propose,
@@ -58,25 +55,10 @@ if TYPE_CHECKING:
 
 
 class PresenceRecord(Record):
-    """`ClipPresence` of one class in one clip; `present` is None where another vote is needed, which `flags` says."""
+    """One class in one clip; `present` is None where another vote is needed, which `flags` says."""
 
-    video: str
-    start: int
-    class_name: str
-    yes: int
-    votes: int
-    majority: bool | None
-    probability: float
-    low: float | None
-    high: float | None
-    entropy: float
-    why: str
+    clip: ClipPresence
     present: bool | None
-
-    @property
-    def clip(self) -> ClipPresence:
-        """The same for the functions of this package."""
-        return ClipPresence(**self.model_dump(exclude={"id", "made_from", "calls", "flags", "present"}))
 
 
 class AnnotatedRecord(Record):
@@ -86,42 +68,15 @@ class AnnotatedRecord(Record):
 
 
 class ProposalRecord(Record):
-    """A `BoxProposal`."""
+    """A correction that the detector proposes."""
 
-    video: str
-    second: int
-    kind: ProposalKind
-    instance: str
-    was: str
-    class_name: str
-    x: float
-    y: float
-    width: float
-    height: float
-    score: float
-    reason: str
-
-    @property
-    def proposal(self) -> BoxProposal:
-        """The same for the functions of this package."""
-        return BoxProposal(**self.model_dump(exclude={"made_from", "calls", "flags"}))
+    proposal: BoxProposal
 
 
 class DifferenceRecord(Record):
-    """A `TrackDifference`."""
+    """Where two annotators differ."""
 
-    video: str
-    first: int
-    last: int
-    kind: DifferenceKind
-    a: str
-    b: str
-    detail: str
-
-    @property
-    def difference(self) -> TrackDifference:
-        """The same for the functions of this package."""
-        return TrackDifference(**self.model_dump(exclude={"made_from", "calls", "flags"}))
+    difference: TrackDifference
 
 
 class PresenceSettings(StageSettings):
@@ -218,7 +173,8 @@ class Presence(Stage[PresenceRecord]):
         records = [
             PresenceRecord(
                 id=f"{one.video}@{one.start}:{one.class_name}", flags=("another vote",) if one.why else (),
-                present=one.present, **asdict(one),
+                present=one.present,
+                clip=one,
             )
             for one in report.clips
         ]  # fmt: skip
@@ -296,7 +252,7 @@ class Proposals(Stage[ProposalRecord]):
         score = sure_score(annotations, found) if settings.score is None else settings.score
         proposals = [one for each in annotations for one in propose(each, found, score, seconds[each.video.id])]
         note = f"{count_of(len(found), 'detection')}, counted from a score of {score:.2f} on"
-        return Made([ProposalRecord(**asdict(one)) for one in proposals], notes=[note])
+        return Made([ProposalRecord(id=one.id, proposal=one) for one in proposals], notes=[note])
 
 
 def _detections(
@@ -379,7 +335,9 @@ class Tracks(Stage[DifferenceRecord]):
         note = f"F1 of boxes {_shown(agreement.boxes)}, same class {_shown(agreement.classes)}, "
         note += f"F1 of identity {_shown(agreement.identity)}, overlap {_shown(agreement.overlap)}, "
         note += count_of(len(compared), "video")
-        return Made([DifferenceRecord(**asdict(one)) for each in compared for one in each.differences], notes=[note])
+        return Made(
+            [DifferenceRecord(id=one.id, difference=one) for each in compared for one in each.differences], notes=[note]
+        )
 
 
 def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
