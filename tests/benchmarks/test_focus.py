@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proctor.construction import OBJECTS
@@ -27,6 +28,7 @@ from proctor.tasks.focus.native import (
     write_answer,
     write_native,
 )
+from proctor.tasks.focus.official import _Draws
 from proctor.tasks.focus.submission import validate_submission
 from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUPS
 from tests.support.program import within
@@ -127,6 +129,16 @@ def test_the_official_summary_agrees_to_the_last_bit(
     for one, row in zip(found, expected, strict=True):
         for value, column in ((one.value, "accuracy"), (one.ci_low, "ci_low"), (one.ci_high, "ci_high")):
             assert value == (pytest.approx(float(row[column]), abs=1e-12) if row[column] else None)
+
+
+@pytest.mark.parametrize("limit", [3, 60, 2**31])
+def test_many_draws_at_once_are_numpys_own(limit: int) -> None:
+    for seed in range(40):
+        draw = np.random.default_rng(seed + 1000)
+        sizes, limits = draw.integers(1, 30, size=6), draw.integers(1, limit, size=6)
+        rng, stream = np.random.default_rng(seed), _Draws(seed)
+        for size, high in zip(sizes, limits, strict=True):
+            assert stream.below(np.full(size, high, dtype=np.uint64)).tolist() == rng.integers(0, high, size).tolist()
 
 
 def test_the_mended_summary_has_the_same_scores(benchmark: Benchmark, marks: dict[str, Score]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import proctor
@@ -15,6 +16,7 @@ SHARED = {
 """Names that two classes still have; the list may only become shorter."""
 
 
+@cache
 def class_names() -> Counter[str]:
     package = Path(proctor.__file__).parent
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in sorted(package.rglob("*.py"))]

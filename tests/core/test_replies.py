@@ -203,7 +203,7 @@ def test_any_reply_ends_in_a_value_or_a_parse_error(pieces: list[str], form: For
         assert form.match(form.check(value, ORGANS), value)
 
 
-_LONG = 1_000_000
+_LONG = 250_000
 HOSTILE = (
     "answer ",
     "answer is ",
@@ -253,8 +253,8 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("form", ALL, ids=lambda form: f"{form.kind}{'-strict' if getattr(form, 'strict', 0) else ''}")
-def test_a_megabyte_of_anything_is_read_in_linear_time(form: Format) -> None:
-    """Quadratic time would show: these texts would take hours."""
+def test_a_long_text_of_anything_is_read_in_linear_time(form: Format) -> None:
+    """Quadratic time would show: these texts would take an hour."""
     for piece in HOSTILE:
         read(form, piece * (_LONG // len(piece)), ORGANS)
 

@@ -126,27 +126,61 @@ def _as_the_toolkit(
     The stream is NumPy's own from the bare seed, not one of `proctor.core.generator`, for only so are the ends
     those that the toolkit prints.
     """
-    rng = np.random.default_rng(seed)
+    stream = _Draws(seed)
     names = np.asarray(groups, dtype=np.str_)
     found = []
     for mask in masks:
         here, right = names[mask], values[mask]
         videos = [right[here == name] for name in dict.fromkeys(here.tolist())]
         value = float(np.mean([video.mean() for video in videos]))
-        low, high = _two_levels(videos, draws, rng)
+        low, high = _two_levels(videos, draws, stream)
         found.append(Estimate(value, low, high, int(mask.sum()), len(videos)))
     return found
 
 
-def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, rng: np.random.Generator) -> tuple[float, float]:
+class _Draws:
+    """What `np.random.default_rng(seed).integers(0, limit, size)` gives, call after call, for many limits at once: NumPy
+    takes 32 bits of its stream for each number, by the method of Lemire (2019), and none for a limit of 1."""
+
+    def __init__(self, seed: int) -> None:
+        self._bits = np.random.default_rng(seed).bit_generator
+        self._words = np.empty(0, dtype=np.uint64)
+
+    def below(self, limits: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """One number from 0 up to each limit, exclusive, in their order."""
+        found = np.zeros(len(limits), dtype=np.int64)
+        left = np.flatnonzero(limits > 1)
+        while len(left):
+            if len(self._words) < len(left):
+                raw = self._bits.random_raw(len(left) + 50_000).astype("<u8").view("<u4")
+                self._words = np.concatenate([self._words, raw.astype(np.uint64)])
+            limit = limits[left]
+            scaled = self._words[: len(left)] * limit
+            refused = (scaled & _LOW) < limit  # seldom; only then is the exact bound worked out
+            refused[refused] = (scaled[refused] & _LOW) < (2**32 - limit[refused]) % limit[refused]
+            taken = int(np.argmax(refused)) if refused.any() else len(left)
+            found[left[:taken]] = scaled[:taken] >> _SHIFT
+            self._words = self._words[taken + (taken < len(left)) :]
+            left = left[taken:]
+        return found
+
+
+_LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
+
+
+def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draws) -> tuple[float, float]:
+    """Videos are drawn, and then questions within each; marks are 0 or 1, so that no sum depends on its order."""
+    marks, sizes = np.concatenate(videos), np.array([len(video) for video in videos], dtype=np.uint64)
+    starts = (np.cumsum(sizes) - sizes).astype(np.int64)
+    every = np.full(len(videos), len(videos), dtype=np.uint64)
     means = np.empty(draws)
     for draw in range(draws):
-        picked = rng.integers(0, len(videos), size=len(videos))
-        total = 0.0
-        for number in picked:
-            video = videos[number]
-            total += video[rng.integers(0, len(video), size=len(video))].sum() / len(video)
-        means[draw] = total / len(videos)
+        picked = stream.below(every)
+        counts = sizes[picked]
+        spread = counts.astype(np.int64)
+        place = np.repeat(starts[picked], spread) + stream.below(np.repeat(counts, spread))
+        sums = np.add.reduceat(marks[place], np.cumsum(spread) - spread)
+        means[draw] = np.cumsum(sums / counts)[-1] / len(videos)
     low, high = np.quantile(means, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
     return float(low), float(high)
 
