@@ -99,7 +99,7 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda _s, f: score_predictions("focus", f / "answers.csv", None)),
     ("--references: found none, expected a file: a file of predictions needs its references",
      lambda _s, f: score_predictions("clinicalskillqa", f / "answers.csv", None)),
-    ("encode: found 'x', expected Extra inputs are not permitted",
+    ("encode: found 'x', expected no field of this name",
      lambda s, _f: proctor.score(s, NAME, judge="bertscore", options={"encode": "x"})),
     ("m: found 2 metrics, expected one of each name, or a list of tables",
      lambda _s, _f: proctor.audit({"m": pd.DataFrame({"item": ["q1"], "system": ["a"], "m1": [1.0], "m2": [1.0]})}, pd.DataFrame(RATED))),

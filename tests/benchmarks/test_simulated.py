@@ -155,7 +155,7 @@ def test_a_newer_version(folder: Path) -> None:
         (lambda m: m.update(simulated=False), "manifest.json: field 'simulated': found False, expected "),
         (lambda m: m.update(videos=[]), "manifest.json: field 'videos': found a "),
         (lambda m: m.update(fps="10"), "manifest.json: field 'fps': found '10', expected "),
-        (lambda m: m.update(extra=1), "manifest.json: field 'extra': found 1, expected Extra inputs"),
+        (lambda m: m.update(extra=1), "manifest.json: field 'extra': found 1, expected no field of this name"),
         (lambda m: m["videos"][1].update(id="sim-000"), "manifest.json: videos, field 'id': found 'sim-000' twice"),
         (
             lambda m: m["videos"][0].update(file="../secret.mp4"),
@@ -188,11 +188,11 @@ def entry(position: int, **values: Any) -> Edit:
         (entry(1, end=14.2), "item 'sim-000-q02', field 'end': found 14.2 s, expected at most the video's 14 s"),
         (entry(1, start=-1.0), "item 'sim-000-q02', field 'start': found -1.0, expected "),
         (entry(1, question=""), "item 'sim-000-q02', field 'question': found '', expected "),
-        (entry(1, colour="red"), "item 'sim-000-q02', field 'colour': found 'red', expected Extra inputs"),
+        (entry(1, colour="red"), "item 'sim-000-q02', field 'colour': found 'red', expected no field of this name"),
         (entry(1, format={"kind": "essay"}), "item 'sim-000-q02', field 'format': found a dict, expected Input tag"),
         (
             entry(1, region={"x": 0.6, "y": 0.0, "width": 0.5, "height": 1.0}),
-            "item 'sim-000-q02', field 'region': found a dict, expected the region reaches outside the frame (0 to 1)",
+            "item 'sim-000-q02', field 'region': found a dict, expected a region inside the frame (0 to 1)",
         ),
         (
             entry(1, region={"x": 0.5, "y": 0.0, "width": 1.5, "height": 1.0}),

@@ -135,6 +135,16 @@ def form(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, l
     return f"Moved {int(rng.integers(20, 90))}: {texts[0]}", texts[1:]
 
 
+def converging(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
+    """Each wrong option is the right one with another part changed: what all have in common gives the right one away."""
+    del organ, texts
+    drawn = [str(one) for one in rng.permutation(THINGS)]
+    key, rest = drawn[:6], drawn[6:]
+    wrong = [[*key[2 * n : 2 * n + 2], *rest[4 * n : 4 * n + 4]] for n in range(3)]
+    right, *others = (" ".join(str(one) for one in rng.permutation(some)) for some in (key, *wrong))
+    return right, others
+
+
 def choice_of(items: list[Item]) -> FormatAudit:
     found = audit_items(items, draws=300, facets=()).format("choice")
     assert found is not None
@@ -149,6 +159,7 @@ def choice_of(items: list[Item]) -> FormatAudit:
         (nothing, 0, ["always-A"]),
         (overlap, None, ["most-question-words", "nearest-to-question"]),
         (form, None, ["most-numbers", "most-capitals", "most-punctuated"]),
+        (converging, None, ["least-own-words", "most-typical"]),
     ],
 )
 def test_a_planted_artefact_is_gone(plant: Plant, place: int | None, rules: list[str]) -> None:

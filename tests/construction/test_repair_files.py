@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import OPTION_POOL, reader_of
+from proctor.core import OPTION_POOL, InputError, reader_of, reader_of_paths
+from proctor.tasks.questions.reader import benchmark_of
+from proctor.tasks.questions.reading import read_questions
+from proctor.tasks.questions.writer import write_choices
 from tests.construction.test_repair import longest, made
 from tests.support.program import proctor
 
@@ -125,3 +128,73 @@ def test_a_benchmark_without_a_writer_and_a_full_folder_are_refused(tree: Path, 
     done = proctor("build", "repair", "rexsonovqa", "--data", tree, "--out", tree, "--limit", "1")
     assert done.returncode == 1
     assert "found something there already, expected a new or an empty folder" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same choices as somebody keeps them in a table, one of which does not count, and a free response."""
+    folder = tmp_path_factory.mktemp("own") / "fragen"
+    folder.mkdir()
+    with (folder / "liste.csv").open("w", newline="", encoding="utf-8") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["Nr", "Frage", "A", "B", "C", "D", "Antwort", "Video", "organ", "used"])
+        for number, item in enumerate(made(longest)[:48]):
+            key = item.options["ABCD".index(str(item.reference.answer))] if item.reference else ""
+            organ = item.question.split()[5]
+            used = "no" if number == 5 else "yes"
+            rows.writerow(
+                [item.id, f"{item.question} ({number})", *item.options, key, f"{item.group}.mp4", organ, used]
+            )
+        rows.writerow(["free", "What is done?", *[""] * 4, "It is turned.", "video 00.mp4", "liver", "yes"])
+    settings = 'title: Fragen\nlicence: CC0\nonly: {used: "yes"}\nprompt: ask.j2\ncolumns: {answer: Antwort}\n'
+    (folder / "benchmark.yaml").write_text(settings, encoding="utf-8")
+    (folder / "ask.j2").write_text("{% block system %}{% endblock %}{% block user %}{{ question }}{% endblock %}")
+    return folder
+
+
+def test_a_table_of_ones_own_is_repaired(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = proctor("build", "repair", table, "--out", out, "--limit", "3", "--draws", "100", "--similar", "0.4")
+    assert done.returncode in {0, 1}, done.stderr
+    assert sorted(files(out)) == ["ask.j2", "benchmark.yaml", "questions.jsonl", "repair.json", "to-confirm.csv"]
+    record = json.loads((out / "repair.json").read_text(encoding="utf-8"))
+    before, after = (reader_of_paths().load(folder) for folder in (table, out))
+    assert (after.name, after.title) == ("fragen-repaired", "Fragen with repaired options")
+    assert after.prompt == out / "ask.j2"
+    assert after.reading[0].startswith("As a program wrote it")
+    assert [one.id for one in after.items] == [one.id for one in before.items]
+    counted = {one.id for one in after.counted()}
+    assert record["left_out"]
+    assert counted == {one.id for one in before.items} - {"q05", *record["left_out"]}
+    new = {(one["item"], one["letter"]): one["new"] for one in record["options"]}
+    for old, one in zip(before.items, after.items, strict=True):
+        assert (one.question, one.media, one.group, one.answer) == (old.question, old.media, old.group, old.answer)
+        assert old.tags.items() <= one.tags.items()
+        if one.id not in counted or not one.options:
+            assert (one.options, one.reference) == (old.options, old.reference)
+            continue
+        assert one.reference is not None
+        assert old.reference is not None
+        right = one.options["ABCD".index(str(one.reference.answer))]
+        assert right == old.options["ABCD".index(str(old.reference.answer))]
+        others = [(letter, text) for letter, text in zip("ABCD", one.options, strict=True) if text != right]
+        assert all(text == new[one.id, letter] or text in old.options for letter, text in others)
+
+
+def test_a_name_needs_its_files_and_a_path_must_be_there(tmp_path: Path) -> None:
+    done = proctor("build", "repair", "rexsonovqa", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "proctor: --data: found none, expected the folder with the files of rexsonovqa\n",
+    )
+    done = proctor("build", "repair", tmp_path / "none.csv", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "none.csv: found nothing there, expected a folder or a file with questions" in done.stderr
+
+
+def test_pictures_inside_a_table_are_not_lost(table: Path, tmp_path: Path) -> None:
+    reading = read_questions(table)
+    reading.folder.embedded["a.png"] = b""
+    with pytest.raises(InputError, match="found media inside the table, expected media beside it, by their paths"):
+        write_choices(reading, benchmark_of(reading), tmp_path, {})
+    assert not files(tmp_path)

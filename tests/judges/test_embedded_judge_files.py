@@ -238,7 +238,7 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
     assert fault(folder) == "manifest.json: field 'format': found 2, expected Input should be 3"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'more': found 1, expected Extra inputs are not permitted"
+    assert fault(folder) == "manifest.json: field 'more': found 1, expected no field of this name"
     manifest.write_text(json.dumps(whole), encoding="utf-8")
     (folder / "weights.npz").unlink()
     assert fault(folder) == f"weights.npz: found No such file or directory, {WEIGHTS}"

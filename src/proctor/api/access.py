@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proctor.api.options import ModelOptions, RunOptions, listed
-from proctor.core import InputError, System, UsageError, reader_or_default
+from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.models import ModelClient, ModelSpec
@@ -130,9 +130,8 @@ def checked(model: type[Model], **fields: Any) -> Model:
     try:
         return model(**fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(None, place, found=repr(first["input"])[:80], expected=first["msg"]) from None
+        problem = first_problem(error)
+        raise InputError(None, problem.field, found=problem.found, expected=problem.expected) from None
 
 
 def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any]) -> System:

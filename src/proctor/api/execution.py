@@ -21,7 +21,6 @@ from proctor.api.sources import (
     known_columns,
     known_media,
     open_store,
-    path_of,
     recalled,
     remember,
     remembered_at,
@@ -33,6 +32,7 @@ from proctor.core import (
     FilesOrigin,
     InputError,
     UsageError,
+    benchmark_path,
     count_of,
     reader_of,
     reader_of_paths,
@@ -65,7 +65,7 @@ def load(
     Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
     `UnknownNameError` that lists the benchmarks.
     """
-    folder, path = None if media is None else Path(media), path_of(benchmark) if data is None else None
+    folder, path = None if media is None else Path(media), benchmark_path(benchmark) if data is None else None
     if path is not None:
         return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
@@ -345,7 +345,7 @@ def _loaded(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
             origin = FilesOrigin(Path(given["data"]), given["track"], as_lists(columns))
             benchmark = replace(benchmark, origin=origin)
         return benchmark if media is None else replace(benchmark, media_root=Path(media))
-    name, path, track = str(benchmark), path_of(benchmark) if given["data"] is None else None, given["track"]
+    name, path, track = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None, given["track"]
     if path is None:
         data, remembered, track = recalled(name, given["store"], given["data"], media, track)
         if given["data"] is not None or name in BENCHMARKS.names():

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from proctor.api.options import listed
-from proctor.core import BENCHMARKS, SHEET_SUFFIXES, InputError, UsageError
+from proctor.core import InputError, UsageError, benchmark_path
 
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
@@ -206,25 +206,10 @@ def recalled(
     return found, media, track or known.get("track", "")
 
 
-def path_of(benchmark: str | Path) -> Path | None:
-    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder
-    of that name is written as ./NAME."""
-    if isinstance(benchmark, Path):
-        return benchmark
-    if benchmark in BENCHMARKS.names():
-        return None
-    path = Path(benchmark)
-    written = "/" in benchmark or os.sep in benchmark or path.suffix.lower() in SHEET_SUFFIXES
-    try:
-        return path if written or path.exists() else None
-    except (OSError, ValueError):  # a name that no file can have
-        return None
-
-
 def name_in(store: Store, benchmark: str) -> str:
     """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a
     path from which nothing in the store was read."""
-    path = None if benchmark in {"", *store.benchmark_names()} else path_of(benchmark)
+    path = None if benchmark in {"", *store.benchmark_names()} else benchmark_path(benchmark)
     if path is None:
         return benchmark
     whole = str(path.resolve())

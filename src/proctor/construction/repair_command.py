@@ -20,10 +20,13 @@ from proctor.core import (
     Option,
     PluginReport,
     Steps,
+    UsageError,
+    benchmark_path,
     count_of,
     interval,
     percent,
     plain_table,
+    reader_of_paths,
     whole_folder,
     write_whole,
 )
@@ -46,14 +49,11 @@ _BEST = 6
 
 def repair(
     benchmark: Annotated[
-        str,
-        Option(
-            "A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True
-        ),
+        str, Option("A benchmark's name, or a path.", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True)
     ],
-    data: Annotated[Path, Option("The folder with the benchmark's own files.")],
     out: Annotated[Path, Option("A new folder.")],
     steps: Steps,
+    data: Annotated[Path | None, Option("The folder with the benchmark's own files.")] = None,
     same: Annotated[
         list[str] | None,
         Option("Exchange only where this tag is the same; repeatable. [default: the benchmark's]", metavar="TAG"),
@@ -71,13 +71,13 @@ def repair(
     place tell nothing. No model is asked. Writes the benchmark's own files, repair.json with every replaced option, and
     to-confirm.csv for the clinician who confirms them. Exit code 1 where something can still be guessed.
 
-    Example: proctor build repair rexsonovqa --data rexsonovqa --out repaired
+    Example: proctor build repair my-questions/ --out repaired
     """
     from proctor.audits.items import audit_items
     from proctor.construction.repair import RepairSettings, accepted_repair
     from proctor.metrics.text import default_encoder
 
-    reader = BENCHMARKS.get(benchmark)
+    reader, data = _reader(benchmark, data)
     if type(reader).write_choices is BenchmarkReader.write_choices:
         reader.write_choices(data, out, {})  # says that there is no way to
     loaded = reader.load(data)
@@ -103,10 +103,21 @@ def repair(
                 audits.append(found)
                 progress(number, 2)
         before, after = audits
-        record = _record(benchmark, settings, made, before, after, embeddings=embeddings)
+        record = _record(loaded.name, settings, made, before, after, embeddings=embeddings)
         write_whole(folder / RECORD, json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         write_whole(folder / TABLE, _table_to_confirm(made, items))
     return _report(record, made, before, after, out)
+
+
+def _reader(benchmark: str, data: Path | None) -> tuple[BenchmarkReader, Path]:
+    """The reader of a benchmark, and where its files are: a path stands for both."""
+    path = benchmark_path(benchmark) if data is None else None
+    if path is not None:
+        return reader_of_paths(), path
+    reader = BENCHMARKS.get(benchmark)
+    if data is None:
+        raise UsageError("--data", f"the folder with the files of {benchmark}")
+    return reader, data
 
 
 def _check_same(made: dict[str, Item], read: dict[str, Item], folder: Path) -> None:

@@ -386,10 +386,11 @@ def first_problem(error: ValidationError) -> FieldProblem:
         return FieldProblem("", f"broken JSON ({first['ctx']['error']})", "JSON", message)
     plain = isinstance(first["input"], str | int | float | bool | None)
     found = repr(first["input"]) if plain else f"a {type(first['input']).__name__}"
+    expected = "no field of this name" if first["type"] == "extra_forbidden" else message
     return FieldProblem(
         ".".join(str(part) for part in first["loc"]),
         "nothing" if first["type"] == "missing" else found[:80],
-        message,
+        expected,
         message,
     )
 

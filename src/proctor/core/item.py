@@ -38,7 +38,7 @@ class Region(_Frozen):
     @model_validator(mode="after")
     def _inside(self) -> Self:
         if self.x + self.width > 1 + _EDGE or self.y + self.height > 1 + _EDGE:
-            raise ValueError("the region reaches outside the frame (0 to 1)")
+            raise ValueError("a region inside the frame (0 to 1)")
         return self
 
 

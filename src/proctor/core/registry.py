@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pydantic import JsonValue
 from proctor.core.blocks import Table
 from proctor.core.errors import InputError, ProctorError, UsageError
 from proctor.core.protocols import Benchmark, BenchmarkReader
+from proctor.core.sheet_files import SHEET_SUFFIXES
 
 T = TypeVar("T")
 
@@ -173,6 +175,25 @@ def reader_of_paths() -> BenchmarkReader:
         named = ", ".join(reader.name for reader in found) or "none"
         raise ProctorError(f"one installed reader of plain paths is needed, found {named}")
     return found[0]
+
+
+def benchmark_path(benchmark: str | Path) -> Path | None:
+    """The path that stands for a benchmark; None for a name. A name of an installed benchmark is never a path: a folder
+    of that name is written as ./NAME.
+
+    >>> benchmark_path("rexsonovqa"), str(benchmark_path("./rexsonovqa"))
+    (None, 'rexsonovqa')
+    """
+    if isinstance(benchmark, Path):
+        return benchmark
+    if benchmark in BENCHMARKS.names():
+        return None
+    path = Path(benchmark)
+    written = "/" in benchmark or os.sep in benchmark or path.suffix.lower() in SHEET_SUFFIXES
+    try:
+        return path if written or path.exists() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
 
 
 class _Unknown(BenchmarkReader):

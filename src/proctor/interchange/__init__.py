@@ -6,7 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.interchange.archives import content_sha256, is_archive, unpack
-    from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_item
+    from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_item, dataset_row, row_form
     from proctor.interchange.download import Downloader
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written
     from proctor.interchange.formats import FORMATS, ForeignFormat
@@ -18,6 +18,6 @@ else:
 
 __all__ = [
     "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "Downloader", "ExportSource", "ForeignFormat", "LmmsTask",
-    "RowForm", "Written", "content_sha256", "dataset_item", "file_hash", "inspect_task", "is_archive", "recognised",
-    "unpack",
+    "RowForm", "Written", "content_sha256", "dataset_item", "dataset_row", "file_hash", "inspect_task", "is_archive",
+    "recognised", "row_form", "unpack",
 ]  # fmt: skip

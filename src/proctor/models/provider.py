@@ -128,6 +128,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> M
 
 
 def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
+    from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
     from pydantic_ai.providers import infer_provider_class
 
@@ -140,6 +141,8 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> 
         known = inspect.signature(kind.__init__).parameters
         if spec.base_url is not None and "base_url" not in known:
             raise ConfigurationError(f"{spec.name}: this provider takes no base URL")
+        if provider.startswith("openai") and not (key or spec.base_url or os.environ.get("OPENAI_API_KEY")):
+            raise UserError("Set OPENAI_API_KEY")  # set, but empty: the library would let it pass
         given = {"http_client": http, "base_url": spec.base_url, "api_key": key}
         return kind(**{key: value for key, value in given.items() if value is not None and key in known})
 

@@ -69,7 +69,8 @@ class Sentences(Stage[Letter]):
         words = work.records("words", Letter)
         flags = ("short",) if len(words) < 3 else ()
         text = " ".join(one.text for one in words) or "-"
-        return Made([Letter(id="sentence", text=text, made_from=tuple(one.id for one in words), flags=flags)])
+        made_from, calls = tuple(one.id for one in words), tuple(call for one in words for call in one.calls)
+        return Made([Letter(id="sentence", text=text, made_from=made_from, calls=calls, flags=flags)])
 
 
 LETTERS = ProjectKind("letters", "Letters", (Letters(), Words(), Sentences()), PROMPT)

@@ -15,6 +15,7 @@ from proctor.construction.pipeline import PROJECT_KINDS, Project, funnel, histor
 from proctor.core import InputError
 from tests.construction.pipeline.letters import LETTERS
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.program import proctor
 
 WORDS = {"a": "apple", "b": "bread", "c": "wrong", "d": "date"}
 
@@ -77,6 +78,22 @@ def test_the_funnel_says_what_went_in_and_out_and_why(folder: Path) -> None:
     assert (words.done, words.units, words.into, words.out, words.refused, words.calls) == (2, 2, 4, 3, 1, 4)
     assert words.reasons == ("one-2w: initial: a word that begins with c",)
     assert (rows["letters"].into, rows["letters"].calls, rows["sentence"].out) == (None, 0, 1)
+    assert rows["sentence"].calls == 0  # its record has the calls of the words, which were counted there
+
+
+def test_status_is_read_in_eighty_columns(folder: Path) -> None:
+    before = proctor("build", "status", folder)
+    assert before.stderr == f"Not done: letters, words, sentence. Next: proctor build run {folder}\n"
+    ran(folder)
+    tokens = sum(one.tokens for one in funnel(Project(folder)))
+    said = proctor("build", "status", folder)
+    rows = {line.split()[0]: line.split()[1:] for line in said.stdout.splitlines()[2:6]}
+    assert rows["words"] == ["2/2", "4", "3", "–", "1", "4", str(tokens), "unknown"]
+    assert rows["sentence"] == ["1/1", "3", "1", "–", "–", "–", "–", "–"]
+    assert rows["total"] == ["1", "4", str(tokens), "unknown"]
+    assert "words: refused: one-2w: initial: a word that begins with c" in said.stdout
+    assert said.stderr == "Cost unknown: no price is known for these models.\n"
+    assert max(map(len, said.stdout.splitlines())) <= 80
 
 
 def test_a_changed_source_makes_due_what_follows_from_it_alone(folder: Path, server: FaultyServer) -> None:

@@ -86,7 +86,7 @@ def test_a_table_without_rows_and_no_table_are_no_decisions(tmp_path: Path) -> N
         ("v1,text,x,1,,,,,,,,,", "row 2, column 'start': found 'x', expected a number"),
         ("v1,text,0,nan,,,,,,,,,", "row 2, column 'end': found 'nan', expected a number"),
         ("v1,text,0,1,0.5,0,,1,,,,,", "row 2, column 'width': found '', expected a number"),
-        ("v1,text,0,1,0.5,0,0.8,1,,,,,", "the region reaches outside the frame"),
+        ("v1,text,0,1,0.5,0,0.8,1,,,,,", "a region inside the frame"),
         ("v1,text,0,1,,,,,,yes,,me,", "row 2, column 'decision': found 'yes', expected one of nothing, accept, reject"),
         ("v1,text,0,1,,,,,,accept,,,", "row 2, column 'by': found nothing, expected who decided to accept"),
         (

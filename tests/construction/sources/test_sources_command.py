@@ -155,6 +155,35 @@ def test_without_labels_nothing_is_looked_for_outside_and_duplicates_are_told(tm
     assert proctor("build", "sources", folder, "--apply").stdout.count("copied") == 2
 
 
+@pytest.mark.parametrize(("kind", "until"), [("rexsonovqa", "transcript"), ("focus", "presence")])
+def test_sources_are_a_stage_for_those_who_ask(tmp_path: Path, short: Path, kind: str, until: str) -> None:
+    """It is run, shown and made again like every other stage; without a word in project.yaml it costs nothing."""
+    folder = project(tmp_path, "id: a, video: sources/a.mp4, transcript: sources/a.vtt")
+    (folder / "sources" / "a.vtt").write_text("WEBVTT\n\n00:00.000 --> 00:01.500\nwe look around\n")
+    settings = (folder / "project.yaml").read_text().replace("rexsonovqa", kind)
+    (folder / "project.yaml").write_text(settings)
+    (folder / "sources" / "a.mp4").symlink_to(short)
+
+    def ran() -> dict[str, str]:
+        states = json.loads(proctor("build", "run", folder, "--until", until, "--format", "json").stdout)
+        return {one["stage"]: one["state"] for one in states}
+
+    def shown() -> list[str]:
+        return [one["stage"] for one in json.loads(proctor("build", "status", folder, "--format", "json").stdout)]
+
+    assert "sources" not in {*ran(), *shown()}
+    (folder / "project.yaml").write_text(settings + "stages: {sources: {near_duplicates: false}}\n")
+    assert shown()[0] == "sources"
+    assert ran()["sources"] == "made"
+    assert ran()["sources"] == "kept"
+    assert "sources: flagged: no licence (1)" in proctor("build", "status", folder).stdout
+    assert "duration_s: 2" in proctor("build", "history", folder, "a").stdout
+    assert proctor("build", "redo", folder, "sources").returncode == 0
+    (folder / "project.yaml").write_text(settings)  # what was run once goes on
+    assert ran()["sources"] == "made"
+    assert shown()[0] == "sources"
+
+
 @pytest.mark.parametrize(
     ("source", "files", "fault"),
     [

@@ -46,10 +46,10 @@ class DetectorPlan:
     """
 
     folds: int = 3
-    steps: int = 1500
+    steps: int = 1000
     batch: int = 8
-    width: int = 256
-    height: int = 160
+    width: int = 224
+    height: int = 128
     weights: Path | None = None
     seed: int = 0
 

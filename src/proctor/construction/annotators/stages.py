@@ -103,10 +103,10 @@ class ProposalsSettings(StageSettings):
     classes: tuple[str, ...] = ()
     weights: str = ""
     folds: int = 3
-    steps: int = 1500
+    steps: int = 1000
     batch: int = 8
-    width: int = 256
-    height: int = 160
+    width: int = 224
+    height: int = 128
     score: float | None = Field(default=None, ge=0, le=1)
 
 

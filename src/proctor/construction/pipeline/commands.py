@@ -28,6 +28,7 @@ from proctor.core import (
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline import HistoryStep, UnitState
+    from proctor.construction.pipeline.status import FunnelRow
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
 Sources = Annotated[
@@ -84,7 +85,7 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
     ]
     waiting = [one for one in states if one.state == "waiting"]
     first = [one for one in waiting if not one.why.startswith("for ")]
-    table = plain_table("", ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
+    table = plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
     notes = [f"{one.stage} of {one.unit} waits: {one.why}" for one in first[:8]]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {folder}")
@@ -126,25 +127,38 @@ def status(folder: Folder) -> PluginReport:
     project = pipeline.Project(folder)
     rows = pipeline.funnel(project)
     heads = ("stage", ">done", ">in", ">out", ">flagged", ">refused", ">calls", ">tokens", ">cost")
-    cells = tuple(
+    cells: list[tuple[str, ...]] = [
         (
             one.stage,
             f"{one.done}/{one.units}",
             DASH if one.into is None else thousands(one.into),
-            thousands(one.out),
+            f"{thousands(one.out)} {one.makes}".strip(),
             str(one.flagged or DASH),
             str(one.refused or DASH),
-            str(one.calls or DASH),
-            thousands(one.tokens) if one.tokens else DASH,
-            DASH if one.cost_usd is None else dollars(one.cost_usd),
+            *_spent([one]),
         )
         for one in rows
-    )
+    ]
+    cells.append(("total", *[""] * 4, str(sum(one.refused for one in rows) or DASH), *_spent(rows)))
     lines = [f"{one.stage}: flagged: {flag} ({count})" for one in rows for flag, count in one.flags.items()]
     lines += [f"{one.stage}: refused: {reason}" for one in rows for reason in one.reasons]
     lines += [f"{one.stage}: {note}" for one in rows for note in one.notes]
-    title = f"{project.settings.title or folder.name}: {count_of(len(project.settings.sources), 'source')}"
-    return PluginReport([one.to_json() for one in rows], (plain_table(title, heads, cells), *lines))
+    open_ = [one.stage for one in rows if one.done < one.units]
+    notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {folder}"] if open_ else []
+    if any(one.calls and one.cost_usd is None for one in rows):
+        notes.append("Cost unknown: no price is known for these models.")
+    return PluginReport(
+        [one.to_json() for one in rows], (plain_table(_title(project), heads, tuple(cells)), *lines), tuple(notes)
+    )
+
+
+def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
+    """Calls, tokens and cost of some stages; what is not known of one is not known of all."""
+    calls, tokens = (sum(getattr(one, name) for one in rows) for name in ("calls", "tokens"))
+    costs = [one.cost_usd for one in rows if one.calls]
+    known = [one for one in costs if one is not None]
+    cost = "unknown" if len(known) < len(costs) else dollars(sum(known)) if known else DASH
+    return str(calls or DASH), thousands(tokens) if tokens else DASH, cost
 
 
 def show_history(
@@ -195,6 +209,10 @@ def redo(
     )
 
 
+def _title(project: pipeline.Project) -> str:
+    return f"{project.settings.title or project.folder.name}: {count_of(len(project.settings.sources), 'source')}"
+
+
 def _where(step: HistoryStep) -> str:
     version = f", version {step.version}" if step.version else ""
     return step.stage + version + (" (refused)" if step.refused else "")
@@ -219,6 +237,8 @@ _BESIDE |= {"options", "key", "question", "version", "groundtruth", "original"}
 
 def _said(step: HistoryStep) -> str:
     """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote it."""
+    from proctor.core.formats import option_letters
+
     record = step.record
     parts = [f"{record['start']:.1f}–{record['end']:.1f} s"] if "start" in record else []
     fields = {name: value for name, value in record.items() if name not in _BESIDE and value not in ("", [], None, 0)}
@@ -227,12 +247,15 @@ def _said(step: HistoryStep) -> str:
     ]
     options = record.get("options")
     if isinstance(options, list):
-        marked = [f"[{one}]" if place == record.get("key") else str(one) for place, one in enumerate(options)]
-        parts += [" | ".join(marked)] if marked else []
+        letters = option_letters(len(options))
+        right = [" (right)" if place == record.get("key") else "" for place in range(len(options))]
+        parts += [f"{letter}. {one}{mark}" for letter, one, mark in zip(letters, options, right, strict=True)]
+    changes = record.get("version")
+    parts += [count_of(changes, "change")] if isinstance(changes, int) and changes else []
     flags, calls = record.get("flags"), record.get("calls")
     parts += [f"flags: {', '.join(map(str, flags))}"] if isinstance(flags, list) and flags else []
     if isinstance(calls, list) and calls and isinstance(last := calls[-1], dict):
         parts.append(
             f"by {last['model']}, prompt {str(last['prompt_sha256'])[:8]}, attempt {int(str(last['attempt'])) + 1}"
         )
-    return shorten("; ".join(parts), 500)
+    return shorten("; ".join(parts), 2000)

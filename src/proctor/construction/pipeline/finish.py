@@ -97,6 +97,7 @@ class ExportStage(Stage[ExportedFile]):
     summary: ClassVar[str] = "The benchmark's own files"
     after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
     whole: ClassVar[bool] = True
+    makes: ClassVar[str] = "files"
     record = ExportedFile
 
     @abstractmethod

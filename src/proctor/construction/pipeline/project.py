@@ -13,11 +13,13 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, ValidationError
 
 from proctor.construction.pipeline.records import Frozen
-from proctor.core import InputError, Region, one_of, read_yaml, refusal
+from proctor.core import ConfigurationError, InputError, Region, read_yaml, refusal
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 
 SETTINGS_FILE = "project.yaml"
+_END_S = 0.5
+_TAKEN = frozenset({"all", "attempts"})  # names of files beside those of sources
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 """What can be a file's name everywhere."""
@@ -82,6 +84,16 @@ class Project:
         self._check_sources()
         self._clients: dict[str, list[ModelClient]] = {}
 
+    def check_trim(self, source: SourceVideo, seconds: float) -> None:
+        """Raises `InputError` where what is used of a source is not in its video, which is `seconds` long; an end may
+        lie half a second after it, as times are often rounded."""
+        for field, most in (("start", seconds), ("end", seconds + _END_S)):
+            time = getattr(source, field)
+            if time is not None and time >= most:
+                where = f"source {source.id!r}, field {field!r}"
+                expected = f"a time within the video's {seconds:.2f} s"
+                raise InputError(self.file, where, found=f"{time:g} s", expected=expected)
+
     @property
     def work(self) -> Path:
         """Where stages keep their records."""
@@ -96,7 +108,7 @@ class Project:
     def store(self) -> Store:
         """The journal of all replies of models, and the runs of screening: `work/journal.sqlite`. What is in it is
         never asked again."""
-        self.work.mkdir(parents=True, exist_ok=True)
+        self._make_work()
         return Store(self.work / "journal.sqlite")
 
     def path(self, source: SourceVideo, field: str) -> Path:
@@ -111,14 +123,23 @@ class Project:
         return path
 
     def clients(self, role: str) -> list[ModelClient]:
-        """Access to the models of a role. Raises `InputError` where the project names none."""
+        """Access to the models of a role. Raises `InputError` where the project names none, and `ConfigurationError`
+        for one that can't be asked: no key, an unknown provider."""
         if role not in self._clients:
             named = self.settings.models.get(role)
             specs = named if isinstance(named, list) else [named] if named else []
             if not specs:
-                found = one_of(self.settings.models, role) if self.settings.models else "no models"
+                found = f"models for {', '.join(self.settings.models)}" if self.settings.models else "no models"
                 raise InputError(self.file, f"models: {role}", found=found, expected="a model: {name: provider:model}")
-            self._clients[role] = [ModelClient(spec) for spec in specs]
+            try:
+                self._clients[role] = [ModelClient(spec) for spec in specs]
+            except ConfigurationError as error:
+                said = (
+                    str(error)
+                    .replace("--base-url http://HOST", "base_url: http://HOST")
+                    .replace("--base-url", "base_url")
+                )
+                raise ConfigurationError(f"{self.file}: models: {role}: {said}") from error
         return self._clients[role]
 
     async def aclose(self) -> None:
@@ -131,7 +152,7 @@ class Project:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keeps other processes from working on the project meanwhile. Raises `InputError` where one does."""
-        self.work.mkdir(parents=True, exist_ok=True)
+        self._make_work()
         with (self.work / "lock").open("ab") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,10 +161,21 @@ class Project:
                 raise InputError(self.folder, found="another process at work on it", expected=expected) from error
             yield
 
+    def _make_work(self) -> None:
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(self.work, found=error.strerror or str(error), expected="a folder to write to") from error
+
     def _check_sources(self) -> None:
-        twice = [name for name, times in Counter(one.id for one in self.settings.sources).items() if times > 1]
-        if twice:
-            raise InputError(self.file, "sources", found=f"the id {twice[0]!r} twice", expected="each id once")
+        ids = [one.id.casefold() for one in self.settings.sources]  # some disks take A and a for one name
+        twice = next((one.id for place, one in enumerate(self.settings.sources) if ids[place] in ids[:place]), None)
+        if twice is not None:
+            raise InputError(self.file, "sources", found=f"the id {twice!r} twice", expected="each id once")
+        taken = next((one.id for one in self.settings.sources if one.id.casefold() in _TAKEN), None)
+        if taken is not None:
+            expected = f"an id other than {' and '.join(sorted(_TAKEN))}"
+            raise InputError(self.file, "sources", found=f"the id {taken!r}", expected=expected)
         for source in self.settings.sources:
             place = f"source {source.id!r}"
             for field in ("video", "transcript", "events"):

@@ -12,8 +12,18 @@ from typing import Any, Generic, TypeVar
 
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Frozen, Record, UnitFile
-from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from
-from proctor.core import InfrastructureError, InputError, Registry, Steps, one_of, read_model, replacing, validated
+from proctor.construction.pipeline.stage import ALL, Made, Stage, WaitingError, Work, made_from, stage_settings
+from proctor.core import (
+    InfrastructureError,
+    InputError,
+    Registry,
+    Steps,
+    UsageError,
+    one_of,
+    read_model,
+    replacing,
+    validated,
+)
 from proctor.media import Catalogue, cache_folder
 
 R = TypeVar("R", bound=Record)
@@ -117,35 +127,55 @@ def kind_of(project: Project) -> ProjectKind:
     return PROJECT_KINDS.get(project.settings.kind)
 
 
+def stages_of(project: Project, named: str = "") -> list[Stage[Any]]:
+    """The stages of a project, in their order: those of its kind, but for optional ones that neither `project.yaml`
+    names, nor `named`, and that were never run. Raises `InputError` for a stage or a setting in `project.yaml` that
+    the kind does not have."""
+    kind = kind_of(project)
+    known = [one.name for one in kind.stages]
+    for name in project.settings.stages:
+        if name not in known:
+            raise InputError(project.file, "stages", found=repr(name)[:80], expected=one_of(known, name))
+    for stage in kind.stages:
+        stage_settings(project, stage.name, stage.settings)
+    wanted = {*project.settings.stages, named}
+    return [
+        one
+        for one in kind.stages
+        if not one.optional
+        or one.name in wanted
+        or any((project.work / one.name / f"{unit}.json").is_file() for unit in units_of(project, one))
+    ]
+
+
 def units_of(project: Project, stage: Stage[Any]) -> list[str]:
     """The units of a stage: the sources by id, or all of them as one."""
     return [ALL] if stage.whole else [one.id for one in project.settings.sources]
 
 
 async def run_stages(
-    project: Project,
-    *,
-    until: str = "",
-    only: Sequence[str] = (),
-    stages: Sequence[Stage[Any]] = (),
-    steps: Steps | None = None,
+    project: Project, *, until: str = "", only: Sequence[str] = (), steps: Steps | None = None
 ) -> list[UnitState]:
-    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on;
-    `stages` are run in place of the kind's, where some are given.
+    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on.
+    An optional stage is run where `stages_of` names it.
 
     What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't be
     made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
     Raises `InputError` for what a person must correct.
     """
-    kind = kind_of(project)
+    kind, stages = kind_of(project), stages_of(project, until)
     if until:
         kind.stage(until)
-    if not project.settings.sources:
+    known = [one.id for one in project.settings.sources]
+    for name in only:
+        if name not in known:
+            raise UsageError("--source", one_of(known, name), found=repr(name)[:80])
+    if not known:
         raise InputError(project.file, "sources", found="none", expected="at least one, with id and video")
     states: list[UnitState] = []
     with project.alone(), closing(project.store):
         try:
-            for stage in stages or kind.stages:
+            for stage in stages:
                 units = [one for one in units_of(project, stage) if not only or one in {ALL, *only}]
                 with _shown(steps, stage.name, len(units)) as progress:
                     states += await _Runner(project, kind, stage, states).run(units, progress)
@@ -185,8 +215,9 @@ class _Runner:
         results = await asyncio.gather(*(one(unit) for unit in units), return_exceptions=True)
         faults = [one for one in results if isinstance(one, BaseException)]
         if faults:  # the others have ended by now, and what they made is kept
-            for more in faults[1:]:
-                faults[0].add_note(str(more))
+            for more in dict.fromkeys(str(one) for one in faults[1:]):
+                if more != str(faults[0]):
+                    faults[0].add_note(more)
             raise faults[0]
         return [one for one in results if isinstance(one, UnitState)]
 

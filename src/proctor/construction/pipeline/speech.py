@@ -49,6 +49,7 @@ class TranscriptStage(Stage[Sentence]):
         video, file = self.reads(work)
         cues = in_sentences(read_transcript(file), settings.longest_s, settings.pause_s)
         seconds = video_seconds(video)
+        work.project.check_trim(work.source, seconds)
         if cues[-1].end > seconds + _SLACK_S:
             found = f"speech at {cues[-1].end:g} s, and a video of {seconds:g} s"
             raise InputError(file, cues[-1].place, found=found, expected="the transcript of this video")

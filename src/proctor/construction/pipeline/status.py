@@ -13,14 +13,16 @@ from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused, UnitFile
-from proctor.construction.pipeline.running import Folder, kind_of, units_of
+from proctor.construction.pipeline.running import Folder, stages_of, units_of
+from proctor.construction.pipeline.stage import ALL
 from proctor.core import InputError, Noted, Usage, by_cause
 
 
 @dataclass(frozen=True)
 class FunnelRow:
-    """One stage: of how many `units` it is done, how many records came `into` it and `out` of it, how many of these
-    have a flag, how many drafts were refused; what was asked, and its price in US dollars (None: not known)."""
+    """One stage: of how many `units` it is done, how many records came `into` it and `out` of it (files, where `makes`
+    says so), how many of these have a flag, how many drafts were refused; what was asked for it and not before, and
+    its price in US dollars (None: not known)."""
 
     stage: str
     summary: str
@@ -36,6 +38,7 @@ class FunnelRow:
     reasons: tuple[str, ...]
     flags: dict[str, int]
     notes: tuple[str, ...]
+    makes: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As programs read it."""
@@ -44,9 +47,10 @@ class FunnelRow:
 
 def funnel(project: Project) -> list[FunnelRow]:
     """The stages in their order, from what is on disk; nothing is asked."""
-    kind, out, rows = kind_of(project), {}, []
+    out: dict[str, int] = {}
+    rows, counted = [], set[str]()  # records keep the calls of those that they were made from
     journal = (project.work / "journal.sqlite").is_file()
-    for stage in kind.stages:
+    for stage in stages_of(project):
         folder = Folder(project, stage)
         units = units_of(project, stage)
         made = [one for unit in units if (one := folder.read(unit))]
@@ -55,7 +59,7 @@ def funnel(project: Project) -> list[FunnelRow]:
         flags = Counter(str(flag) for one in made for record in one.records for flag in _flags(record))
         keys = {str(call["key"]) for one in made for record in one.records for call in _calls(record)}
         keys |= {call.key for _, entry in refused for call in entry.calls}
-        usage = Usage()
+        keys, counted, usage = keys - counted, counted | keys, Usage()
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
@@ -75,7 +79,8 @@ def funnel(project: Project) -> list[FunnelRow]:
                 usage.cost_usd,
                 tuple(by_cause(noted)),
                 dict(flags.most_common()),
-                tuple(f"{one.unit}: {note}" for one in made for note in one.notes),
+                tuple(note if one.unit == ALL else f"{one.unit}: {note}" for one in made for note in one.notes),
+                stage.makes,
             )
         )
     return rows
@@ -125,7 +130,7 @@ Entry = tuple[str, str, int, dict[str, JsonValue], bool]
 
 def _entries(project: Project) -> Iterator[Entry]:
     """(stage, unit, version, record, refused) of all records, the oldest version first."""
-    for stage in kind_of(project).stages:
+    for stage in stages_of(project):
         folder = Folder(project, stage)
         for unit in units_of(project, stage):
             now = folder.read(unit)

@@ -33,7 +33,7 @@ _SHEET = "work/sources/proposals.html"
 def check_sources(folder: Path, steps: Steps, *, apply: bool) -> PluginReport:
     """What `proctor build sources` does and says."""
     project = Project(folder)
-    asyncio.run(run_stages(project, stages=(SourcesStage(),), steps=steps))
+    asyncio.run(run_stages(project, until=SourcesStage.name, steps=steps))
     records = _records(project)
     finder = _finder(project)
     file = folder / DECISIONS

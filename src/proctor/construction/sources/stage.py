@@ -20,7 +20,6 @@ from proctor.media import Catalogue, VideoFacts, cache_folder, find_leaks, inspe
 
 LABELS, DECISIONS = "sources/labels.csv", "sources/decisions.csv"
 """The tables that people write, inside a project."""
-_END_S = 0.5  # a trim may end this much after its video, as times are often rounded
 
 
 class SourceSettings(StageSettings):
@@ -65,7 +64,7 @@ class SourcesStage(Stage[SourceRecord]):
 
     name = "sources"
     summary = "Check videos, and propose what to hide"
-    whole = True
+    whole, optional = True, True
     record = SourceRecord
     settings = SourceSettings
 
@@ -85,7 +84,8 @@ class SourcesStage(Stage[SourceRecord]):
         files = Catalogue(cache_folder())
         for one in work.sources:
             video = work.project.path(one, "video")
-            facts[one.id] = _checked(work.project, one, inspect_video(video))
+            facts[one.id] = inspect_video(video)
+            work.project.check_trim(one, facts[one.id].duration_s)
             seen[one.id] = seen_video(
                 video,
                 files.identity(video),
@@ -165,19 +165,6 @@ def told(finder: OutsideFinder | None) -> str:
         f"on labelled videos held out ({held.groups} groups) the finder proposes {found} of {held.outside} outside pictures"
         f" and leaves {left} of {held.inside} inside ones"
     )
-
-
-def _checked(project: Project, source: SourceVideo, facts: VideoFacts) -> VideoFacts:
-    """Raises `InputError` where what is used of a source is not in its video."""
-    end = facts.duration_s
-    for field in ("start", "end"):
-        time = getattr(source, field)
-        if time is not None and (time > end + _END_S or (field == "start" and time >= end)):
-            expected = f"a time within the video's {end:.2f} s"
-            raise InputError(
-                project.file, f"source {source.id!r}, field {field!r}", found=f"{time:g} s", expected=expected
-            )
-    return facts
 
 
 def _alike(project: Project, sources: Sequence[SourceVideo]) -> dict[str, tuple[str, ...]]:

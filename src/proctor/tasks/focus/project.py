@@ -6,7 +6,11 @@ from pathlib import Path
 
 from proctor.construction.annotators import STAGES
 from proctor.construction.pipeline import ProjectKind
+from proctor.construction.sources import SourcesStage
 
 KIND = ProjectKind(
-    "focus", "Tracks of foreign objects, by several annotators", STAGES, Path(__file__).with_name("project.yaml")
+    "focus",
+    "Tracks of foreign objects, by several annotators",
+    (SourcesStage(), *STAGES),
+    Path(__file__).with_name("project.yaml"),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, BenchmarkReader, PluginReport, count_of, thousands
+from proctor.core import Benchmark, BenchmarkReader, Item, PluginReport, count_of, thousands
 from proctor.tasks.questions import READER_SUMMARY
 from proctor.tasks.questions.reading import QuestionSet, read_questions
 
@@ -60,6 +60,13 @@ class QuestionsReader(BenchmarkReader):
         few = f"With fewer than {needed} groups no difference between systems can be significant: add other videos or patients"
         notes = (*found.notes, *([few] if len({item.group for item in found.items}) < needed else []))
         return PluginReport(report, (line,), (*notes, f"Next: proctor run {data} --system random"))
+
+    def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+        from proctor.tasks.questions.writer import write_choices
+
+        reading = read_questions(data, None, self._columns)
+        reading.check()
+        write_choices(reading, benchmark_of(reading), out, items)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"proctor check {data} lists the {len(missing)} files that are missing, each with its row."

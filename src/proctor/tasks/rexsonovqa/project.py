@@ -24,6 +24,7 @@ from proctor.construction.pipeline import (
     as_json,
     video_seconds,
 )
+from proctor.construction.sources import SourcesStage
 from proctor.core import Region, write_whole
 from proctor.core.formats import option_letters
 from proctor.tasks.rexsonovqa.native import KINDS
@@ -100,6 +101,7 @@ KIND = ProjectKind(
     "rexsonovqa",
     "Questions about clips of narrated videos",
     (
+        SourcesStage(),
         TranscriptStage(),
         NormaliseStage(),
         EventsStage(),

@@ -1,0 +1,57 @@
+"""Questions with other options, as a folder that is read back as it stands: `questions.jsonl` and `benchmark.yaml`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proctor.core import Benchmark, InputError, Item, input_bytes, write_whole
+from proctor.interchange import dataset_row, row_form
+from proctor.tasks.questions.reading import QuestionSet
+from proctor.tasks.questions.settings import NAME
+
+COUNTED = "counted"
+"""The facet that says which questions count; where one is called so already, another name follows."""
+
+_OF_THE_FILE = {
+    "questions", "sheet", "split", "columns", "format", "formats", "tolerances", "shuffle_options", "window", "audio",
+}  # fmt: skip
+
+
+def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
+    """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not count.
+    Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
+    if reading.folder.embedded:
+        raise InputError(
+            reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
+        )
+    name = COUNTED
+    while any(name in item.tags for item in benchmark.items):
+        name += "-here"
+    counted = {item.id for item in benchmark.counted()}
+    written = []
+    for item in benchmark.items:
+        new = items.get(item.id, item)
+        counts = new is not None and item.id in counted
+        written.append((new or item).model_copy(update={"tags": {**(new or item).tags, name: counts}}))
+    form = row_form(written)
+    rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
+    write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
+    said = reading.layout.settings
+    settings: dict[str, Any] = said.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
+    settings |= {"exact": True, "name": f"{benchmark.name[:71]}-repaired"}
+    settings["title"] = f"{benchmark.title[:178]} with repaired options"
+    settings |= {"facets": list(benchmark.facets), "only": {name: True}, "seeds": dict(benchmark.seeds)}
+    settings["formats"] = {
+        key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
+        for key, one in form.formats.items()
+    }
+    write_whole(out / NAME, yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
+    if benchmark.prompt is not None:
+        target = out / said.prompt
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(input_bytes(benchmark.prompt))
