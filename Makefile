@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 
 # Two processes that test use two cores: threads of the linear algebra below them would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help core install demo test interchange simulations check lint types layers doctests bench docs clean
 
