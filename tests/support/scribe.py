@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from itertools import pairwise
 
 from tests.support.faulty_server import Request
 
@@ -80,6 +81,8 @@ def scribe(request: Request) -> str:
         return json.dumps({"distractors": texts})
     if "You edit a question about a clip" in request.text:
         return json.dumps({"question": f"Based on the clip, what is done and why? ({_pick(request.text, 10**6)})"})
+    if "key frames" in request.text:
+        return _on_frames(request.text)
     if "error_type" in request.text:  # the judge of free responses
         return json.dumps({"score": 0, "error_type": "both", "explanation": "Nothing of it is right."})
     return longest(request)
@@ -93,3 +96,26 @@ def _log(text: str) -> str:
             action, intent = found[1], found[2] or ""
             events.append({"sentences": [number], "quote": found[0], "action": action, "intent": intent})
     return json.dumps({"events": events})
+
+
+def _on_frames(text: str) -> str:
+    if "why the key frames of a clinical skill" in text:
+        return _rationale(text.rsplit("Right order: ", maxsplit=1)[-1].splitlines()[0].split(" > "))
+    if "You edit the rationale" in text:
+        lines = re.findall(r"^- (.+) \[([A-Z, ]+)\]$", text.rsplit("Draft:", maxsplit=1)[-1], re.MULTILINE)
+        sentences = [{"text": one.replace(" now ", " "), "frames": frames.split(", ")} for one, frames in lines]
+        return json.dumps({"sentences": sentences})
+    if "You check one sentence about key frames" in text:
+        seen = _pick(text.rsplit("Sentence: ", maxsplit=1)[-1], 5) > 0
+        return json.dumps({"verdict": "supported" if seen else "not visible", "why": "By hands and instruments."})
+    return ""
+
+
+def _rationale(order: list[str]) -> str:
+    """A sentence on the first frame, and one on each step from a frame to the next."""
+    sentences = [{"text": f"In {order[0]} the instruments are as they were at first.", "frames": [order[0]]}]
+    sentences += [
+        {"text": f"From {one} to {other} an instrument is now moved.", "frames": [one, other]}
+        for one, other in pairwise(order)
+    ]
+    return json.dumps({"order": order, "sentences": sentences})

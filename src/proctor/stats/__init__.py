@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.stats.agreement import cross_table, krippendorff_alpha
+    from proctor.stats.agreement import cohen_kappa, cross_table, krippendorff_alpha
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
     from proctor.stats.buckets import Correction
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
@@ -33,10 +33,10 @@ else:
 __all__ = [
     "RANK_RULES", "RULES", "Contrast", "Correction", "Difference", "Estimate", "Floats", "Groups", "Ints", "Kind",
     "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples", "Resampling", "Rule",
-    "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "contrast",
-    "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "group_codes", "group_mean_slices",
-    "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval", "ordered_ranks", "paired_difference",
-    "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio", "slice_means",
-    "sums_difference", "sums_interval", "tie_groups",
+    "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups", "cohen_kappa",
+    "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "group_codes",
+    "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval", "ordered_ranks",
+    "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio",
+    "slice_means", "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
 __all__ += ["fewest_groups", "least_p"]

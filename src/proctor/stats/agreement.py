@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats.bootstrap import CHUNK, Estimate, Resampling
+from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, ratio, sums_interval
 from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
 from proctor.stats.correlation import Resamples
 
@@ -93,6 +93,42 @@ def _pairs(item: Ints) -> tuple[Ints, Ints]:
         first.append(places[one])
         second.append(places[other])
     return np.concatenate(first).astype(np.int64), np.concatenate(second).astype(np.int64)
+
+
+def cohen_kappa(
+    a_labels: Sequence[Hashable],
+    b_labels: Sequence[Hashable],
+    levels: Sequence[Hashable],
+    groups: Sequence[str],
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """Cohen's κ of two raters of the same items, for labels without order: 1 is full agreement, 0 that of chance.
+
+    Labels are paired by position, with each item's group. κ = (p_o − p_e) / (1 − p_e), p_o the share of items with the
+    same label and p_e that share by chance, of each rater's own shares (Cohen 1960, Educational and Psychological
+    Measurement 20:37). The interval is that of `sums_interval`, over samples of groups.
+
+    Edges: None where there is no item, or both raters give one label alone and the same (p_e is 1). Raises `InputError`
+    as `cross_table`, and for lengths that differ.
+
+    >>> cohen_kappa("yyyynn", "yyynny", "yn", list("aabbcc"), Resampling(draws=50)).value
+    0.25
+    """
+    place = {level: number for number, level in enumerate(levels)}
+    cross_table(a_labels, b_labels, levels)  # checks them
+    k = len(place)
+    columns = np.zeros((len(a_labels), k * k))
+    for row, (a, b) in enumerate(zip(a_labels, b_labels, strict=True)):
+        columns[row, place[a] * k + place[b]] = 1
+
+    def kappa(sums: Floats) -> Floats:
+        tables = sums.reshape(len(sums), k, k)
+        n = tables.sum(axis=(1, 2))
+        same = np.trace(tables, axis1=1, axis2=2) * n
+        by_chance = (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
+        return ratio(same - by_chance, n**2 - by_chance)
+
+    return sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
 
 
 def cross_table(

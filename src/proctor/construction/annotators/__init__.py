@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.decisions import RecordDecision, read_decisions, table_of
+    from proctor.construction.annotators.decisions import Cells, RecordDecision, read_decisions, read_rows, table_of
     from proctor.construction.annotators.detector import DetectorPlan, Frames, folds_of, held_out_detections
     from proctor.construction.annotators.due import BoxFinding, DueSecond, check_boxes, due_seconds
     from proctor.construction.annotators.networks import DetectorNetwork
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Proposals,
         Tracks,
         clips_to_vote_on,
+        given_files,
         videos_of,
     )
 else:
@@ -57,10 +58,10 @@ else:
 
 __all__ = [
     "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication", "BoxDetection",
-    "BoxFinding", "BoxProposal", "Boxes", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan", "DueSecond",
-    "Frames", "Presence", "PresenceReport", "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement",
-    "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of", "asked_back", "check_boxes",
-    "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "due_seconds", "estimate_presence", "folds_of",
-    "held_out_detections", "propose", "read_decisions", "read_detections", "read_votes", "sure_score", "table_of",
-    "videos_of", "with_proposals",
+    "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan",
+    "DueSecond", "Frames", "Presence", "PresenceReport", "PresenceVote", "Proposals", "RecordDecision",
+    "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of", "asked_back",
+    "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "due_seconds", "estimate_presence",
+    "folds_of", "given_files", "held_out_detections", "propose", "read_decisions", "read_detections", "read_rows",
+    "read_votes", "sure_score", "table_of", "videos_of", "with_proposals",
 ]  # fmt: skip

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proctor.construction import annotators, pipeline
 from proctor.construction.commands import TracksAs
 from proctor.construction.files import write_folder
-from proctor.construction.pipeline.commands import Folder, run_report
-from proctor.core import InputError, PluginReport, Steps, count_of, write_whole
+from proctor.construction.pipeline.commands import Folder, noted, records_of, run_to, with_table
+from proctor.core import PluginReport, Steps, count_of
 
 if TYPE_CHECKING:
     from proctor.construction.annotation import Annotation
-    from proctor.construction.pipeline import Project, Stage
 
 Table = Annotated[
     Path | None, typer.Option("--table", help="A new CSV file with what people do next.", show_default=False)
@@ -33,16 +32,14 @@ def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
 
     Example: proctor build presence theatre --table next-votes.csv
     """
-    report, made = _run(folder, steps, annotators.Presence(), (table,))
+    report, made = run_to(folder, steps, annotators.Presence(), (table,))
     if table is None:
         return report
     clips = sorted((one.clip for one in made if one.clip.why), key=lambda one: (-one.entropy, one.video, one.start))
     lines = [f"{one.clip},{_quoted(one.class_name)},{one.yes},{one.votes},{one.probability:.3f}" for one in clips]
     if not made:
         lines = [f"{name},,,," for name in annotators.clips_to_vote_on(pipeline.Project(folder))]
-    return _with_table(
-        report, table, "\n".join(["clip,class,yes,votes,probability", *lines]) + "\n", len(lines), "clip"
-    )
+    return with_table(report, table, "\n".join(["clip,class,yes,votes,probability", *lines]) + "\n", len(lines), "clip")
 
 
 def boxes(
@@ -54,15 +51,15 @@ def boxes(
 
     Example: proctor build boxes theatre --table seconds.csv
     """
-    report, made = _run(folder, steps, annotators.Boxes(), (table, tracks))
+    report, made = run_to(folder, steps, annotators.Boxes(), (table, tracks))
     report = _with_tracks(report, tracks, to, [one.annotation for one in made])
     if table is None:
         return report
     project = pipeline.Project(folder)
-    clips = [one.clip for one in _records(project, annotators.Presence())]
+    clips = [one.clip for one in records_of(project, annotators.Presence())]
     due = annotators.due_seconds(clips, annotators.videos_of(project))
     lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
-    return _with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
+    return with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
 
 
 def proposals(
@@ -75,11 +72,11 @@ def proposals(
 
     Example: proctor build proposals theatre --table theatre/sources/proposals.csv
     """
-    report, made = _run(folder, steps, annotators.Proposals(), (table, tracks))
+    report, made = run_to(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
-    stand = [one.annotation for one in _records(pipeline.Project(folder), annotators.Boxes())]
+    stand = [one.annotation for one in records_of(pipeline.Project(folder), annotators.Boxes())]
     report = _with_tracks(report, tracks, to, [annotators.with_proposals(one, proposed) for one in stand])
-    return _with_table(
+    return with_table(
         report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"
     )
 
@@ -91,7 +88,7 @@ def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = Tr
 
     Example: proctor build corrections theatre --tracks for-cvat
     """
-    report, made = _run(folder, steps, annotators.Corrections(), (tracks,))
+    report, made = run_to(folder, steps, annotators.Corrections(), (tracks,))
     return _with_tracks(report, tracks, to, [one.annotation for one in made])
 
 
@@ -102,8 +99,8 @@ def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
 
     Example: proctor build tracks theatre --table theatre/sources/differences.csv
     """
-    report, made = _run(folder, steps, annotators.Tracks(), (table,))
-    return _with_table(
+    report, made = run_to(folder, steps, annotators.Tracks(), (table,))
+    return with_table(
         report,
         table,
         annotators.table_of([one.difference for one in made], annotators.DIFFERENCE_COLUMNS, decided=True),
@@ -119,41 +116,15 @@ def adjudication(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = T
 
     Example: proctor build adjudication theatre --tracks tracks
     """
-    report, made = _run(folder, steps, annotators.Adjudication(), (tracks,))
+    report, made = run_to(folder, steps, annotators.Adjudication(), (tracks,))
     return _with_tracks(report, tracks, to, [one.annotation for one in made])
-
-
-def _records(project: Project, stage: Stage[Any]) -> list[Any]:
-    folder: pipeline.Folder[Any] = pipeline.Folder(project, stage)
-    made = folder.read(pipeline.ALL)
-    return [] if made is None else list(folder.records(made))
-
-
-def _run(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | None]) -> tuple[PluginReport, list[Any]]:
-    """Runs up to the stage; what stands in the way of files that are asked for is said before."""
-    for path in new:
-        if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
-            raise InputError(path, found="something there already", expected="a new file or folder")
-    report = run_report(folder, steps, stage.name, ())
-    return report, _records(pipeline.Project(folder), stage)
-
-
-def _with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
-    if table is None:
-        return report
-    write_whole(table, text)
-    return _noted(report, f"{count_of(rows, what)} in {table}")
 
 
 def _with_tracks(report: PluginReport, out: Path | None, to: TracksAs, some: Sequence[Annotation]) -> PluginReport:
     if out is None or not some:
         return report
     files = write_folder(some, to.value, out)
-    return _noted(report, f"{count_of(len(files), 'file')} in {out}")
-
-
-def _noted(report: PluginReport, line: str) -> PluginReport:
-    return PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
+    return noted(report, f"{count_of(len(files), 'file')} in {out}")
 
 
 def _quoted(text: str) -> str:

@@ -29,10 +29,10 @@ class Cells:
         self.sound = False
         self._sheet.fault(self.number, column, found, expected)
 
-    def text(self, column: str, expected: str = "a name on one line") -> str:
-        """Printable text of up to 200 characters."""
+    def text(self, column: str, expected: str = "a name on one line", longest: int = 200) -> str:
+        """Printable text of up to `longest` characters."""
         text = cell_text(self._row.cells.get(column))
-        if not text or not text.isprintable() or len(text) > 200:
+        if not text or not text.isprintable() or len(text) > longest:
             self.fault(column, repr(text[:40]) if text else "nothing", expected)
         return text
 

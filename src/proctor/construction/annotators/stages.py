@@ -124,7 +124,7 @@ class PairSettings(StageSettings):
     fps: float | None = None
 
 
-def _there(project: Project, named: str) -> list[Path]:
+def given_files(project: Project, named: str) -> list[Path]:
     """The files that a path of the settings names: itself, or those of tracks in the folder; none if nothing is there.
     Raises `InputError` for a path that leads out of the project."""
     path = project.folder / named
@@ -137,7 +137,7 @@ def _there(project: Project, named: str) -> list[Path]:
 
 def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
     """The annotations of the project's sources. Raises `InputError` for one of another video."""
-    found = read_annotations(_there(work.project, named), ReadDefaults(fps))
+    found = read_annotations(given_files(work.project, named), ReadDefaults(fps))
     known = [one.id for one in work.sources]
     strange = next((one.video.id for one in found if one.video.id not in known), None)
     if strange is not None:
@@ -157,7 +157,7 @@ class Presence(Stage[PresenceRecord]):
     record, settings = PresenceRecord, PresenceSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return _there(work.project, work.settings(PresenceSettings).votes)
+        return given_files(work.project, work.settings(PresenceSettings).votes)
 
     async def make(self, work: Work) -> Made[PresenceRecord]:
         settings = work.settings(PresenceSettings)
@@ -201,7 +201,7 @@ class Boxes(Stage[AnnotatedRecord]):
     record, settings = AnnotatedRecord, TracksInSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return _there(work.project, work.settings(TracksInSettings).tracks)
+        return given_files(work.project, work.settings(TracksInSettings).tracks)
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         settings = work.settings(TracksInSettings)
@@ -232,7 +232,7 @@ class Proposals(Stage[ProposalRecord]):
     def reads(self, work: Work) -> Sequence[Path]:
         settings = work.settings(ProposalsSettings)
         if settings.detections:
-            found = _there(work.project, settings.detections)
+            found = given_files(work.project, settings.detections)
             if not found:
                 raise InputError(work.project.folder / settings.detections, found="no such file", expected="detections")
             return found
@@ -259,7 +259,7 @@ def _detections(
     work: Work, settings: ProposalsSettings, annotations: Sequence[Annotation], seconds: dict[str, list[int]]
 ) -> list[BoxDetection]:
     if settings.detections:
-        return read_detections(_there(work.project, settings.detections)[0])
+        return read_detections(given_files(work.project, settings.detections)[0])
     files = {one.id: _video(work.project, one) for one in work.sources}
 
     def frames(video: str, wanted: Sequence[int]) -> Iterable[Image]:
@@ -290,7 +290,7 @@ class Corrections(Stage[AnnotatedRecord]):
     default = "sources/proposals.csv"
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return _there(work.project, work.settings(DecisionSettings).decisions or self.default)
+        return given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         proposals = [one.proposal for one in work.records("proposals", ProposalRecord)]
@@ -327,7 +327,7 @@ class Tracks(Stage[DifferenceRecord]):
 
     def reads(self, work: Work) -> Sequence[Path]:
         settings = work.settings(PairSettings)
-        return [*_there(work.project, settings.a), *_there(work.project, settings.b)]
+        return [*given_files(work.project, settings.a), *given_files(work.project, settings.b)]
 
     async def make(self, work: Work) -> Made[DifferenceRecord]:
         compared = [comparison for _, _, comparison in _pairs(work)]
@@ -342,7 +342,7 @@ class Tracks(Stage[DifferenceRecord]):
 
 def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
     settings = stage_settings(work.project, Tracks.name, PairSettings)
-    lacking = [one for one in (settings.a, settings.b) if not _there(work.project, one)]
+    lacking = [one for one in (settings.a, settings.b) if not given_files(work.project, one)]
     if lacking:
         raise WaitingError(f"tracks of instances by two annotators: {' and '.join(lacking)}")
     first, second = (
@@ -364,12 +364,12 @@ class Adjudication(Stage[AnnotatedRecord]):
     def reads(self, work: Work) -> Sequence[Path]:
         settings = stage_settings(work.project, Tracks.name, PairSettings)
         named = (work.settings(DecisionSettings).decisions or self.default, settings.a, settings.b)
-        return [file for one in named for file in _there(work.project, one)]
+        return [file for one in named for file in given_files(work.project, one)]
 
     async def make(self, work: Work) -> Made[AnnotatedRecord]:
         pairs = _pairs(work)
         differences: list[TrackDifference] = [one for _, _, each in pairs for one in each.differences]
-        table = _there(work.project, work.settings(DecisionSettings).decisions or self.default)
+        table = given_files(work.project, work.settings(DecisionSettings).decisions or self.default)
         decisions = read_decisions(table[0], differences, CHOICES) if table and differences else {}
         _all_decided(work, self.default, "difference", len(differences) - len(decisions))
         return Made(_records(adjudicated(a, b, each, decisions)[0] for a, b, each in pairs))

@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
     from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
-    from proctor.construction.pipeline.finish import ExportStage, FinalQuestion, SplitStage, as_json
+    from proctor.construction.pipeline.finish import (
+        DATASHEET,
+        ExportStage,
+        FilesStage,
+        FinalQuestion,
+        SplitSettings,
+        SplitStage,
+        about_sources,
+        as_json,
+        dealt_parts,
+    )
     from proctor.construction.pipeline.project import SETTINGS_FILE, Project, SourceVideo
-    from proctor.construction.pipeline.questions import QuestionsStage, QuestionType
+    from proctor.construction.pipeline.questions import FORBIDDEN, QuestionsStage, QuestionType
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.rework import RepairStage, Reworked
     from proctor.construction.pipeline.running import (
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
         kind_of,
         redo_record,
         run_stages,
+        units_of,
     )
     from proctor.construction.pipeline.screening import (
         Screening,
@@ -29,17 +41,36 @@ if TYPE_CHECKING:
         as_item,
         flagged_by_chance,
     )
-    from proctor.construction.pipeline.speech import NormaliseStage, TranscriptStage, video_seconds
-    from proctor.construction.pipeline.stage import ALL, Asker, Made, Stage, StageSettings, WaitingError, Work
+    from proctor.construction.pipeline.speech import (
+        STEERING,
+        NormaliseStage,
+        TranscriptStage,
+        content_words,
+        negations,
+        sides_and_numbers,
+        video_seconds,
+    )
+    from proctor.construction.pipeline.stage import (
+        ALL,
+        Asker,
+        Made,
+        Stage,
+        StageSettings,
+        WaitingError,
+        Work,
+        stage_settings,
+    )
     from proctor.construction.pipeline.status import HistoryStep, funnel, history
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "PROJECT_KINDS", "SETTINGS_FILE", "Asker", "Call", "DraftQuestion", "EventsStage", "ExportStage",
-    "FinalQuestion", "Folder", "Frozen", "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project",
-    "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings",
-    "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitStage", "Stage", "StageSettings", "Timed",
-    "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "as_item", "as_json", "flagged_by_chance", "funnel",
-    "history", "kind_of", "redo_record", "run_stages", "video_seconds",
+    "ALL", "DATASHEET", "FORBIDDEN", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call", "DraftQuestion",
+    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "Frozen", "HistoryStep", "Made",
+    "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused",
+    "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings",
+    "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
+    "about_sources", "as_item", "as_json", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
+    "kind_of", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "sides_and_numbers",
+    "stage_command", "stage_settings", "units_of", "video_seconds", "with_table",
 ]  # fmt: skip

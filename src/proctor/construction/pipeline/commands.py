@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import JsonValue
@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from proctor.construction import pipeline
 from proctor.core import (
     DASH,
+    InputError,
     PluginReport,
     Steps,
     UsageError,
@@ -24,10 +25,11 @@ from proctor.core import (
     shorten,
     thousands,
     whole_folder,
+    write_whole,
 )
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, UnitState
+    from proctor.construction.pipeline import HistoryStep, Project, Stage, UnitState
     from proctor.construction.pipeline.status import FunnelRow
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
@@ -93,6 +95,36 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
         {"stage": one.stage, "unit": one.unit, "state": one.state, "why": one.why} for one in states
     ]
     return PluginReport(json, (table,), tuple(notes), ok=not waiting)
+
+
+def run_to(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | None]) -> tuple[PluginReport, list[Any]]:
+    """Runs up to a stage, and gives its records too; what stands in the way of files that are asked for is said
+    before."""
+    for path in new:
+        if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
+            raise InputError(path, found="something there already", expected="a new file or folder")
+    report = run_report(folder, steps, stage.name, ())
+    return report, records_of(pipeline.Project(folder), stage)
+
+
+def records_of(project: Project, stage: Stage[Any]) -> list[Any]:
+    """The records of a stage as they are on disk, of all its units."""
+    held: pipeline.Folder[Any] = pipeline.Folder(project, stage)
+    units = [held.read(unit) for unit in pipeline.units_of(project, stage)]
+    return [record for made in units if made is not None for record in held.records(made)]
+
+
+def with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
+    """Writes a table where one is asked for, and says so."""
+    if table is None:
+        return report
+    write_whole(table, text)
+    return noted(report, f"{count_of(rows, what)} in {table}")
+
+
+def noted(report: PluginReport, line: str) -> PluginReport:
+    """With one line more."""
+    return PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
 
 
 def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Steps, list[str] | None], PluginReport]:

@@ -17,14 +17,14 @@ from pydantic import Field, JsonValue
 
 from proctor.audits.items import ItemAudit, audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.pipeline.content import DraftQuestion
+from proctor.construction.pipeline.content import DraftQuestion, Timed
 from proctor.construction.pipeline.project import Project, SourceVideo
 from proctor.construction.pipeline.records import Record, UnitFile
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item
 from proctor.construction.pipeline.stage import Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
-from proctor.core import DASH, InputError, count_of, percent, write_whole
+from proctor.core import DASH, InputError, Item, count_of, percent, write_whole
 from proctor.core.formats import option_letters
 
 DATASHEET = "DATASHEET.md"
@@ -55,23 +55,29 @@ class SplitStage(Stage[FinalQuestion]):
     settings = SplitSettings
 
     async def make(self, work: Work) -> Made[FinalQuestion]:
-        stays, shares = work.records("repair", Reworked), work.settings(SplitSettings).shares
-        items = [as_item(one, work.project.settings.groups) for one in stays]
-        seed = work.project.settings.seed
-        part = split_items(items, shares, seed=seed) if shares else dict.fromkeys((one.id for one in items), "")
-        leaks = split_leaks(items, part) if shares else []
-        if leaks:
-            found = f"{leaks[0].kind} {leaks[0].what!r} in {' and '.join(leaks[0].parts)}"
-            raise InputError(work.project.file, "stages: split", found=found, expected="parts that share nothing")
+        stays = work.records("repair", Reworked)
+        part, notes = dealt_parts(work, [as_item(one, work.project.settings.groups) for one in stays])
         choices = [one for one in stays if one.kind == "mcq"]
         dealt = deal_options(
             [one.options for one in choices], [one.key or 0 for one in choices], work.generator("options")
         )
         decks = {one.id: deck for one, deck in zip(choices, dealt, strict=True)}
-        made = [_final(one, part[one.id], decks.get(one.id)) for one in stays]
-        sizes = Counter(one.part for one in made if one.part)
-        notes = [", ".join(f"{name} {sizes[name]}" for name in shares)] if shares else []
-        return Made(made, notes=notes)
+        return Made([_final(one, part[one.id], decks.get(one.id)) for one in stays], notes=notes)
+
+
+def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list[str]]:
+    """The part of each item by its id ("": the settings name none), and a note on their sizes. Raises `InputError` for
+    parts that share something."""
+    shares = work.settings(SplitSettings).shares
+    if not shares:
+        return dict.fromkeys((one.id for one in items), ""), []
+    part = split_items(items, shares, seed=work.project.settings.seed)
+    leaks = split_leaks(items, part)
+    if leaks:
+        found = f"{leaks[0].kind} {leaks[0].what!r} in {' and '.join(leaks[0].parts)}"
+        raise InputError(work.project.file, "stages: split", found=found, expected="parts that share nothing")
+    sizes = Counter(part.values())
+    return part, [", ".join(f"{name} {sizes[name]}" for name in shares)]
 
 
 def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:
@@ -89,20 +95,19 @@ class ExportedFile(Record):
     size: int = Field(ge=0)
 
 
-class ExportStage(Stage[ExportedFile]):
-    """Writes the benchmark into `items/`: its own files, the videos beside them, and a datasheet. The folder appears as a
-    whole. A task says what its own files are."""
+class FilesStage(Stage[ExportedFile]):
+    """Writes the benchmark into `items/`: the folder appears as a whole."""
 
     name: ClassVar[str] = "export"
     summary: ClassVar[str] = "The benchmark's own files"
-    after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
     whole: ClassVar[bool] = True
     makes: ClassVar[str] = "files"
     record = ExportedFile
 
     @abstractmethod
-    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
-        """Writes the benchmark's own files into an empty folder."""
+    def fill(self, work: Work, folder: Path) -> str:
+        """Writes all files into an empty folder, and says what there is ("12 questions"). Raises `InputError` where
+        nothing is to be written."""
 
     def reads(self, work: Work) -> Sequence[Path]:
         return [work.project.path(one, "video") for one in work.sources]
@@ -114,18 +119,11 @@ class ExportStage(Stage[ExportedFile]):
 
     async def make(self, work: Work) -> Made[ExportedFile]:
         project = work.project
-        questions = work.records("split", FinalQuestion)
-        if not questions:
-            raise InputError(project.folder, "export", found="no question that stays", expected="at least one")
         draft = project.folder / ".items.part"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
-            self.write(project, questions, draft)
-            for source in work.sources:
-                _lend(project.path(source, "video"), draft / "videos" / f"{source.id}{Path(source.video).suffix}")
-            sheet = datasheet(work, questions)
-            write_whole(draft / DATASHEET, sheet)
+            what = self.fill(work, draft)
             files = sorted(one for one in draft.rglob("*") if one.is_file())
             made = [_file(one, draft) for one in files]
             old = project.folder / ".items.old"
@@ -139,7 +137,27 @@ class ExportStage(Stage[ExportedFile]):
             raise InputError(project.items, found=error.strerror or str(error), expected=expected) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        return Made(made, notes=[f"{count_of(len(questions), 'question')} in {project.items.name}/"])
+        return Made(made, notes=[f"{what} in {project.items.name}/"])
+
+
+class ExportStage(FilesStage):
+    """Questions: their own files, as a task says, the videos beside them, and a datasheet."""
+
+    after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
+
+    @abstractmethod
+    def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
+        """Writes the benchmark's own files into an empty folder."""
+
+    def fill(self, work: Work, folder: Path) -> str:
+        project, questions = work.project, work.records("split", FinalQuestion)
+        if not questions:
+            raise InputError(project.folder, "export", found="no question that stays", expected="at least one")
+        self.write(project, questions, folder)
+        for source in work.sources:
+            _lend(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")
+        write_whole(folder / DATASHEET, datasheet(work, questions))
+        return count_of(len(questions), "question")
 
 
 def _lend(video: Path, target: Path) -> None:
@@ -160,29 +178,10 @@ def _file(file: Path, folder: Path) -> ExportedFile:
 def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     """What readers of the benchmark must know, in Markdown: where it is from, the funnel, models and prompts, how far it can be
     guessed before and after, who reviewed it, and what a clinician must still confirm."""
-    settings = work.project.settings
     drafts = work.records("questions", DraftQuestion)
-    lines = [
-        f"# {settings.title or 'A benchmark'}",
-        "",
-        f"Licence: {settings.licence or 'not stated'}. Seed: {settings.seed}.",
-        "",
-    ]
     kinds = Counter(one.kind for one in questions)
-    lines += [f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses) on "]
-    lines[-1] += (
-        f"{count_of(len({one.source for one in questions}), 'video')} of {count_of(len(set(settings.groups.values())), 'group')}."
-    )
-    lines += ["", "## Sources", "", "| video | procedure | used | licence | from |", "|---|---|---|---|---|"]
-    lines += [_source_row(one, settings.licence) for one in work.sources]
-    lines += ["", "## From words to questions", "", "| stage | records |", "|---|---|"]
-    lines += [f"| {name} | {len(some)} |" for name, some in work.before.items()]
-    lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
-    for role, named in settings.models.items():
-        specs = named if isinstance(named, list) else [named]
-        lines += [f"| {role} | {one.name} |" for one in specs]
-    prompts = sorted({call.prompt_sha256 for one in questions for call in one.calls})
-    lines += ["", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
+    what = f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses)"
+    lines = about_sources(work, what, "From words to questions", questions)
     lines += ["## What can be guessed", ""]
     lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
     lines += _blind(work, questions)
@@ -192,6 +191,31 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
         lines += ["", "## To be looked at by a clinician", ""]
         lines += [f"- {flag}: {count_of(count, 'question')}" for flag, count in flags.most_common()]
     return "\n".join(lines) + "\n"
+
+
+def about_sources(work: Work, what: str, funnel: str, items: Sequence[Timed]) -> list[str]:
+    """The lines that every datasheet begins with: title, licence, what there is, its sources, the records of each
+    stage under the heading `funnel`, models, and the prompts behind the records."""
+    settings = work.project.settings
+    shown = count_of(len({one.source for one in items}), "video")
+    lines = [
+        f"# {settings.title or 'A benchmark'}",
+        "",
+        f"Licence: {settings.licence or 'not stated'}. Seed: {settings.seed}.",
+        "",
+        f"{what} on {shown} of {count_of(len({settings.groups[one.source] for one in items}), 'group')}.",
+    ]
+    lines += ["", "## Sources", "", "| video | procedure | used | licence | from |", "|---|---|---|---|---|"]
+    lines += [_source_row(one, settings.licence) for one in work.sources]
+    lines += ["", f"## {funnel}", "", "| stage | records |", "|---|---|"]
+    lines += [f"| {name} | {len(some)} |" for name, some in work.before.items()]
+    lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
+    for role, named in settings.models.items():
+        specs = named if isinstance(named, list) else [named]
+        lines += [f"| {role} | {one.name} |" for one in specs]
+    every = [*items, *(one for some in work.before.values() for one in some)]
+    prompts = sorted({call.prompt_sha256 for one in every for call in one.calls})
+    return [*lines, "", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
 
 
 def _source_row(one: SourceVideo, licence: str) -> str:

@@ -398,3 +398,12 @@ def sides_and_numbers(text: str) -> frozenset[str]:
     ['90', 'left', 'towards']
     """
     return frozenset(word for word in _words(text) if word in _SIDES or _is_number(word))
+
+
+def negations(text: str) -> frozenset[str]:
+    """The words that negate.
+
+    >>> sorted(negations("The hands are not on the chest, without exception"))
+    ['not', 'without']
+    """
+    return frozenset(word for word in _words(text) if word in _NOT)

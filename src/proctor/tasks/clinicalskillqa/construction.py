@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self, get_args
+from typing import Annotated, Self, TypeVar, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction import check_bounds
-from proctor.core import InputError, generator, read_json, read_model, whole_folder
+from proctor.core import InputError, Region, generator, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import Scenario, labels_of
+
+T = TypeVar("T")
 
 _KINDS = {
     "inserted": "the {name} is brought in",
@@ -183,11 +185,49 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class DrawnFrames:
+    """Frames of one stretch of a video, in the order of time; none where no draw finds `count` that differ visibly."""
+
     video: str
     stretch: tuple[float, float]
+    count: int
     times: list[float]
     pictures: list[bytes]
+
+
+def draw_frames(
+    library: MediaLibrary,
+    video: str,
+    plan: InstancePlan,
+    rng: np.random.Generator,
+    *,
+    within: tuple[float, float] | None = None,
+    region: Region | None = None,
+) -> list[DrawnFrames]:
+    """Every draw of a plan on one video, in seconds of its own clock: of all of it, or `within` two times; of the whole
+    picture, or a region. Empty where what is used is shorter than a stretch."""
+
+    def grab(times: Sequence[float]) -> list[bytes]:
+        return library.jpegs([Picture(video, time, region) for time in times])
+
+    first, last = within or (0.0, library.probe(video).duration_s)
+    found = []
+    for start, end in stretches(last - first, plan.seconds, plan.per_video, rng):
+        stretch = (first + start, first + end)
+        for count in plan.frames:
+            times, pictures = choose(stretch, count, plan.apart, grab, rng) or ([], [])
+            found.append(DrawnFrames(video, stretch, count, times, pictures))
+    return found
+
+
+def dealt_labels(count: int, rng: np.random.Generator) -> tuple[str, ...]:
+    """The labels of frames in the order of time: the first letters, every permutation alike.
+
+    >>> dealt_labels(4, np.random.default_rng(3))
+    ('D', 'C', 'B', 'A')
+    """
+    shown = [int(one) for one in rng.permutation(count)]  # the moment, by its place in time, of each label
+    return tuple(labels_of(count)[shown.index(moment)] for moment in range(count))
 
 
 def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
@@ -247,13 +287,13 @@ def build_instances(
     names = _videos(videos)
     logs = {name: read_events(events, name) for name in names} if events is not None else {}
     library = MediaLibrary(videos, cache_dir=cache)
-    drafts: list[_Draft] = []
+    drafts: list[DrawnFrames] = []
     wanted, short = 0, []
     for number, name in enumerate(names, start=1):
-        found, tried = _drafts(library, name, chosen)
-        drafts += found
-        wanted += tried
-        if not tried:
+        drawn = draw_frames(library, name, chosen, generator(chosen.seed, "keyframes", name))
+        drafts += [one for one in drawn if one.times]
+        wanted += len(drawn)
+        if not drawn:
             short.append(name)
         if progress is not None:
             progress(number, len(names))
@@ -261,7 +301,7 @@ def build_instances(
         found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
     known = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
-    source = {"simulated": _simulated(videos), "videos": len(names)}
+    source = {"simulated": is_simulated(videos), "videos": len(names)}
     with whole_folder(out) as half:
         _write(half, drafts, (logs, known), chosen, source)
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
@@ -280,24 +320,7 @@ def _videos(folder: Path) -> list[str]:
     return found
 
 
-def _drafts(library: MediaLibrary, name: str, plan: InstancePlan) -> tuple[list[_Draft], int]:
-    """The instances of one video, and how many there could have been."""
-    rng = generator(plan.seed, "keyframes", name)
-    found, tried = [], 0
-
-    def grab(times: Sequence[float]) -> list[bytes]:
-        return library.jpegs([Picture(name, time) for time in times])
-
-    for stretch in stretches(library.probe(name).duration_s, plan.seconds, plan.per_video, rng):
-        for count in plan.frames:
-            tried += 1
-            got = choose(stretch, count, plan.apart, grab, rng)
-            if got is not None:
-                found.append(_Draft(name, stretch, *got))
-    return found, tried
-
-
-def _simulated(folder: Path) -> bool:
+def is_simulated(folder: Path) -> bool:
     """Whether the folder, or the one it lies in, was written by the simulator."""
     for manifest in (folder / "manifest.json", folder.parent / "manifest.json"):
         if manifest.is_file():
@@ -308,51 +331,53 @@ def _simulated(folder: Path) -> bool:
 
 def _write(
     out: Path,
-    drafts: list[_Draft],
+    drafts: list[DrawnFrames],
     beside: tuple[Mapping[str, Sequence[LoggedEvent]], Mapping[str, Scenario | None]],
     plan: InstancePlan,
     source: Mapping[str, JsonValue],
 ) -> None:
     logs, scenarios = beside
+    instances = []
+    for name, draft in dealt_names(drafts, plan.seed):
+        order = dealt_labels(draft.count, generator(plan.seed, "keyframes", "labels", name))
+        reference: dict[str, JsonValue] = {
+            "id": name,
+            "order": [*order],
+            "rationale": rationale(order, draft.times, logs.get(draft.video, ())),
+            **({"scenario": scenario} if (scenario := scenarios[draft.video]) is not None else {}),
+            "video": draft.video,
+            # Not rounded: a millisecond may lie on the other side of a frame.
+            "start": draft.stretch[0],
+            "end": draft.stretch[1],
+            "times": [float(time) for time in draft.times],
+        }
+        instances.append((reference, dict(zip(order, draft.pictures, strict=True))))
+    settings: dict[str, JsonValue] = {"events": bool(logs), "seed": plan.seed, "frames": [*plan.frames]}
+    write_instances(out, instances, {**source, **settings, "seconds": plan.seconds, "apart": plan.apart})
+
+
+def dealt_names(drafts: Sequence[T], seed: int) -> list[tuple[str, T]]:
+    """Instances in the order of their names, `i1`, `i2` … of equal length, which are dealt over all of them."""
+    mixed = generator(seed, "keyframes", "ids").permutation(len(drafts))
+    digits = len(str(len(drafts)))
+    return [(f"i{number:0{digits}d}", drafts[int(place)]) for number, place in enumerate(mixed, start=1)]
+
+
+def write_instances(
+    out: Path, instances: Iterable[tuple[Mapping[str, JsonValue], Mapping[str, bytes]]], about: Mapping[str, JsonValue]
+) -> None:
+    """Writes `instances/ID/LABEL.jpg`, `references.jsonl` and `about.json` into an empty folder: of each instance its
+    reference, with an `id`, and its pictures by label. Neither times nor sizes of the files tell an order."""
     root = out / "instances"
     root.mkdir(parents=True, exist_ok=True)
-    mixed = generator(plan.seed, "keyframes", "ids").permutation(len(drafts))
-    digits = len(str(len(drafts)))
-    references = []
-    for number, place in enumerate(mixed, start=1):
-        draft, name = drafts[int(place)], f"i{number:0{digits}d}"
-        labels = labels_of(len(draft.pictures))
-        # shown[k] is the moment, by its place in time, that the label k stands for
-        shown = [int(one) for one in generator(plan.seed, "keyframes", "labels", name).permutation(len(labels))]
-        _write_frames(root / name, {label: draft.pictures[k] for label, k in zip(labels, shown, strict=True)})
-        order = [labels[shown.index(moment)] for moment in range(len(labels))]
-        references.append(
-            {
-                "id": name,
-                "order": order,
-                "rationale": rationale(order, draft.times, logs.get(draft.video, ())),
-                **({"scenario": scenario} if (scenario := scenarios[draft.video]) is not None else {}),
-                "video": draft.video,
-                # Not rounded: a millisecond may lie on the other side of a frame.
-                "start": draft.stretch[0],
-                "end": draft.stretch[1],
-                "times": [float(time) for time in draft.times],
-            }
-        )
+    lines = []
+    for reference, pictures in instances:
+        _write_frames(root / str(reference["id"]), pictures)
+        lines.append(json.dumps(reference, ensure_ascii=False) + "\n")
     os.utime(root, (_MOMENT, _MOMENT))
-    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in references)
-    (out / "references.jsonl").write_text(lines, encoding="utf-8")
-    about = {
-        "kind": "clinicalskillqa instances",
-        "builder_version": BUILDER_VERSION,
-        **source,
-        "events": bool(logs),
-        "seed": plan.seed,
-        "frames": list(plan.frames),
-        "seconds": plan.seconds,
-        "apart": plan.apart,
-    }
-    (out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    (out / "references.jsonl").write_text("".join(lines), encoding="utf-8")
+    known = {"kind": "clinicalskillqa instances", "builder_version": BUILDER_VERSION, **about}
+    (out / "about.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
 def padded(jpeg: bytes, length: int) -> bytes:
@@ -368,10 +393,10 @@ def padded(jpeg: bytes, length: int) -> bytes:
     return jpeg[:2] + comments + jpeg[2:]
 
 
-def _write_frames(folder: Path, pictures: dict[str, bytes]) -> None:
+def _write_frames(folder: Path, pictures: Mapping[str, bytes]) -> None:
     folder.mkdir()
     longest = max(map(len, pictures.values()))
-    for label, jpeg in pictures.items():
+    for label, jpeg in sorted(pictures.items()):
         file = folder / f"{label}.jpg"
         file.write_bytes(padded(jpeg, longest + _COMMENT))
         os.utime(file, (_MOMENT, _MOMENT))

@@ -110,7 +110,7 @@ def labels_of(count: int) -> tuple[str, ...]:
 def _order(value: object) -> object:
     """`D > B > A > C` (also joined by commas, arrows or spaces) as a list; a list stays one."""
     if isinstance(value, str):
-        return tuple(label for label in _JOINT.split(value.strip()) if label)
+        return split_order(value)
     if isinstance(value, list):
         return tuple(label.strip() if isinstance(label, str) else label for label in value)
     if value is None:
@@ -118,6 +118,15 @@ def _order(value: object) -> object:
     if not isinstance(value, tuple):
         raise ValueError("a list of labels, or a text such as D > B > A > C")
     return value
+
+
+def split_order(text: str) -> tuple[str, ...]:
+    """The labels of an order as a person writes it.
+
+    >>> split_order("D > B, A C")
+    ('D', 'B', 'A', 'C')
+    """
+    return tuple(label for label in _JOINT.split(text.strip()) if label)
 
 
 Order = Annotated[tuple[str, ...], BeforeValidator(_order)]

@@ -1,0 +1,150 @@
+"""The stages `split` and `export`: parts that share no video, and ClinicalSkillQA's own files with a datasheet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from proctor.construction.pipeline import (
+    DATASHEET,
+    FilesStage,
+    Made,
+    SplitSettings,
+    Stage,
+    Work,
+    about_sources,
+    dealt_parts,
+    stage_settings,
+)
+from proctor.core import Image, InputError, Item, Reference, count_of, write_whole
+from proctor.core.formats import OrderingFormat
+from proctor.tasks.clinicalskillqa.construction import dealt_names, is_simulated, write_instances
+from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames
+from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
+from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, pictures_of
+from proctor.tasks.clinicalskillqa.project.physicians import Reviewed, agreement
+
+
+class PartedFrames(AgreedFrames):
+    """An instance with the part that it belongs to ("": there is one part alone)."""
+
+    part: str = ""
+
+
+class InstanceSplitStage(Stage[PartedFrames]):
+    """Deals groups of sources to parts."""
+
+    name = "split"
+    summary = "Parts that share no video"
+    after: ClassVar[tuple[str, ...]] = ("consensus",)
+    whole = True
+    record = PartedFrames
+    settings = SplitSettings
+
+    async def make(self, work: Work) -> Made[PartedFrames]:
+        agreed = work.records("consensus", AgreedFrames)
+        part, notes = dealt_parts(work, [_item(one, work.project.settings.groups) for one in agreed])
+        fields = [(one, {"made_from": (one.id,), "part": part[one.id]}) for one in agreed]
+        made = [PartedFrames.model_validate(one.model_dump() | more) for one, more in fields]
+        return Made([one.model_copy(update={"id": one.id.removesuffix("-agreed")}) for one in made], notes=notes)
+
+
+def _item(one: AgreedFrames, groups: Mapping[str, str]) -> Item:
+    labels = tuple(sorted(one.order))
+    return Item(
+        id=one.id,
+        group=groups[one.source],
+        question="In which order were the frames taken?",
+        media=tuple(Image(source=f"{one.id}/{label}.jpg", label=label) for label in labels),
+        answer=OrderingFormat(labels=labels),
+        reference=Reference(answer=[*one.order], rationale=one.rationale),
+    )
+
+
+class InstancesExport(FilesStage):
+    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part where there are parts, and
+    a datasheet. Ids are dealt over all instances, so that they tell nothing."""
+
+    after: ClassVar[tuple[str, ...]] = (
+        "frames",
+        "rationales",
+        "refine",
+        "evidence",
+        "physicians",
+        "consensus",
+        "split",
+    )
+
+    def fill(self, work: Work, folder: Path) -> str:
+        made = work.records("split", PartedFrames)
+        if not made:
+            raise InputError(work.project.folder, "export", found="no instance that stays", expected="at least one")
+        for part in sorted({one.part for one in made}):
+            mine = [one for one in made if one.part == part]
+            named = dealt_names(mine, work.project.settings.seed)
+            written = ((_reference(work, name, one), _pictures(work, one)) for name, one in named)
+            write_instances(folder / part, written, _about(work, mine))
+        write_whole(folder / DATASHEET, instances_sheet(work, made))
+        return count_of(len(made), "instance")
+
+
+def _pictures(work: Work, one: PartedFrames) -> dict[str, bytes]:
+    return dict(zip(one.order, [frame.jpeg for frame in pictures_of(work.project, one, one.order)], strict=True))
+
+
+def _reference(work: Work, name: str, one: PartedFrames) -> dict[str, JsonValue]:
+    source = next(each for each in work.sources if each.id == one.source)
+    times = {frame.label: frame.time for frame in one.frames}
+    return {
+        "id": name,
+        "order": [*one.order],
+        "rationale": one.rationale,
+        **({"scenario": one.scenario} if one.scenario else {}),
+        "video": source.patient,  # what the reader groups by
+        "source": one.source,
+        "record": one.id,
+        "start": one.start,
+        "end": one.end,
+        "times": [times[label] for label in one.order],
+        "sentences": [{"text": each.text, "frames": [*each.frames]} for each in one.sentences],
+    }
+
+
+def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
+    used = {one.source for one in mine}
+    files = [work.project.path(one, "video").resolve() for one in work.sources if one.id in used]
+    said = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
+    settings = stage_settings(work.project, "frames", FramesSettings)
+    return {
+        "simulated": said or any(is_simulated(file.parent) for file in files),
+        "videos": len(used),
+        "events": False,
+        "seed": work.project.settings.seed,
+        "frames": [*settings.frames],
+        "seconds": settings.seconds,
+        "apart": settings.apart,
+    }
+
+
+def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
+    """The datasheet: sources and licence, the funnel, models and prompts, what the check of sentences found, how far
+    the physicians agreed, and what was decided together."""
+    sizes = Counter(len(one.order) for one in made)
+    shown = ", ".join(f"{count} of {size} frames" for size, count in sorted(sizes.items()))
+    lines = about_sources(work, f"{count_of(len(made), 'instance')} ({shown})", "From frames to instances", made)
+    checked, reviews = work.records("evidence", CheckedSentence), work.records("physicians", Reviewed)
+    verdicts = Counter(one.verdict or "no verdict" for one in checked)
+    lines += ["## Sentences on their frames", ""]
+    lines += [f"- {name}: {count_of(count, 'sentence')}" for name, count in sorted(verdicts.items())]
+    lines += ["", "## Reviewed by", "", f"{' and '.join(sorted({who for one in reviews for who in one.by}))}.", ""]
+    lines += [f"- {line}" for line in agreement(reviews, work)]
+    differ = sum(bool(one.flags) for one in reviews)
+    lines += [f"- {count_of(differ, 'instance')} on which they differed, or did not see the recorded order"]
+    lines += [f"- {count_of(len(reviews) - len(made), 'instance')} left for that, or without a sentence"]
+    flags = Counter(flag for one in made for flag in one.flags)
+    lines += [f"- {flag}: {count_of(count, 'instance')}" for flag, count in sorted(flags.items())]
+    return "\n".join(lines) + "\n"

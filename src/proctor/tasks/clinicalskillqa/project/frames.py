@@ -1,0 +1,138 @@
+"""The stage `frames`: key frames of each source, with exact times and shuffled labels."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Self, get_args
+
+from pydantic import Field, model_validator
+
+from proctor.construction.pipeline import Frozen, Made, Project, Refused, SourceVideo, Stage, StageSettings, Timed, Work
+from proctor.core import Frame, InputError, count_of, one_of
+from proctor.media import MediaLibrary, Picture
+from proctor.tasks.clinicalskillqa.construction import DrawnFrames, InstancePlan, dealt_labels, draw_frames
+from proctor.tasks.clinicalskillqa.native import Scenario
+
+
+class FramesSettings(StageSettings):
+    """Of each source up to `per_video` stretches of `seconds`, and of each stretch one instance for every number in
+    `frames`; `apart` is how different two frames are at least (share of the bits of their perceptual hashes)."""
+
+    frames: tuple[Annotated[int, Field(ge=2, le=26)], ...] = Field(default=(4, 6), min_length=1)
+    per_video: int = Field(default=4, ge=1, le=10_000)
+    seconds: float = Field(default=4.0, ge=0.2, le=36_000)
+    apart: float = Field(default=0.02, ge=0, le=0.5)
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.frames)) < len(self.frames):
+            raise ValueError("numbers of frames, each once, are expected")
+        return self
+
+
+class LabelledFrame(Frozen):
+    """A frame: its label, its time, and the SHA-256 of its JPEG."""
+
+    label: str
+    time: float = Field(ge=0)
+    sha256: str
+
+
+class OrderedFrames(Timed):
+    """The key frames of an instance, by label, and the labels in the order of time."""
+
+    frames: tuple[LabelledFrame, ...]
+    order: tuple[str, ...]
+    scenario: Scenario | None = None
+
+
+class FramesStage(Stage[OrderedFrames]):
+    """Frames that differ visibly, inside each source's trim and region, by the same draws as `proctor build
+    clinicalskillqa`."""
+
+    name = "frames"
+    summary = "Key frames, shuffled"
+    record = OrderedFrames
+    settings = FramesSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        return [work.project.path(work.source, "video")]
+
+    async def make(self, work: Work) -> Made[OrderedFrames]:
+        scenario = scenario_of(work.project, work.source)
+        drawn = await asyncio.to_thread(_drawn, work)
+        made, refused = [], []
+        if not drawn:
+            reason = f"no stretch of {work.settings(FramesSettings).seconds:g} s in what is used of it"
+            refused.append(Refused.of(work.unit, "too short", reason))
+        for number, one in enumerate(drawn, start=1):
+            name = f"{work.unit}-k{number:03d}"
+            if one.times:
+                made.append(_ordered(work, name, one, scenario))
+            else:
+                found = f"{one.stretch[0]:.1f} to {one.stretch[1]:.1f} s"
+                reason = f"no {count_of(one.count, 'frame')} that differ visibly"
+                refused.append(Refused.of(name, "too alike", reason, found))
+        return Made(made, refused)
+
+
+def _drawn(work: Work) -> list[DrawnFrames]:
+    settings, source = work.settings(FramesSettings), work.source
+    plan = InstancePlan(settings.frames, settings.per_video, settings.seconds, settings.apart)
+    library, name = library_of(work.project, source)
+    ends = library.probe(name).duration_s
+    work.project.check_trim(source, ends)
+    within = (source.start, min(ends, source.end or ends))
+    return draw_frames(library, name, plan, work.generator("keyframes"), within=within, region=source.region)
+
+
+def _ordered(work: Work, name: str, one: DrawnFrames, scenario: Scenario | None) -> OrderedFrames:
+    order = dealt_labels(one.count, work.generator("labels", name))
+    shown = [
+        LabelledFrame(label=label, time=time, sha256=hashlib.sha256(jpeg).hexdigest())
+        for label, time, jpeg in zip(order, one.times, one.pictures, strict=True)
+    ]
+    return OrderedFrames(
+        id=name,
+        source=work.unit,
+        start=one.stretch[0],
+        end=one.stretch[1],
+        frames=tuple(sorted(shown, key=lambda frame: frame.label)),
+        order=order,
+        scenario=scenario,
+    )
+
+
+def scenario_of(project: Project, source: SourceVideo) -> Scenario | None:
+    """What a source shows, by its category; None where it has none. Raises `InputError` for another one."""
+    known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
+    if source.category and source.category.casefold() not in known:
+        place = f"source {source.id!r}, field 'category'"
+        raise InputError(project.file, place, found=repr(source.category), expected=one_of(get_args(Scenario)))
+    return known.get(source.category.casefold())
+
+
+def library_of(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:
+    """Where a source's video lies (a link may lead out of the project), and its name there."""
+    file = project.path(source, "video").resolve()
+    return MediaLibrary(file.parent), file.name
+
+
+def pictures_of(project: Project, one: OrderedFrames, labels: Sequence[str]) -> list[Frame]:
+    """The frames under these labels, in this order, as they were recorded; their time is not told. Blocks. Raises
+    `InputError` where the video gives another picture now."""
+    source = next(each for each in project.settings.sources if each.id == one.source)
+    library, name = library_of(project, source)
+    known = {frame.label: frame for frame in one.frames}
+    jpegs = library.jpegs([Picture(name, known[label].time, source.region) for label in labels])
+    for label, jpeg in zip(labels, jpegs, strict=True):
+        if hashlib.sha256(jpeg).hexdigest() != known[label].sha256:
+            found = f"another picture at {known[label].time:.3f} s"
+            expected = "the one that was recorded (proctor build redo DIR frames)"
+            raise InputError(
+                project.path(source, "video"), f"frame {label} of {one.id}", found=found, expected=expected
+            )
+    return [Frame(jpeg=jpeg, time=None, label=f"Frame {label}") for label, jpeg in zip(labels, jpegs, strict=True)]

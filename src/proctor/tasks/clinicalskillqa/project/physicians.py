@@ -1,0 +1,315 @@
+"""The stage `physicians`: two physicians review order and rationale, each in a table of their own that shows nothing of
+the other's."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from proctor.construction.annotators import Cells, given_files, read_rows
+from proctor.construction.pipeline import Frozen, Made, Record, Stage, StageSettings, WaitingError, Work
+from proctor.core import InputError, count_of, number_interval, one_of
+from proctor.metrics.ordering import compare_orders
+from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
+from proctor.tasks.clinicalskillqa.native import split_order
+from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
+from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
+from proctor.tasks.clinicalskillqa.project.guards import mentioned, told_order
+
+KEEP, CORRECT, REMOVE = "keep", "correct", "remove"
+CHOICES = (KEEP, CORRECT, REMOVE)
+UNCLEAR = "unclear"
+COLUMNS = ("id", "frames", "text", "flags", "order", "verdict", "correction", "comment", "by")
+LONGEST = 800
+_ASKED = "In which order were these frames taken?"
+
+
+class PhysiciansSettings(StageSettings):
+    """The tables of the two physicians; `proctor build physicians DIR --table` writes them to be filled in."""
+
+    a: str = "sources/physician-a.csv"
+    b: str = "sources/physician-b.csv"
+
+
+class SentenceVerdict(Frozen):
+    """What one physician says of a sentence; with `correct` the words that take its place."""
+
+    verdict: Literal["keep", "correct", "remove"]
+    correction: str = ""
+    comment: str = ""
+
+
+class OrderVerdict(Frozen):
+    """The order that one physician sees; empty where it can't be told."""
+
+    order: tuple[str, ...]
+    comment: str = ""
+
+
+class ReviewedSentence(Frozen):
+    """A sentence with what both physicians say."""
+
+    id: str
+    text: str
+    frames: tuple[str, ...]
+    flags: tuple[str, ...]
+    a: SentenceVerdict
+    b: SentenceVerdict
+
+    @property
+    def agreed(self) -> bool:
+        """Whether both say the same, and correct it in the same words."""
+        return (self.a.verdict, self.a.correction) == (self.b.verdict, self.b.correction)
+
+
+class Reviewed(Record):
+    """An instance as both physicians see it; `by` are the physicians."""
+
+    source: str
+    instance: str
+    order: tuple[str, ...]
+    a: OrderVerdict
+    b: OrderVerdict
+    sentences: tuple[ReviewedSentence, ...] = Field(min_length=1)
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Review:
+    """A table as one physician filled it in: orders by instance, verdicts by sentence, and who."""
+
+    orders: Mapping[str, OrderVerdict]
+    sentences: Mapping[str, SentenceVerdict]
+    by: frozenset[str]
+
+
+class PhysiciansStage(Stage[Reviewed]):
+    """Waits for both tables, and then says how far they agree."""
+
+    name = "physicians"
+    summary = "Two physicians, independently"
+    after: ClassVar[tuple[str, ...]] = ("frames", "evidence")
+    whole = True
+    makes = "instances"
+    record = Reviewed
+    settings = PhysiciansSettings
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        settings = work.settings(PhysiciansSettings)
+        if settings.a == settings.b:
+            expected = "a table for each physician"
+            raise InputError(work.project.file, "stages: physicians", found=f"{settings.a!r} twice", expected=expected)
+        return [*given_files(work.project, settings.a), *given_files(work.project, settings.b)]
+
+    async def make(self, work: Work) -> Made[Reviewed]:
+        shown, sentences = open_reviews(work)
+        settings, reviews, lacking = work.settings(PhysiciansSettings), list[Review](), list[str]()
+        for named in (settings.a, settings.b):
+            files = given_files(work.project, named)
+            review = read_review(files[0], shown, sentences) if files else Review({}, {}, frozenset())
+            left = len(shown) - len(review.orders), len(sentences) - len(review.sentences)
+            if any(left):
+                lacking.append(f"{named}: {count_of(left[0], 'order')} and {count_of(left[1], 'sentence')} to review")
+            reviews.append(review)
+        if lacking:
+            raise WaitingError(f"{'; '.join(lacking)} (proctor build physicians DIR --table writes an empty table)")
+        a, b = reviews
+        both = sorted(who for who in b.by if who.casefold() in {one.casefold() for one in a.by})
+        if both:
+            found, expected = f"{both[0]!r} in {settings.a} too", "another physician"
+            raise InputError(work.project.folder / settings.b, "column 'by'", found=found, expected=expected)
+        made = [_reviewed(one, sentences, a, b) for one in shown]
+        return Made(made, notes=agreement(made, work))
+
+
+def open_reviews(work: Work) -> tuple[list[OrderedFrames], list[CheckedSentence]]:
+    """What is to be reviewed: the instances that have a rationale, and their sentences."""
+    sentences = work.records("evidence", CheckedSentence)
+    there = {one.instance for one in sentences}
+    return [one for one in work.records("frames", OrderedFrames) if one.id in there], sentences
+
+
+def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> str:
+    """An empty table: of each instance a row for its order, then one for each sentence."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for one in shown:
+        writer.writerow({"id": one.id, "frames": " ".join(sorted(one.order)), "text": _ASKED})
+        for each in sentences:
+            if each.instance == one.id:
+                fields = {"frames": " ".join(each.frames), "text": each.text, "flags": "; ".join(each.flags)}
+                writer.writerow({"id": each.id, **fields})
+    return out.getvalue()
+
+
+def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> Review:
+    """A physician's table. A row without order or verdict is not reviewed yet.
+
+    Raises `InputError` with all faults: an id that is no instance's and no sentence's, or comes twice; an order that is
+    no permutation of the labels (nor "unclear"), or stands in a sentence's row; a verdict that is none, or stands in an
+    order's row; a correction without the verdict, or the other way round, or one that names frames the sentence does
+    not cite, or puts frames in another order; a filled-in row that names nobody.
+    """
+    orders = {one.id: one.order for one in shown}
+    texts = {one.id: one for one in sentences}
+    seen: dict[str, int] = {}
+    found_orders: dict[str, OrderVerdict] = {}
+    found_sentences: dict[str, SentenceVerdict] = {}
+    people: set[str] = set()
+
+    def read(cells: Cells) -> None:
+        name = known_id(cells, (*orders, *texts), seen)
+        filled = [column for column in ("order", "verdict", "correction") if not cells.empty(column)]
+        if not name or not filled:
+            return
+        people.add(cells.text("by", "who reviewed it"))
+        foreign = [one for one in filled if (one == "order") == (name in texts)]
+        if foreign:
+            expected = "order in the row of an instance, verdict in that of a sentence"
+            cells.fault(foreign[0], f"something in the row of {name}", expected)
+        elif name in orders:
+            order = _order(cells, orders[name])
+            if order is not None:
+                found_orders[name] = OrderVerdict(order=order, comment=_comment(cells))
+        elif (verdict := sentence_verdict(cells, texts[name].frames, orders[texts[name].instance])) is not None:
+            found_sentences[name] = verdict
+
+    read_rows(file, ("id", "order", "verdict", "correction", "by"), read)
+    return Review(found_orders, found_sentences, frozenset(people))
+
+
+def known_id(cells: Cells, known: Sequence[str], seen: dict[str, int]) -> str:
+    """The id of a row; "" where it is a fault: not known, or there already."""
+    name = cells.text("id", "the id of an instance or a sentence")
+    if name and name not in known:
+        cells.fault("id", repr(name), one_of(known[:8], name))
+    elif name in seen:
+        cells.fault("id", f"{name!r} again", f"each id once; row {seen[name]} has it")
+    else:
+        seen[name] = cells.number
+        return name
+    return ""
+
+
+def _order(cells: Cells, labels: Sequence[str]) -> tuple[str, ...] | None:
+    text = cells.text("order")
+    if text.casefold() == UNCLEAR:
+        return ()
+    order = tuple(one.upper() for one in split_order(text))
+    if sorted(order) != sorted(labels):
+        cells.fault("order", repr(text[:60]), f"{', '.join(sorted(labels))} in their order, or {UNCLEAR}")
+        return None
+    return order
+
+
+def sentence_verdict(cells: Cells, frames: Sequence[str], order: Sequence[str]) -> SentenceVerdict | None:
+    """What a row says of a sentence with these citations, in its columns verdict and correction; None where it is a
+    fault."""
+    verdict = cells.choice("verdict", {one: one for one in CHOICES})
+    text = "" if cells.empty("correction") else cells.text("correction", "the sentence as it should be", LONGEST)
+    if verdict is None:
+        return None
+    if (verdict == CORRECT) != bool(text):
+        found = "nothing" if verdict == CORRECT else "a correction"
+        cells.fault("correction", found, "the sentence as it should be" if verdict == CORRECT else f"verdict {CORRECT}")
+        return None
+    strange = [label for label in mentioned(text) if label not in frames]
+    if strange:
+        cells.fault("correction", f"frame {strange[0]}", f"frames that the sentence cites: {', '.join(frames)}")
+        return None
+    wrong = next((pair for pair in told_order(text) if order.index(pair[0]) >= order.index(pair[1])), None)
+    if wrong is not None:
+        cells.fault("correction", f"{wrong[0]} before {wrong[1]}", f"the order {' > '.join(order)}")
+        return None
+    return SentenceVerdict.model_validate({"verdict": verdict, "correction": text, "comment": _comment(cells)})
+
+
+def _comment(cells: Cells) -> str:
+    return "" if cells.empty("comment") else cells.text("comment", "a comment on one line", LONGEST)
+
+
+def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Review, b: Review) -> Reviewed:
+    mine = [each for each in sentences if each.instance == one.id]
+    reviewed = [
+        ReviewedSentence(
+            id=each.id,
+            text=each.text,
+            frames=each.frames,
+            flags=each.flags,
+            a=a.sentences[each.id],
+            b=b.sentences[each.id],
+        )
+        for each in mine
+    ]
+    first, second = a.orders[one.id], b.orders[one.id]
+    flags = [] if first.order == second.order == one.order else ["order"]
+    flags += [] if all(each.agreed for each in reviewed) else ["rationale"]
+    return Reviewed(
+        id=f"{one.id}-review",
+        made_from=(one.id, *(each.id for each in mine)),
+        flags=tuple(flags),
+        source=one.source,
+        instance=one.id,
+        order=one.order,
+        a=first,
+        b=second,
+        sentences=tuple(reviewed),
+        by=tuple(sorted(a.by | b.by)),
+    )
+
+
+def agreement(reviews: Sequence[Reviewed], work: Work) -> list[str]:
+    """How far two physicians agree: the share of instances with the same order, the mean Kendall's τ of two orders,
+    and Cohen's κ of their verdicts on sentences; each with the interval over groups of sources, in a line."""
+    groups, seed = work.project.settings.groups, work.project.settings.seed
+    plan = Resampling(seed=seed)
+    of = [groups[one.source] for one in reviews]
+    same = mean_interval([float(one.a.order == one.b.order) for one in reviews], of, plan.within(0, 1))
+    each_order = [float(said.order == one.order) for one in reviews for said in (one.a, one.b)]
+    right = mean_interval(each_order, [group for group in of for _ in range(2)], plan.within(0, 1))
+    told = [one for one in reviews if one.a.order and one.b.order]
+    taus = [_tau(one.a.order, one.b.order) for one in told]
+    tau = mean_interval(taus, [groups[one.source] for one in told], plan.within(-1, 1))
+    pairs = [(each, groups[one.source]) for one in reviews for each in one.sentences]
+    kappa = cohen_kappa(
+        [one.a.verdict for one, _ in pairs],
+        [one.b.verdict for one, _ in pairs],
+        CHOICES,
+        [one for _, one in pairs],
+        plan,
+    )
+    return [
+        f"same order by both: {_shown(same, 'instance')}",
+        f"Kendall's τ of both orders: {_shown(tau, 'instance')}",
+        f"orders as recorded: {_shown(right, 'order')}",
+        f"Cohen's κ of keep, correct, remove: {_shown(kappa, 'sentence')}",
+    ]
+
+
+def _tau(a: Sequence[str], b: Sequence[str]) -> float:
+    pairs = len(a) * (len(a) - 1) / 2
+    return 2 * compare_orders(a, b).all_right / pairs - 1
+
+
+def _shown(one: Estimate, what: str) -> str:
+    of = f"({count_of(one.n, what)} in {count_of(one.groups, 'group')})"
+    if one.value is None:
+        return f"not defined {of}" if one.n else "nothing to compare"
+    interval = "no interval" if one.ci_low is None else number_interval(one.ci_low, one.ci_high, 2)
+    return f"{one.value:.2f} [{interval}] {of}"
+
+
+def order_text(order: Sequence[str]) -> str:
+    """An order in a cell.
+
+    >>> order_text(("B", "A")), order_text(())
+    ('B > A', 'unclear')
+    """
+    return " > ".join(order) or UNCLEAR

@@ -1,0 +1,189 @@
+"""A project of key frames: what each stage makes, what leaves, and the same bytes however often it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from proctor.construction.pipeline import Project, redo_record, run_stages
+from proctor.core import InputError
+from proctor.media import MediaLibrary, Picture
+from proctor.tasks.clinicalskillqa import READER
+from tests.construction.pipeline.skills import found, project, ran, reviewed
+from tests.construction.pipeline.test_project_kill import content, run_and_die
+from tests.support.faulty_server import FaultyServer
+from tests.support.scribe import scribe
+
+REMOVED, DOUBTED = {"verdict": "remove"}, {"order": "unclear"}
+
+
+@pytest.fixture(scope="session")
+def done(tmp_path_factory: pytest.TempPathFactory, film: Path) -> tuple[Path, int]:
+    """A project whose rationales are checked, and how often models were asked."""
+    with pytest.MonkeyPatch.context() as patch, FaultyServer(scribe) as server:
+        patch.setenv("OPENAI_API_KEY", "none")
+        root = project(tmp_path_factory.mktemp("skills") / "p", film, server.url)
+        ran(root, "evidence")
+        return root, server.count
+
+
+@pytest.fixture
+def folder(done: tuple[Path, int], tmp_path: Path) -> Path:
+    """A copy of it; no model is there any more."""
+    root = tmp_path / "p"
+    shutil.copytree(done[0], root, symlinks=True)
+    return root
+
+
+def test_frames_are_inside_the_trim_and_what_was_recorded(folder: Path) -> None:
+    library = MediaLibrary((folder / "sources" / "a.mp4").resolve().parent)
+    for number, source in enumerate("abc"):
+        (one,) = found(folder, "frames", source)["records"]
+        times = {frame["label"]: frame["time"] for frame in one["frames"]}
+        assert [times[label] for label in one["order"]] == sorted(times.values())
+        assert all(8 * number <= time <= 8 * number + 8 for time in times.values())
+        jpegs = library.jpegs([Picture("sim-000.mp4", frame["time"]) for frame in one["frames"]])
+        assert [hashlib.sha256(jpeg).hexdigest() for jpeg in jpegs] == [frame["sha256"] for frame in one["frames"]]
+        assert one["scenario"] == "CPR"
+
+
+def test_models_see_what_their_stage_shows_and_nothing_is_asked_again(
+    film: Path, tmp_path: Path, server: FaultyServer
+) -> None:
+    root = project(tmp_path / "p", film, server.url)
+    ran(root, "evidence", "a")
+    shown = [len(one.image_bytes) for one in server.requests]
+    assert [len(one.image_bytes) for one in server.requests if one.model == "writer"] == [4]
+    assert sorted(shown) == [1, 2, 2, 2, 4, 4]  # sentence by sentence, the frames that it cites
+    labels = [text for text in server.requests[0].texts if text.startswith("Frame ")]
+    assert labels == ["Frame A", "Frame B", "Frame C", "Frame D"]  # mixed, as they are labelled
+    ran(root, "evidence", "a")
+    assert len(server.requests) == len(shown)
+
+
+def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None:
+    a = {"a_k001_s01": REMOVED, "b_k001": DOUBTED, "c_k001_s02": REMOVED}
+    b = {"a_k001_s01": REMOVED, "b_k001": {"order": "A > B > C > D"}, "c_k001": DOUBTED}
+    reviewed(folder, a, b)
+    assert ran(folder)["consensus"] == "waiting"
+    states = asyncio.run(run_stages(Project(folder)))
+    assert next(one.why for one in states if one.stage == "consensus").startswith(
+        "sources/consensus.csv: 2 disagreements to decide"
+    )
+    table = folder / "sources" / "consensus.csv"
+    table.write_text("id,verdict,correction,by\nc-k001,reject,,both\nc-k001-s02,remove,,both\n")
+    ran(folder)
+    made = found(folder, "consensus", "all")
+    (one,) = made["records"]
+    assert one["id"] == "a-k001-agreed"
+    assert len(one["sentences"]) == 3
+    left = {each["id"]: (each["kind"], each["reason"]) for each in made["refused"]}
+    assert left == {
+        "b-k001-agreed": ("order", "neither physician sees the recorded order"),
+        "c-k001-agreed": ("order", "rejected together"),
+    }
+    (item,) = READER.load(folder / "items").items
+    assert item.tags["scenario"] == "CPR"
+    assert item.group == "g-a"
+
+
+def test_an_instance_without_a_sentence_leaves_and_parts_are_folders(folder: Path) -> None:
+    none = {f"a_k001_s0{number}": REMOVED for number in (1, 2, 3, 4)}
+    reviewed(folder, none, none)
+    file = folder / "project.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["stages"]["split"] = {"shares": {"validation": 0.5, "test": 0.5}}
+    file.write_text(yaml.safe_dump(settings))
+    ran(folder)
+    assert [one["reason"] for one in found(folder, "consensus", "all")["refused"]] == ["no sentence is left of it"]
+    groups = [{one.group for one in READER.load(folder / "items" / part).items} for part in ("validation", "test")]
+    assert sorted(map(len, groups)) == [1, 1]
+    assert not groups[0] & groups[1]
+
+
+def test_a_correction_takes_the_place_of_a_sentence(folder: Path) -> None:
+    said = {"verdict": "correct", "correction": "An instrument lies where it was."}
+    reviewed(folder, {"s01": said}, {"s01": said})
+    ran(folder)
+    for line in (folder / "items" / "references.jsonl").read_text().splitlines():
+        assert json.loads(line)["rationale"].startswith("An instrument lies where it was. From ")
+
+
+def test_another_attempt_and_back(film: Path, tmp_path: Path, server: FaultyServer) -> None:
+    root = project(tmp_path / "p", film, server.url)
+    ran(root, "rationales", "a")
+    before = found(root, "rationales")["records"]
+    assert redo_record(Project(root), "rationales", "a-k001-draft") == 1
+    ran(root, "rationales", "a")
+    assert server.count == 2
+    redo_record(Project(root), "rationales", "a-k001-draft", undo=True)
+    ran(root, "rationales", "a")
+    assert (server.count, found(root, "rationales")["records"]) == (2, before)
+
+
+@pytest.mark.parametrize(
+    ("source", "stages", "message"),
+    [
+        ({"category": "CRP"}, {}, "source 'a', field 'category': found 'CRP', expected one of CPR, AED, BMV"),
+        (
+            {"start": 40, "end": 44},
+            {},
+            "source 'a', field 'start': found 40 s, expected a time within the video's 25.00 s",
+        ),
+        ({}, {"frames": {"frames": [1]}}, "stages: frames, field 'frames"),
+        ({}, {"frames": {"frames": [4, 4]}}, "numbers of frames, each once"),
+        ({}, {"frames": {"frame": [4]}}, "stages: frames, field 'frame'"),
+        ({}, {"evidence": {"pose": "sources/none.onnx"}}, "found no such file, expected a network or keypoints"),
+        ({}, {"physicians": {"a": "x.csv", "b": "x.csv"}}, "stages: physicians: found 'x.csv' twice"),
+        ({}, {"physicians": {"a": "../x.csv"}}, "found '../x.csv', expected a path inside the project folder"),
+    ],
+)
+def test_what_a_person_must_correct_is_told(
+    folder: Path, source: dict[str, object], stages: dict[str, object], message: str
+) -> None:
+    file = folder / "project.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["sources"] = [one | (source if one["id"] == "a" else {}) for one in settings["sources"]]
+    file.write_text(yaml.safe_dump(settings | {"stages": settings["stages"] | stages}))
+    with pytest.raises(InputError) as error:
+        ran(folder)
+    assert message in str(error.value)
+
+
+def test_a_source_without_a_stretch_is_listed(folder: Path) -> None:
+    file = folder / "project.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["stages"]["frames"]["seconds"] = 9
+    file.write_text(yaml.safe_dump(settings))
+    ran(folder, "frames")
+    (one,) = found(folder, "frames")["refused"]
+    assert (one["kind"], one["reason"]) == ("too short", "no stretch of 9 s in what is used of it")
+
+
+def test_killed_and_resumed(film: Path, tmp_path: Path, server: FaultyServer) -> None:
+    other = {"verdict": "correct", "correction": "An instrument lies where it was."}
+    whole = project(tmp_path / "whole", film, server.url, names="a")
+    ran(whole, "evidence")
+    reviewed(whole, {"a_k001_s02": REMOVED}, {"a_k001_s03": other})
+    decided = "id,verdict,correction,by\na-k001-s02,keep,,both\na-k001-s03,correct,It lies still.,both\n"
+    (whole / "sources" / "consensus.csv").write_text(decided)
+    assert set(ran(whole).values()) <= {"made", "kept"}
+    assert any(name.startswith("items/") for name in content(whole))
+    broken = project(tmp_path / "broken", film, server.url, names="a")
+    for name in ("physician-a.csv", "physician-b.csv", "consensus.csv"):
+        (broken / "sources" / name).write_bytes((whole / "sources" / name).read_bytes())
+    rng = np.random.default_rng(7)
+    killed = sum(run_and_die(broken, int(rng.integers(1, 4)), before=bool(rng.integers(2))) for _ in range(6))
+    assert killed >= 4
+    assert set(ran(broken).values()) <= {"made", "kept"}
+    assert content(broken) == content(whole)
+    before = server.count
+    assert set(ran(broken).values()) == {"kept"}
+    assert server.count == before
