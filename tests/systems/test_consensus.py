@@ -241,7 +241,7 @@ def test_names_and_settings() -> None:
         (
             ["openai:m"],
             {"over": "pairwise-vote", "samples": 2, "pairwise-vote.sample": 1},
-            "pairwise-vote: option 'sample': Extra inputs are not permitted (its options: scenario, workflow, samples",
+            "pairwise-vote: option 'sample': no field of this name (its options: scenario, workflow, samples",
         ),
     ],
 )

@@ -283,8 +283,7 @@ def test_settings_and_options() -> None:
     with pytest.raises(ConfigurationError) as caught:
         built(enkoder="x")
     assert str(caught.value) == (
-        "stage-score: option 'enkoder': Extra inputs are not permitted (its options: scenario, workflow, encoder, "
-        "unseen)"
+        "stage-score: option 'enkoder': no field of this name (its options: scenario, workflow, encoder, unseen)"
     )
 
 
