@@ -10,11 +10,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.test_examples import agrees, called
+from tests.support.ear import SENTENCES, ear
 from tests.support.faulty_server import FaultyServer
 from tests.support.markdown import blocks, commands
 from tests.support.scribe import scribe
+from tests.support.sounds import tones, write_video
 from tools.docs import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "make-a-benchmark.md"
@@ -71,3 +74,19 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
     history = next(said for line, _, said in seen if "history" in line)
     assert "transcript" in history
     assert "questions" in history
+
+
+def test_speech_is_recognised_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = [one for one in blocks(PAGE) if one.info.startswith("yaml title=")]
+    assert called(["proctor", "build", "new", "abdomen", "--kind", "rexsonovqa"])[0] == 0
+    write_video(tmp_path / "abdomen" / "sources" / "spoken.mp4", 12, tones(12, [(2, 5, 300), (7, 10, 400)]))
+    with FaultyServer(ear) as server:
+        part = yaml.safe_load(block.body.replace("http://localhost:8000/v1", server.url))
+        settings = {"kind": "rexsonovqa", "stages": {"normalise": {"model": False}}, **part}
+        (tmp_path / "abdomen" / "project.yaml").write_text(yaml.safe_dump(settings))
+        code, said = called(["proctor", "build", "transcribe", "abdomen"])
+        assert code == 0, said
+        assert called(["proctor", "build", "status", "abdomen"])[0] == 0
+    made = json.loads((tmp_path / "abdomen/work/normalise/spoken.json").read_text())["records"]
+    assert [one["text"] for one in made] == [SENTENCES[300], SENTENCES[400]]

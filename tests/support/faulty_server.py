@@ -1,4 +1,4 @@
-"""A real HTTP server on localhost that speaks OpenAI's chat completions, and breaks on purpose.
+"""A real HTTP server on localhost that speaks OpenAI's chat completions and transcriptions, and breaks on purpose.
 
 `FaultyServer` runs it in a thread for tests; `faulty_server(...)` runs it in a process of its own for
 benchmarks, and `python -m tests.support.faulty_server --port 0 --faults 0.3 --seed 1` by hand.
@@ -246,6 +246,7 @@ class FaultyServer:
         self._stop = asyncio.Event()
         app = web.Application(client_max_size=256 * 2**20)
         app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_post("/v1/audio/transcriptions", self._hear)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
@@ -258,7 +259,29 @@ class FaultyServer:
 
     async def _answer(self, http: web.Request) -> web.StreamResponse:
         raw = await http.read()
-        request = _read(json.loads(raw), len(raw), self._next_fault())
+        return await self._treat(http, _read(json.loads(raw), len(raw), self._next_fault()), self._completion)
+
+    async def _hear(self, http: web.Request) -> web.StreamResponse:
+        """`reply` is the whole body here; the request's has the fields as lists, and the file's bytes."""
+        body: dict[str, Any] = {"headers": dict(http.headers)}
+        fence = b"--" + http.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
+        for part in (await http.read()).split(fence)[1:-1]:
+            head, _, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
+            name, content = head.decode().partition('name="')[2].partition('"')[0], content.removesuffix(b"\r\n")
+            if name == "file":
+                body["file"] = content
+            else:
+                body.setdefault(name, []).append(content.decode())
+        request = Request(body["model"][0], (), (), len(body["file"]), body, self._next_fault())
+        return await self._treat(http, request, self._said)
+
+    def _said(self, request: Request) -> str:
+        said = self._reply if isinstance(self._reply, str) else self._reply(request)
+        return said.text if isinstance(said, Tokens) else said
+
+    async def _treat(
+        self, http: web.Request, request: Request, good: Callable[[Request], dict[str, Any] | str]
+    ) -> web.StreamResponse:
         self.count += 1
         if len(self.requests) < self._keep:
             self.requests.append(request)
@@ -274,7 +297,7 @@ class FaultyServer:
             _reset(http)
         if fault is Fault.HANG:
             await self._pause(self.hang_s)
-        return await self._send(http, fault, self._completion(request))
+        return await self._send(http, fault, good(request))
 
     def _next_fault(self) -> Fault | None:
         if self._script:
@@ -321,14 +344,16 @@ class FaultyServer:
             },
         }
 
-    async def _send(self, http: web.Request, fault: Fault | None, completion: dict[str, Any]) -> web.StreamResponse:
-        if fault is Fault.WRONG_TYPES:
+    async def _send(
+        self, http: web.Request, fault: Fault | None, completion: dict[str, Any] | str
+    ) -> web.StreamResponse:
+        if fault is Fault.WRONG_TYPES and isinstance(completion, dict):
             wrong = _wrong_bodies(completion)
             self._wrong += 1
             return web.json_response(wrong[(self._wrong - 1) % len(wrong)])
         if fault is Fault.ERROR_AS_SUCCESS:
             return web.json_response({"error": {"message": "upstream failed", "code": 502}})
-        body = json.dumps(completion).encode()
+        body = (completion if isinstance(completion, str) else json.dumps(completion)).encode()
         if fault is Fault.NOT_JSON:
             return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         if fault is Fault.TRUNCATED_JSON:

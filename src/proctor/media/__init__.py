@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from proctor.media.sampling import sampled
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
+    from proctor.media.speech_parts import SpeechPart, speech_parts
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, view, viewer
 else:
     export_lazily(__name__)
@@ -38,9 +39,9 @@ else:
 __all__ = [
     "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
     "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "PlaysSounds",
-    "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "TextOverlay",
-    "Tolerance", "VideoFacts", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode", "find",
-    "find_leaks", "find_text", "from_jpegs", "hashes", "in_order", "inspect_video", "kept", "labels_of", "locate",
-    "look_at", "nifti_facts", "outside_of", "parse_scan", "parse_window", "plain_media", "prune", "read_image",
-    "redact", "sampled", "scan_kind", "shown_again", "view", "viewer", "write_page",
+    "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "SpeechPart",
+    "TextOverlay", "Tolerance", "VideoFacts", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode",
+    "find", "find_leaks", "find_text", "from_jpegs", "hashes", "in_order", "inspect_video", "kept", "labels_of",
+    "locate", "look_at", "nifti_facts", "outside_of", "parse_scan", "parse_window", "plain_media", "prune",
+    "read_image", "redact", "sampled", "scan_kind", "shown_again", "speech_parts", "view", "viewer", "write_page",
 ]  # fmt: skip

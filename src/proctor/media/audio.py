@@ -40,7 +40,7 @@ _STEP_S = 0.02  # timestamps that jump less are rounding (Matroska counts millis
 _TRUNCATED_S = 0.5
 _GAP_S = 0.1
 _HIGHEST_RATE = 192_000
-_SILENT = 16 / 32768  # −66 dB: no microphone is as quiet, and no encoder's silence as loud
+SILENT = 16 / 32768  # −66 dB: no microphone is as quiet, and no encoder's silence as loud
 _LOST = 8  # parts of a track that may be broken before the file counts so
 
 
@@ -93,16 +93,25 @@ def cut_sound(path: Path, span: tuple[float, float], *, whole: bool = False) -> 
     if end - start > MOST_S:
         expected = f"at most {MOST_S:g} s: cut it with start and end"
         raise InputError(path, found=f"{end - start:.1f} s of sound", expected=expected)
-    rate, samples, heard = _samples(path, start, end)
+    rate, samples, heard, _ = _samples(path, start, end)
     if not heard:
         raise InputError(path, found=f"no sound from {start:g} s to {end:g} s", expected="a stretch of its sound")
     if whole and len(samples) - heard > _GAP_S * rate:
         found = f"{heard / rate:.1f} s that can be decoded of {len(samples) / rate:.1f} s"
         raise InputError(path, found=found, expected="a recording without gaps")
     peak = float(np.max(np.abs(samples), initial=0.0))
-    if peak < _SILENT:
+    if peak < SILENT:
         raise InputError(path, found=f"silence from {start:g} s to {end:g} s", expected="sound that can be heard")
-    return _wav(_resampled(samples, rate, round((end - start) * RATE)))
+    return as_wav(_resampled(samples, rate, round((end - start) * RATE)))
+
+
+def sound_samples(path: Path, span: tuple[float, float]) -> tuple[NDArray[np.float32], float]:
+    """The samples from the first to the second time in one channel, `RATE` a second and full scale 1, and until when
+    (seconds of the file's clock) the file holds sound there: its start where it holds none. Where it holds nothing, the
+    samples are 0. Raises `InputError` where the file can't be read or has no audio track."""
+    start, end = span
+    rate, samples, _, until = _samples(path, start, end)
+    return _resampled(samples, rate, round((end - start) * RATE)), until
 
 
 @contextmanager
@@ -140,8 +149,11 @@ def _claimed(container: InputContainer, path: Path, there: Fraction) -> Fraction
     return Fraction(container.duration or 0, 1_000_000) if told else None
 
 
-def _samples(path: Path, start: float, end: float, *, sought: bool = True) -> tuple[int, NDArray[np.float32], int]:
-    """The rate, all samples of the stretch in one channel, and how many of them the file holds; the others are 0."""
+def _samples(
+    path: Path, start: float, end: float, *, sought: bool = True
+) -> tuple[int, NDArray[np.float32], int, float]:
+    """The rate, all samples of the stretch in one channel, how many of them the file holds (the others are 0), and when
+    the last of those ends."""
     with _opened(path) as (container, stream):
         rate = stream.codec_context.sample_rate
         first, last = round(start * rate), round(end * rate)
@@ -150,15 +162,15 @@ def _samples(path: Path, start: float, end: float, *, sought: bool = True) -> tu
             if not seek(container, int(target), stream):
                 return _samples(path, start, end, sought=False)
         found = np.zeros(last - first, dtype=np.float32)
-        heard = 0
+        heard, until = 0, first
         for at, part in _placed(container, stream, path, rate):
             low, high = max(at, first), min(at + len(part), last)
             if low < high:
                 found[low - first : high - first] = part[low - at : high - at]
-                heard += high - low
+                heard, until = heard + high - low, max(until, high)
             if at + len(part) >= last:
                 break
-    return rate, found, heard
+    return rate, found, heard, until / rate
 
 
 def _placed(
@@ -213,7 +225,8 @@ def _resampled(samples: NDArray[np.float32], rate: int, count: int) -> NDArray[n
     return np.pad(found, (0, count - len(found)))
 
 
-def _wav(samples: NDArray[np.float32]) -> bytes:
+def as_wav(samples: NDArray[np.float32]) -> bytes:
+    """Samples at `RATE`, full scale 1, as a WAV of 16 bits."""
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
         file.setnchannels(1)

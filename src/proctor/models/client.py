@@ -96,12 +96,12 @@ class ModelClient:
     @property
     def takes_audio(self) -> bool:
         """Whether its protocol has a place for sound; a model behind it may still refuse it."""
-        return not self.spec.is_local and bool(self._model.profile.get("supports_audio_file_input", True))
+        return bool(self._model.profile.get("supports_audio_file_input", True))
 
     @property
     def takes_footage(self) -> bool:
         """Whether it takes a video as frames with their times (local weights, if their processor does)."""
-        return self.spec.is_local
+        return self.spec.is_local and not self.spec.hears
 
     async def aclose(self) -> None:
         """Closes the connections."""

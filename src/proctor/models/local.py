@@ -377,7 +377,8 @@ class LocalModel(Model):
     )
 
     def __init__(self, name: str, settings: LocalModelSettings, seed: int) -> None:
-        super().__init__(profile=ModelProfile(supports_tools=False, supports_video_input=False))
+        profile = ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=False)
+        super().__init__(profile=profile)
         where = name.removeprefix(PREFIX)
         missing = [package for package in _NEEDED if find_spec(package) is None]
         if missing:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _CONNECT_S = 10.0
+_OPENAI = "https://api.openai.com/v1"
 _PROVIDERS = ("openai", "anthropic", "google", "groq", "mistral", "cohere", "azure", "bedrock", "transformers")
 _MAKERS = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 
@@ -79,18 +80,40 @@ class _NoKeyError(Exception):
 
 def _made(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None = None) -> Model:
     """The model with this key, or with that of the environment."""
-    return _local(spec) or _compatible(spec, http, key) or _of_provider(spec, http, key)
+    return _local(spec) or _hearing(spec, http, key) or _compatible(spec, http, key) or _of_provider(spec, http, key)
 
 
 def _local(spec: ModelSpec) -> Model | None:
     """Weights that run in this process, or None where the name asks for a server."""
     if not spec.is_local:
         return None
-    from proctor.models.local import LocalModel
-
     if spec.base_url is not None:
         raise ConfigurationError(f"{spec.name}: local weights take no base URL")
+    if spec.hears:
+        from proctor.models.whisper import FasterWhisperModel
+
+        return FasterWhisperModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
+    from proctor.models.local import LocalModel
+
     return LocalModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
+
+
+def _hearing(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
+    """A server that recognises speech, or None where the name asks for another kind of model."""
+    if not spec.hears:
+        return None
+    from proctor.models.transcription import TranscriptionModel
+
+    url = spec.base_url or _OPENAI
+    return TranscriptionModel(spec.name, url, key or _key(url), http)
+
+
+def _key(url: str) -> str | None:
+    """The key for an OpenAI-compatible server; one in the own network needs none."""
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not _is_local(url):
+        raise _NoKeyError(f"no API key for {url}: set OPENAI_API_KEY (to any text where the server needs none)")
+    return key
 
 
 def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
@@ -103,11 +126,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> M
 
     from proctor.models.provider import CompatibleModel
 
-    key = key or os.environ.get("OPENAI_API_KEY")
-    if not key and not _is_local(spec.base_url):
-        raise _NoKeyError(
-            f"no API key for {spec.base_url}: set OPENAI_API_KEY (to any text where the server needs none)"
-        )
+    key = key or _key(spec.base_url)
     # The price list looks for providers' names within this name: with "openai" in it, a local server
     # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and
     # they hold a reply to a JSON schema whatever the model, while tool calls need a switch on most.

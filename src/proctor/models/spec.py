@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from proctor.core import ConfigurationError, InputError, Usage, UsageError
 from proctor.models.faults import looks_secret
 
+TRANSCRIPTION, WHISPER = "openai-transcription:", "faster-whisper:"
+"""What the names of recognisers of speech begin with."""
+
 RESERVED = {
     "timeout": "the time-out of the specification",
     "request_timeout": "the time-out of the specification",
@@ -31,7 +34,9 @@ class ModelSpec(BaseModel):
     """A model and how to ask it: plain JSON, without secrets (those come from the environment).
 
     `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of
-    pydantic-ai), or `transformers:PATH_OR_ID` for weights that run in this process. `base_url` is an
+    pydantic-ai), or `transformers:PATH_OR_ID` for weights that run in this process; a recogniser of speech is
+    `openai-transcription:MODEL` (a server that speaks OpenAI's transcription protocol) or `faster-whisper:PATH`.
+    `base_url` is an
     OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model there.
     `settings` pass through to the provider (temperature, max_tokens …).
     `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
@@ -72,7 +77,12 @@ class ModelSpec(BaseModel):
     @property
     def is_local(self) -> bool:
         """Whether the model runs in this process."""
-        return self.name.startswith("transformers:")
+        return self.name.startswith(("transformers:", WHISPER))
+
+    @property
+    def hears(self) -> bool:
+        """Whether it is a recogniser of speech: it takes one sound, and gives its words with times."""
+        return self.name.startswith((TRANSCRIPTION, WHISPER))
 
     @field_validator("base_url")
     @classmethod
@@ -155,7 +165,7 @@ def _keys(value: JsonValue) -> Iterable[str]:
 
 _BLOCK = 2**16
 _BLOCKS = 64
-_NAMES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
+_NAMES = ("*.safetensors", "model.bin", "*.json", "*.jinja", "*.txt", "*.model")
 
 
 def weights_hash(folder: Path) -> str:

@@ -138,7 +138,7 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
     return command
 
 
-transcribe = stage_command("normalise", "Read transcripts and tidy them", "proctor build transcribe abdomen")
+transcribe = stage_command("normalise", "Read or recognise speech and tidy it", "proctor build transcribe abdomen")
 events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
 
 questions = stage_command("questions", "Write drafts of questions", "proctor build questions abdomen")

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 
 from proctor.construction.pipeline.records import Frozen, Record
 
+LOW_CONFIDENCE = "low confidence"
+"""The flag of what a recogniser was not sure of."""
+
 
 class Word(Frozen):
     """A word that was said, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.construction.pipeline.content import ProcedureEvent, Sentence, Word
 from proctor.construction.pipeline.records import Call, Refused
-from proctor.construction.pipeline.speech import STEERING, video_seconds
+from proctor.construction.pipeline.speech import video_seconds
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.core import InputError, RefusalError, cell_number, read_json, read_table, validated
 
@@ -132,7 +132,7 @@ def _anchored(
     ends = place + len(quoted) == sum(lengths)
     end = cited[-1].end if ends else _edge(cited[-1], quoted, confidence, last=True)
     start, end = (start, end) if end > start else (cited[0].start, cited[-1].end)
-    flags = (STEERING,) if any(STEERING in one.flags for one in cited) else ()
+    flags = tuple(dict.fromkeys(flag for one in cited for flag in one.flags))
     action, intent = " ".join(draft.action.split()), " ".join(draft.intent.split())
     fields: dict[str, Any] = {"action": action, "intent": intent, "quote": " ".join(draft.quote.split())}
     source = cited[0].source

@@ -51,8 +51,8 @@ class SourceVideo(Frozen):
 
 
 class ProjectSettings(Frozen):
-    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`): one, or a list;
-    `stages` are the settings of stages by name."""
+    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`, `speech`): one, or a list;
+    `language` is what is spoken, for recognisers of speech ("": they find out); `stages` are the settings of stages by name."""
 
     kind: str = Field(min_length=1)
     title: str = ""
@@ -132,7 +132,7 @@ class Project:
                 found = f"models for {', '.join(self.settings.models)}" if self.settings.models else "no models"
                 raise InputError(self.file, f"models: {role}", found=found, expected="a model: {name: provider:model}")
             try:
-                self._clients[role] = [ModelClient(spec) for spec in specs]
+                self._clients[role] = [ModelClient(self._in_language(spec)) for spec in specs]
             except ConfigurationError as error:
                 said = (
                     str(error)
@@ -141,6 +141,11 @@ class Project:
                 )
                 raise ConfigurationError(f"{self.file}: models: {role}: {said}") from error
         return self._clients[role]
+
+    def _in_language(self, spec: ModelSpec) -> ModelSpec:
+        """A recogniser of speech is told the project's language, where its own settings name none."""
+        told = {"language": self.settings.language} if spec.hears and self.settings.language else {}
+        return spec.model_copy(update={"settings": told | dict(spec.settings)})
 
     async def aclose(self) -> None:
         """Closes the connections to models."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
 from proctor.construction.pipeline.records import Call, Refused
-from proctor.construction.pipeline.speech import STEERING, content_words, sides_and_numbers
+from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.core import RefusalError
 
@@ -154,7 +154,7 @@ def _question(
 ) -> DraftQuestion | str:
     """The draft as a record, or what is wrong with its form."""
     form: dict[str, object]
-    flags = [STEERING] if any(STEERING in one.flags for one in planned.events) else []
+    flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
     if isinstance(said, ChoiceDraft):
         options = tuple(_tidy(_LETTER.sub("", one)) for one in said.options)
         if not 1 <= said.key <= len(options):

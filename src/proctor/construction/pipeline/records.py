@@ -14,8 +14,8 @@ class Frozen(BaseModel):
 
 
 class Call(Frozen):
-    """A model's reply behind a record: its key in the project's journal, the model, the SHA-256 of the prompt's file,
-    and the number of the attempt, from 0. The same attempt is asked once."""
+    """A model's reply behind a record: its key in the project's journal, the model, the SHA-256 of the prompt's file
+    ("" where a sound was heard), and the number of the attempt, from 0. The same attempt is asked once."""
 
     key: str
     model: str

@@ -10,56 +10,83 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import Sentence
+from proctor.construction.pipeline.content import LOW_CONFIDENCE, Sentence
+from proctor.construction.pipeline.recognition import ROLE, Spoken, recognise
 from proctor.construction.pipeline.records import Call, Refused
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import Cue, in_sentences, read_transcript
-from proctor.core import NUMBER_WORDS, InputError, RefusalError
+from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
 
 STEERING = "speaks to a model"
-LOW_CONFIDENCE = "low confidence"
 _SLACK_S = 2.0  # a last subtitle may stand a little longer than its video
 
 
 class TranscriptSettings(StageSettings):
     """`longest_s` and `pause_s` say where subtitles are joined to sentences; `confidence` is from where on a word's
-    time is relied on; `silence_s` is from where on a pause counts as silence."""
+    time is relied on; `silence_s` is from where on a pause counts as silence. Where speech is recognised, `part_s` is
+    the longest stretch that is sent at once: ten minutes are 19 MB, and the protocol takes 25."""
 
     longest_s: float = Field(default=20.0, gt=0)
     pause_s: float = Field(default=1.0, ge=0)
     confidence: float = Field(default=0.5, ge=0, le=1)
     silence_s: float = Field(default=5.0, gt=0)
+    part_s: float = Field(default=300.0, ge=5, le=600)
 
 
 class TranscriptStage(Stage[Sentence]):
-    """What is said in a source, sentence by sentence, inside its trim."""
+    """What is said in a source, sentence by sentence, inside its trim: by its transcript, else by a recogniser of
+    speech, which gets the sound of the trim alone."""
 
     name = "transcript"
     summary = "Sentences with times"
     record = Sentence
     settings = TranscriptSettings
+    roles = (ROLE,)
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return [work.project.path(work.source, name) for name in ("video", "transcript")]
+        if work.source.transcript:
+            return [work.project.path(work.source, name) for name in ("video", "transcript")]
+        _check_speech_model(work)
+        return [work.project.path(work.source, "video")]
 
     async def make(self, work: Work) -> Made[Sentence]:
         settings = work.settings(TranscriptSettings)
-        video, file = self.reads(work)
-        cues = in_sentences(read_transcript(file), settings.longest_s, settings.pause_s)
+        video, *transcript = self.reads(work)
         seconds = video_seconds(video)
         work.project.check_trim(work.source, seconds)
-        if cues[-1].end > seconds + _SLACK_S:
-            found = f"speech at {cues[-1].end:g} s, and a video of {seconds:g} s"
-            raise InputError(file, cues[-1].place, found=found, expected="the transcript of this video")
         first, last = work.source.start, min(seconds, work.source.end or seconds)
+        if transcript:
+            spoken = Spoken(read_transcript(transcript[0]))
+        else:
+            spoken = await recognise(work, video, (first, last), settings.part_s)
+        cues = in_sentences(spoken.cues, settings.longest_s, settings.pause_s)
+        if transcript and cues[-1].end > seconds + _SLACK_S:
+            found = f"speech at {cues[-1].end:g} s, and a video of {seconds:g} s"
+            raise InputError(transcript[0], cues[-1].place, found=found, expected="the transcript of this video")
         inside = [cue for cue in cues if cue.end > first and cue.start < last]
-        if not inside:
+        if not inside and not spoken.refused:
             found = f"no speech from {first:g} to {last:g} s"
             raise InputError(work.project.file, f"source {work.unit!r}", found=found, expected="a narrated stretch")
-        made = [_sentence(work.unit, number, cue, settings.confidence) for number, cue in enumerate(inside, start=1)]
-        return Made(made, notes=_notes(made, first, last, settings.silence_s, len(cues) - len(inside)))
+        made = [
+            _sentence(work.unit, number, cue, settings.confidence, spoken.calls_of(cue))
+            for number, cue in enumerate(inside, start=1)
+        ]
+        notes = _notes(made, first, last, settings.silence_s, len(cues) - len(inside))
+        return Made(made, spoken.refused, [*spoken.notes, *notes])
+
+
+def _check_speech_model(work: Work) -> None:
+    """Raises `InputError` where a source has no transcript, and the project no recogniser of speech."""
+    project = work.project
+    if ROLE not in project.settings.models:
+        expected = f"a transcript, or a model for speech (models: {ROLE})"
+        raise InputError(project.file, f"source {work.unit!r}", found="neither", expected=expected)
+    spec = project.clients(ROLE)[0].spec
+    if not spec.hears:
+        expected = "a recogniser of speech: openai-transcription:MODEL, or faster-whisper:FOLDER"
+        raise InputError(project.file, f"models: {ROLE}", found=repr(spec.name), expected=expected)
 
 
 def video_seconds(video: Path) -> float:
@@ -70,13 +97,19 @@ def video_seconds(video: Path) -> float:
     ) / max(1, len(index.pts) - 1)
 
 
-def _sentence(source: str, number: int, cue: Cue, confidence: float) -> Sentence:
+def _sentence(source: str, number: int, cue: Cue, confidence: float, calls: tuple[Call, ...]) -> Sentence:
     unsure = [word for word in cue.words if word.confidence is not None and word.confidence < confidence]
     flags = [STEERING] if has_injection(cue.text) else []
     flags += [LOW_CONFIDENCE] if len(unsure) * 2 > len(cue.words) > 0 else []
-    name = f"{source}-s{number:03d}"
     return Sentence(
-        id=name, source=source, start=cue.start, end=cue.end, text=cue.text, words=cue.words, flags=tuple(flags)
+        id=f"{source}-s{number:03d}",
+        source=source,
+        start=cue.start,
+        end=cue.end,
+        text=cue.text,
+        words=cue.words,
+        flags=tuple(dict.fromkeys((*flags, *cue.flags))),
+        calls=calls,
     )
 
 
@@ -86,9 +119,9 @@ def _notes(made: Sequence[Sentence], first: float, last: float, silence_s: float
     notes = []
     if silent:
         total = sum(b - a for a, b in silent)
-        notes.append(f"{len(silent)} silences, {total:.0f} of {last - first:.0f} s")
+        notes.append(f"{count_of(len(silent), 'silence')}, {total:.0f} of {last - first:.0f} s")
     if outside:
-        notes.append(f"{outside} sentences outside the trim")
+        notes.append(f"{count_of(outside, 'sentence')} outside the trim")
     return notes
 
 

@@ -15,6 +15,7 @@ from proctor.construction.pipeline.project import Project, SourceVideo
 from proctor.construction.pipeline.records import Call, Frozen, Record, Refused, UnitFile
 from proctor.core import Frame, NoVerdictError, ProctorError, RefusalError, content_hash, generator, refusal
 from proctor.judges import CachedModel, as_said
+from proctor.media import Sound
 from proctor.models import load_prompt
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ class Work:
         """Draws of its own for one purpose, from the project's seed."""
         return generator(self.project.settings.seed, self.stage, self.unit, str(self.attempt()), *names)
 
-    def asker(self, role: str, prompt: Path) -> Asker:
-        """Asks the first model of a role, with a prompt."""
+    def asker(self, role: str, prompt: Path | None = None) -> Asker:
+        """Asks the first model of a role, with a prompt (a recogniser of speech has none)."""
         return Asker(self, role, prompt)
 
 
@@ -78,10 +79,10 @@ class Asker:
     """Asks a model for drafts of a given form. Each reply is kept in the project's journal under all that led to it (the
     model, the prompt's file, what it was filled with, the attempt), and is asked for once."""
 
-    def __init__(self, work: Work, role: str, prompt: Path, number: int = 0) -> None:
+    def __init__(self, work: Work, role: str, prompt: Path | None = None, number: int = 0) -> None:
         self._work = work
         self._client = work.project.clients(role)[number]
-        self._prompt = load_prompt(prompt)
+        self._prompt = load_prompt(prompt) if prompt is not None else None
         self.model = self._client.name
         self._cached = CachedModel(f"build.{work.stage}", self._client, work.project.store)
 
@@ -93,26 +94,36 @@ class Asker:
 
         Raises `RefusalError` where it declines or gives nothing of the form, and `InfrastructureError` where no reply comes.
         """
+        if self._prompt is None:
+            raise ValueError("an asker without a prompt only hears")
         system, user = self._prompt.render(**values)
-        attempt = self._work.attempt(item)
         content: dict[str, JsonValue] = {
-            "kind": f"build.{self._work.stage}",
             "prompt": self._prompt.sha256,
             "system": system,
             "user": user,
             **({"pictures": [hashlib.sha256(one.jpeg).hexdigest() for one in pictures]} if pictures else {}),
             "seed": self._work.project.settings.seed,
-            "attempt": attempt,
             **({"draw": draw} if draw else {}),
         }
+        return await self._kept(form, [user, *pictures], content, item, system)
+
+    async def hear(self, form: type[M], item: str, sound: Sound) -> tuple[M, Call]:
+        """What a recogniser of speech hears. The same samples are heard once, whatever the file, the stretch or the
+        project's seed. Raises as `ask`."""
+        content: dict[str, JsonValue] = {"sound": hashlib.sha256(sound.wav).hexdigest()}
+        return await self._kept(form, [sound], content, item, "")
+
+    async def _kept(
+        self, form: type[M], parts: Sequence[str | Frame | Sound], content: dict[str, JsonValue], item: str, system: str
+    ) -> tuple[M, Call]:
+        attempt = self._work.attempt(item)
+        content |= {"kind": f"build.{self._work.stage}", "attempt": attempt}
         try:
-            value, vote = await self._cached.ask(
-                as_said(form), [user, *pictures], content=content, item_id=item, system=system
-            )
+            value, vote = await self._cached.ask(as_said(form), parts, content=content, item_id=item, system=system)
         except NoVerdictError as error:
             raise RefusalError(str(error).replace("no verdict", "no draft")) from error
-        call = Call(key=vote.key, model=self._client.name, prompt_sha256=self._prompt.sha256, attempt=attempt)
-        return value, call
+        prompt = self._prompt.sha256 if self._prompt is not None else ""
+        return value, Call(key=vote.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,13 +28,14 @@ _SENTENCE_END = re.compile(r"[.!?。！？]['\")\]]*$")
 @dataclass(frozen=True)
 class Cue:
     """A stretch of a transcript as its file has it; `place` is where. `words` are empty where it gives no times of
-    words."""
+    words; `flags` are doubts about what was recognised."""
 
     place: str
     start: float
     end: float
     text: str
     words: tuple[Word, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 def read_transcript(file: Path) -> list[Cue]:
@@ -162,20 +164,48 @@ class _Spoken(BaseModel):
     end: float | None = Field(default=None, ge=0)
 
 
-class _JsonWord(_Spoken):
+class SpokenWord(_Spoken):
+    """A word as recognisers write it."""
+
     word: str = ""
     text: str = ""
     score: float | None = None
     probability: float | None = None
 
     @property
+    def middle(self) -> float:
+        """The time of its middle, as far as its times are known."""
+        known = [time for time in (self.start, self.end) if time is not None]
+        return sum(known) / max(1, len(known))
+
+    @property
     def said(self) -> str:
         return (self.word or self.text).strip()
 
 
-class _JsonSegment(_Spoken):
+class SpokenSegment(_Spoken):
+    """A segment as recognisers write it; what Whisper says of its own certainty is None where it was not said."""
+
     text: str = Field(default="", max_length=_MOST_CHARS)
-    words: list[_JsonWord] = Field(default_factory=list, max_length=_MOST_CHARS)
+    words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CHARS)
+    avg_logprob: float | None = None
+    compression_ratio: float | None = None
+    no_speech_prob: float | None = None
+
+
+class SpokenReply(BaseModel):
+    """What a recogniser replies: OpenAI's `verbose_json`, whose words may stand beside its segments."""
+
+    segments: list[SpokenSegment] = Field(max_length=_MOST_CHARS)
+    words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CUES)
+
+    def words_of(self, number: int) -> list[SpokenWord]:
+        """The words of a segment, counted from 0: its own, else those whose middle lies between its start and that of
+        the next one, since recognisers round."""
+        own, later = self.segments[number].words, self.segments[number + 1 :]
+        first = (self.segments[number].start or 0.0) if number else 0.0
+        until = next((one.start for one in later if one.start is not None), math.inf)
+        return own or [one for one in self.words or [] if first <= one.middle < until]
 
 
 def _json_cues(file: Path) -> Iterator[Cue]:
@@ -186,26 +216,26 @@ def _json_cues(file: Path) -> Iterator[Cue]:
     loose = _loose_words(file, content)
     for number, entry in enumerate(segments, start=1):
         place = f"segment {number}"
-        segment = validated(_JsonSegment, entry, file, place)
+        segment = validated(SpokenSegment, entry, file, place)
         if segment.start is None or segment.end is None:
             raise InputError(file, f"{place}, field 'start' or 'end'", found="nothing", expected="seconds")
         said = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
         yield Cue(
-            place, segment.start, segment.end, " ".join(segment.text.split()), _timed(said, segment.start, segment.end)
+            place, segment.start, segment.end, " ".join(segment.text.split()), timed(said, segment.start, segment.end)
         )
 
 
-def _loose_words(file: Path, content: JsonValue | object) -> list[_JsonWord]:
+def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
     """The words beside the segments, as the protocol of OpenAI has them."""
     words = content.get("words") if isinstance(content, dict) else None
     if not isinstance(words, list):
         return []
     return [
-        validated(_JsonWord, one, file, f"word {number}") for number, one in enumerate(words[:_MOST_CHARS], start=1)
+        validated(SpokenWord, one, file, f"word {number}") for number, one in enumerate(words[:_MOST_CHARS], start=1)
     ]
 
 
-def _timed(words: Sequence[_JsonWord], start: float, end: float) -> tuple[Word, ...]:
+def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, ...]:
     """Words with times. One that the aligner gave none (WhisperX gives none to numbers) lies between its neighbours,
     with the confidence 0: nothing is to be cut there."""
     found: list[Word] = []
@@ -236,7 +266,8 @@ def in_sentences(cues: Sequence[Cue], most_s: float, pause_s: float) -> list[Cue
         )
         if last is not None and joins:
             words = (*last.words, *cue.words) if bool(last.words) == bool(cue.words) else ()
-            found[-1] = Cue(last.place, last.start, max(last.end, cue.end), f"{last.text} {cue.text}", words)
+            flags = tuple(dict.fromkeys((*last.flags, *cue.flags)))
+            found[-1] = Cue(last.place, last.start, max(last.end, cue.end), f"{last.text} {cue.text}", words, flags)
         else:
             found.append(cue)
     return found
