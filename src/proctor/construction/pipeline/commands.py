@@ -88,7 +88,9 @@ def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> P
     waiting = [one for one in states if one.state == "waiting"]
     first = [one for one in waiting if not one.why.startswith("for ")]
     table = plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
-    notes = [f"{one.stage} of {one.unit} waits: {one.why}" for one in first[:8]]
+    notes = [
+        f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
+    ]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {folder}")
     json: list[JsonValue] = [
