@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from proctor.models.spec import weights_hash
 
 
-def test_a_change_anywhere_is_seen_and_a_move_is_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", ["model.safetensors", "model.bin"])
+def test_a_change_anywhere_is_seen_and_a_move_is_not(tmp_path: Path, weights: str) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         folder.mkdir()
         (folder / "config.json").write_text("{}")
-        (folder / "model.safetensors").write_bytes(bytes(9 * 2**20))
+        (folder / weights).write_bytes(bytes(9 * 2**20))
         (folder / "README.md").write_text(folder.name)
     assert weights_hash(one) == weights_hash(other) != ""
     tuned = bytearray(9 * 2**20)
     for place in range(0, len(tuned), 4096):
         tuned[place] = 1
-    (other / "model.safetensors").write_bytes(tuned)
+    (other / weights).write_bytes(tuned)
     changed = weights_hash(other)
     assert changed != weights_hash(one)
     (other / "config.json").write_text("{ }")

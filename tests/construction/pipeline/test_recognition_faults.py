@@ -62,6 +62,7 @@ NOTHING = "no readable reply in 3 tries: "
         ('{"segments": [{"start": 2, "end": NaN, "text": "hi"}]}', NOTHING),
         ({"segments": [{"start": 2, "end": 4, "text": "x" * 6000}]}, NOTHING),
         ({"segments": [{"start": 2, "end": 4, "text": "hi", "words": "hi"}]}, NOTHING),
+        ({"text": "We slide.", "segments": []}, NOTHING + "a text without segments: times are expected"),
         ('{"segments": [], "segments": []}', NOTHING + "found"),
         ('{"segments": ' + "[" * 5000 + "]" * 5000 + "}", NOTHING),
         ("", NOTHING),

@@ -289,7 +289,6 @@ def _said(step: HistoryStep) -> str:
     flags, calls = record.get("flags"), record.get("calls")
     parts += [f"flags: {', '.join(map(str, flags))}"] if isinstance(flags, list) and flags else []
     if isinstance(calls, list) and calls and isinstance(last := calls[-1], dict):
-        parts.append(
-            f"by {last['model']}, prompt {str(last['prompt_sha256'])[:8]}, attempt {int(str(last['attempt'])) + 1}"
-        )
+        prompt = f", prompt {str(last['prompt_sha256'])[:8]}" if last["prompt_sha256"] else ""
+        parts.append(f"by {last['model']}{prompt}, attempt {int(str(last['attempt'])) + 1}")
     return shorten("; ".join(parts), 2000)

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction.pipeline.content import Word
 from proctor.core import InputError, input_text, read_json, validated
@@ -194,10 +194,18 @@ class SpokenSegment(_Spoken):
 
 
 class SpokenReply(BaseModel):
-    """What a recogniser replies: OpenAI's `verbose_json`, whose words may stand beside its segments."""
+    """What a recogniser replies: OpenAI's `verbose_json`, whose words may stand beside its segments. A text without
+    segments is none: nobody could say when it was said."""
 
+    text: str = Field(default="", exclude=True)
     segments: list[SpokenSegment] = Field(max_length=_MOST_CHARS)
     words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CUES)
+
+    @model_validator(mode="after")
+    def _timed(self) -> Self:
+        if self.text.strip() and not any(one.text.strip() for one in self.segments):
+            raise ValueError("a text without segments: times are expected")
+        return self
 
     def words_of(self, number: int) -> list[SpokenWord]:
         """The words of a segment, counted from 0: its own, else those whose middle lies between its start and that of
