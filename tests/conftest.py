@@ -54,6 +54,14 @@ def _patience() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_power_cut() -> Iterator[None]:
+    """Stores of this process do not wait for the disk; those of processes that tests start, and kill, do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proctor.runs.database._SYNCHRONOUS", "OFF")
+        yield
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder with real data."""

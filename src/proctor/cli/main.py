@@ -119,6 +119,12 @@ def commands() -> typer.Typer:
     return app
 
 
+@cache
+def _program() -> Callable[..., object]:
+    """All commands as they are called, which takes a while to make of their signatures."""
+    return typer.main.get_command(commands())
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
     if version:
@@ -130,7 +136,7 @@ def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
     try:
-        commands()(args=spread_settings(sys.argv[1:]), prog_name="proctor")
+        _program()(args=spread_settings(sys.argv[1:]), prog_name="proctor")
     except ReplacedError as replaced:
         sys.stderr.write(f"proctor: {replaced}\n")
         sys.exit(2)

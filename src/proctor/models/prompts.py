@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,8 +73,7 @@ def template_ends(text: str) -> bool:
 
 def load_prompt(path: Path) -> Prompt:
     """Reads a prompt. Raises `InputError` for a file that can't be read, is empty or is no template."""
-    from jinja2 import StrictUndefined, TemplateSyntaxError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2 import TemplateSyntaxError
 
     try:
         raw = read_bytes(path)
@@ -83,16 +83,10 @@ def load_prompt(path: Path) -> Prompt:
         raise InputError(path, "prompt", found=str(reason), expected="a text file") from error
     if not text.strip():
         raise InputError(path, "prompt", found="nothing", expected="a template")
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined,
-        autoescape=False,  # plain text for a model, never HTML
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     if not path.resolve().is_relative_to(_PACKAGE) and not template_ends(text):
         raise InputError(path, "prompt", found="a template that does not come to an end", expected="Jinja2")
     try:
-        template = environment.from_string(text)
+        template = _compiled(text)
     except TemplateSyntaxError as error:
         raise InputError(path, f"line {error.lineno}", found=str(error.message), expected="Jinja2") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, and nesting without an end
@@ -101,6 +95,20 @@ def load_prompt(path: Path) -> Prompt:
         found = f"the blocks {', '.join(sorted(template.blocks))}"
         raise InputError(path, "prompt", found=found, expected="the blocks system and user, or none")
     return Prompt(path.name, hashlib.sha256(raw).hexdigest(), template)
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str) -> Template:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        autoescape=False,  # plain text for a model, never HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.from_string(text)
 
 
 def prompt_file(folder: Path, usual: str, choice: str) -> Path:

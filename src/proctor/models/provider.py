@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cache
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_type_hints
 from urllib.parse import urlsplit
 
@@ -46,10 +48,23 @@ def http_client(timeout_s: float) -> httpx2.AsyncClient:
 
     limits = httpx2.Limits(max_connections=1024, max_keepalive_connections=1024)
     timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-    client = create_async_httpx2_client(timeout=timeout, limits=limits)
-    client.headers["Accept-Encoding"] = ENCODINGS
-    client.event_hooks = client.event_hooks | {"response": [*client.event_hooks["response"], limit_body]}
-    return client
+    usual = create_async_httpx2_client(timeout=timeout, transport=httpx2.AsyncBaseTransport())
+    return httpx2.AsyncClient(
+        verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+        timeout=timeout,
+        limits=limits,
+        headers=usual.headers | {"Accept-Encoding": ENCODINGS},
+        event_hooks=usual.event_hooks | {"response": [*usual.event_hooks["response"], limit_body]},
+    )
+
+
+@cache
+def _trusted(*named: str | None) -> SSLContext:
+    """The certificates that this machine trusts, or those of the variables named; they are read once."""
+    import httpx2
+
+    del named
+    return httpx2.create_ssl_context()
 
 
 def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:

@@ -23,6 +23,7 @@ READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowE
 
 _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
+_SYNCHRONOUS = "FULL"  # what is recorded outlasts a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
 
 
@@ -97,7 +98,7 @@ def _set_up_sqlite(connection: Any, record: object) -> None:
     del record
     connection.isolation_level = None  # the driver's own BEGIN comes too late for a safe upgrade to writing
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+    for pragma in ("journal_mode=WAL", f"synchronous={_SYNCHRONOUS}", "foreign_keys=ON", "cache_size=-65536"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
