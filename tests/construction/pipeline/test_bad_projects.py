@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
         says("id: b,", "id: b, region: {x: 0.6, y: 0, width: 0.6, height: 1},"),
         "field 'sources.1.region': found a dict, expected a region inside the frame (0 to 1)",
     ),
-    "an unknown kind": (says("rexsonovqa", "rexsonvqa"), "unknown kind of project 'rexsonvqa': expected one of focus, rexsonovqa; did you mean"),
+    "an unknown kind": (says("rexsonovqa", "rexsonvqa"), "unknown kind of project 'rexsonvqa': expected one of clinicalskillqa, focus, rexsonovqa; did you mean"),
     "an unknown stage": (says("normalise", "normalize"), f"{YAML}stages: found 'normalize', expected one of sources, transcript,"),
     "a setting of the wrong type": (
         says("false}", "false}, screen: {seeds: many}"),
