@@ -26,6 +26,7 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     review_table,
 )
 from tests.support.figures import Joints, kneeler, manikin, pose, standing
+from tests.support.reviewers import fill_in
 
 FRAMES = OrderedFrames(
     id="v-k001",
@@ -73,6 +74,11 @@ def test_a_table_is_read_as_it_was_filled_in(tmp_path: Path) -> None:
         },
         frozenset({"Dr Ada"}),
     )
+    now = [SENTENCES[0].model_copy(update={"text": "In B, both hands are free."}), SENTENCES[1]]
+    since = read_review(table(tmp_path), [FRAMES], now)
+    assert (set(since.sentences), since.changed) == ({"v-k001-s02"}, 1)  # said of another sentence
+    shuffled = FRAMES.model_copy(update={"order": ("A", "B", "C")})
+    assert read_review(table(tmp_path), [shuffled], SENTENCES).changed == 3
     unclear = table(tmp_path, {"v-k001": {"order": "Unclear"}})
     assert read_review(unclear, [FRAMES], SENTENCES).orders["v-k001"].order == ()
 
@@ -96,6 +102,7 @@ def test_a_table_is_read_as_it_was_filled_in(tmp_path: Path) -> None:
         ("v-k001-s02", {"id": "w"}, "row 4, column 'id': found 'w', expected one of v-k001, v-k001-s01, v-k001-s02"),
         ("v-k001-s02", {"id": ""}, "row 4, column 'id': found nothing, expected the id of an instance or a sentence"),
         ("v-k001-s02", {"comment": "c" * 801}, "row 4, column 'comment'"),
+        ("v-k001-s01", {"version": ""}, "row 3, column 'version': found nothing, expected the version that stood in the"),
     ],
 )  # fmt: skip
 def test_a_fault_is_told_with_its_row(tmp_path: Path, row: str, change: dict[str, str], message: str) -> None:
@@ -110,9 +117,9 @@ def test_a_fault_is_told_with_its_row(tmp_path: Path, row: str, change: dict[str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id,order\nv-k001,A\n", "no column 'verdict'"),
+        ("id,version,order\nv-k001,1,A\n", "no column 'verdict'"),
         ("", "an empty file"),
-        ("id,order,verdict,correction,by\nv-k001,\x00,,,\n", "a zero byte"),
+        ("id,version,order,verdict,correction,by\nv-k001,\x00,,,,\n", "a zero byte"),
     ],
 )
 def test_a_table_that_is_none_is_told(tmp_path: Path, text: str, message: str) -> None:
@@ -132,10 +139,10 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 def review(a: OrderVerdict, b: OrderVerdict, verdicts: str = "keep keep") -> Reviewed:
     said = [SentenceVerdict.model_validate({"verdict": one}) for one in verdicts.split()]
     sentence = ReviewedSentence(
-        id="v-k001-s02", text=SENTENCES[1].text, frames=("C", "A"), flags=(), a=said[0], b=said[1]
+        id="v-k001-s02", version="1", text=SENTENCES[1].text, frames=("C", "A"), flags=(), a=said[0], b=said[1]
     )
     return Reviewed(
-        id="r", source="v", instance="v-k001", order=FRAMES.order, a=a, b=b, sentences=(sentence,), by=("Ada", "Bo")
+        id="r", source="v", instance="v-k001", version="1", order=FRAMES.order, a=a, b=b, sentences=(sentence,), by=("Ada", "Bo")
     )  # fmt: skip
 
 
@@ -158,20 +165,28 @@ def test_what_is_open(one: Reviewed, open_: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("row", "change", "message"),
     [
-        ("v-k001,keep,,Ada", "row 2, column 'verdict': found 'keep', expected one of accept, reject"),
-        ("v-k001,accept,More.,Ada", "row 2, column 'correction': found something, expected nothing"),
-        ("v-k001-s02,accept,,Ada", "found 'accept', expected one of keep, correct, remove"),
-        ("v-k001-s02,keep,,", "row 2, column 'by': found nothing, expected who decided"),
-        ("v-k001-s01,keep,,Ada", "row 2, column 'id': found 'v-k001-s01'"),
+        (0, {"verdict": "keep"}, "row 2, column 'verdict': found 'keep', expected one of accept, reject"),
+        (0, {"verdict": "accept", "correction": "So."}, "row 2, column 'correction': found something, expected nothing"),
+        (1, {"verdict": "accept"}, "row 3, column 'verdict': found 'accept', expected one of keep, correct, remove"),
+        (1, {"verdict": "keep", "by": ""}, "row 3, column 'by': found nothing, expected who decided"),
+        (1, {"id": "v-k001-s01"}, "row 3, column 'id': found 'v-k001-s01'"),
+        (1, {"verdict": "correct", "correction": "See B."}, "row 3, column 'correction': found frame B"),
     ],
-)
-def test_faults_of_what_was_decided_together(tmp_path: Path, rows: str, message: str) -> None:
-    file = tmp_path / "consensus.csv"
-    file.write_text(f"id,verdict,correction,by\n{rows}\n")
+)  # fmt: skip
+def test_faults_of_what_was_decided_together(tmp_path: Path, row: int, change: dict[str, str], message: str) -> None:
+    reviews, file = [review(OTHER, RIGHT, "remove keep")], tmp_path / "consensus.csv"
+    file.write_text(consensus_table(reviews))
+    wanted = iter([{"verdict": "accept"}, {"verdict": "keep"}])
+    rows = fill_in(file, lambda one: {**one, **next(wanted), "by": "both"})
+    assert [one.verdict for one in read_consensus(file, reviews).values()] == ["keep", "keep"]
+    since = [review(OTHER, RIGHT, "keep remove")]  # they say something else of the sentence now
+    assert set(read_consensus(file, since)) == {"v-k001"}
+    left = iter([one | (change if place == row else {}) for place, one in enumerate(rows)])
+    fill_in(file, lambda _: next(left))
     with pytest.raises(InputError) as error:
-        read_consensus(file, [review(OTHER, RIGHT, "remove keep")])
+        read_consensus(file, reviews)
     assert message in str(error.value)
 
 

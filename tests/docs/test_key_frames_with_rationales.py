@@ -80,11 +80,11 @@ def test_the_page_leads_from_videos_to_answers(tmp_path: Path, monkeypatch: pyte
         "| refiner | another-model |",
         "- supported: ",
         "Dr Ada and Dr Bo.",
-        "- same order by both: 0.67 [",
+        "- the same of the order by both: 0.67 [",
         "- Cohen's κ of keep, correct, remove: ",
     ):
         assert part in sheet
-    assert "same order by both: 0.67" in seen["proctor build status skills"]
+    assert "the same of the order by both: 0.67" in seen["proctor build status skills"]
     page = (tmp_path / "frames.html").read_text(encoding="utf-8")
     assert page.count("<img ") == 3 * 8
     first = "proctor build physicians skills --table skills/sources/physician-a.csv --sheet frames.html"

@@ -51,3 +51,14 @@ def reviewed(folder: Path, a: dict[str, Row], b: dict[str, Row]) -> None:
         table = folder / "sources" / f"physician-{name}.csv"
         table.write_text(review_table(frames, sentences), encoding="utf-8")
         fill_in(table, reviewer(right_orders(folder), f"Dr {name.upper()}", **others))
+
+
+def decided(folder: Path, verdicts: dict[str, Row]) -> None:
+    """The table of what was open, as both decided."""
+    from proctor.construction.pipeline import PROJECT_KINDS, records_of
+    from proctor.tasks.clinicalskillqa.project.consensus import consensus_table
+
+    table = folder / "sources" / "consensus.csv"
+    reviews = records_of(Project(folder), PROJECT_KINDS.get("clinicalskillqa").stage("physicians"))
+    table.write_text(consensus_table(reviews), encoding="utf-8")
+    fill_in(table, lambda row: row | verdicts[row["id"]] | {"by": "both"})

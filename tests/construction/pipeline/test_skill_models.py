@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.construction.pipeline.skills import found, project, ran
-from tests.support.faulty_server import FaultyServer, Request
+from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.scribe import scribe
 
 MARKS = {
@@ -121,11 +121,14 @@ def test_a_draft_stands_where_the_second_model_claims_more(film: Path, tmp_path:
     assert len(records(folder, "refine")) == 21
 
 
-def test_a_model_that_refines_itself_is_noted(film: Path, tmp_path: Path, server: FaultyServer) -> None:
+def test_a_model_that_refines_or_checks_itself_is_noted(film: Path, tmp_path: Path, server: FaultyServer) -> None:
     folder = project(tmp_path / "p", film, server.url, names="a")
     file = folder / "project.yaml"
-    file.write_text(file.read_text().replace("openai:refiner", "openai:writer"))
-    ran(folder, "refine", "a")
+    text = file.read_text().replace("openai:refiner", "openai:writer").replace("openai:checker", "openai:writer")
+    file.write_text(text)
+    ran(folder, "evidence", "a")
+    own = "openai:writer checked 4 sentences of its own: another model is meant"
+    assert found(folder, "evidence")["notes"] == [own]
     assert found(folder, "refine")["notes"] == ["openai:writer refined its own drafts: another model is meant"]
 
 
@@ -149,3 +152,16 @@ def test_what_no_check_found_is_flagged(film: Path, tmp_path: Path, server: Faul
     assert flags == Counter(flag for _, flag, _ in DOUBTS)
     assert len(made["records"]) == 7 * 4  # nothing is lost
     assert Counter(one["kind"] for one in made["refused"]) == Counter(kind for _, _, kind in DOUBTS if kind)
+
+
+def test_a_server_that_breaks_loses_nothing_and_is_left_alone(film: Path, tmp_path: Path, server: FaultyServer) -> None:
+    folder = many(tmp_path, film, server, "evidence", [])
+    ran(folder, "refine", "a")
+    before = server.count
+    server._script = [None, None, Fault.SERVER_ERROR] + [None] * 3 + [Fault.SERVER_ERROR] * 30
+    assert ran(folder, "evidence", "a")["evidence"] == "waiting"
+    asked = server.count - before
+    assert asked <= 2 + 4 + 1  # after the fault nothing is begun
+    server._script = []
+    assert ran(folder, "evidence", "a")["evidence"] == "made"
+    assert server.count - before <= 28 + 1  # what was replied is kept

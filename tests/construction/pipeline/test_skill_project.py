@@ -16,7 +16,7 @@ from proctor.construction.pipeline import Project, redo_record, run_stages
 from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa import READER
-from tests.construction.pipeline.skills import found, project, ran, reviewed
+from tests.construction.pipeline.skills import decided, found, project, ran, reviewed
 from tests.construction.pipeline.test_project_kill import content, run_and_die
 from tests.support.faulty_server import FaultyServer
 from tests.support.scribe import scribe
@@ -77,8 +77,7 @@ def test_what_both_say_stands_and_what_neither_sees_leaves(folder: Path) -> None
     assert next(one.why for one in states if one.stage == "consensus").startswith(
         "sources/consensus.csv: 2 disagreements to decide"
     )
-    table = folder / "sources" / "consensus.csv"
-    table.write_text("id,verdict,correction,by\nc-k001,reject,,both\nc-k001-s02,remove,,both\n")
+    decided(folder, {"c-k001": {"verdict": "reject"}, "c-k001-s02": REMOVED})
     ran(folder)
     made = found(folder, "consensus", "all")
     (one,) = made["records"]
@@ -128,6 +127,24 @@ def test_another_attempt_and_back(film: Path, tmp_path: Path, server: FaultyServ
     assert (server.count, found(root, "rationales")["records"]) == (2, before)
 
 
+def test_what_was_said_of_something_else_does_not_count(folder: Path) -> None:
+    reviewed(folder, {}, {})
+    assert ran(folder, "physicians")["physicians"] == "made"
+    redo_record(Project(folder), "frames", "b-k001")
+    before = found(folder, "frames", "a"), found(folder, "frames", "b")
+    ran(folder, "frames")
+    assert found(folder, "frames", "a") == before[0]
+    assert found(folder, "frames", "b")["records"] != before[1]["records"]
+    redo_record(Project(folder), "frames", "b-k001", undo=True)
+    assert set(ran(folder, "physicians").values()) <= {"made", "kept"}
+    assert found(folder, "frames", "b")["records"] == before[1]["records"]
+    file = folder / "work" / "evidence" / "a.json"
+    file.write_text(file.read_text().replace("an instrument is moved", "an instrument is lifted", 1))
+    states = asyncio.run(run_stages(Project(folder)))
+    why = next(one.why for one in states if one.stage == "physicians")
+    assert why.startswith("sources/physician-a.csv: 0 orders and 1 sentence to review, of which 1 changed since;")
+
+
 @pytest.mark.parametrize(
     ("source", "stages", "message"),
     [
@@ -172,8 +189,9 @@ def test_killed_and_resumed(film: Path, tmp_path: Path, server: FaultyServer) ->
     whole = project(tmp_path / "whole", film, server.url, names="a")
     ran(whole, "evidence")
     reviewed(whole, {"a_k001_s02": REMOVED}, {"a_k001_s03": other})
-    decided = "id,verdict,correction,by\na-k001-s02,keep,,both\na-k001-s03,correct,It lies still.,both\n"
-    (whole / "sources" / "consensus.csv").write_text(decided)
+    ran(whole, "physicians")
+    lies = {"verdict": "correct", "correction": "It lies still."}
+    decided(whole, {"a-k001-s02": {"verdict": "keep"}, "a-k001-s03": lies})
     assert set(ran(whole).values()) <= {"made", "kept"}
     assert any(name.startswith("items/") for name in content(whole))
     broken = project(tmp_path / "broken", film, server.url, names="a")

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         StageSettings,
         WaitingError,
         Work,
+        several,
         stage_settings,
     )
     from proctor.construction.pipeline.status import HistoryStep, funnel, history
@@ -71,6 +72,6 @@ __all__ = [
     "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings",
     "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
     "about_sources", "as_item", "as_json", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
-    "kind_of", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "sides_and_numbers",
-    "stage_command", "stage_settings", "units_of", "video_seconds", "with_table",
+    "kind_of", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "several",
+    "sides_and_numbers", "stage_command", "stage_settings", "units_of", "video_seconds", "with_table",
 ]  # fmt: skip

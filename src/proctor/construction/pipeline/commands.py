@@ -269,6 +269,16 @@ _BESIDE = {
 _BESIDE |= {"options", "key", "question", "version", "groundtruth", "original"}
 
 
+def _plain(value: JsonValue) -> str:
+    """A field's value in words; of what it holds, the fields alone that say something, and no hash."""
+    if isinstance(value, list):
+        return (", " if all(isinstance(one, str) for one in value) else "; ").join(map(_plain, value))
+    if isinstance(value, dict):
+        told = [one for name, one in value.items() if name not in {"id", "sha256"} and one not in ("", [], None)]
+        return " ".join(f"[{_plain(one)}]" if isinstance(one, list | dict) else _plain(one) for one in told)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def _said(step: HistoryStep) -> str:
     """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote it."""
     from proctor.core.formats import option_letters
@@ -276,9 +286,7 @@ def _said(step: HistoryStep) -> str:
     record = step.record
     parts = [f"{record['start']:.1f}–{record['end']:.1f} s"] if "start" in record else []
     fields = {name: value for name, value in record.items() if name not in _BESIDE and value not in ("", [], None, 0)}
-    parts += [
-        f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}" for name, value in fields.items()
-    ]
+    parts += [f"{name}: {_plain(value)}" for name, value in fields.items()]
     options = record.get("options")
     if isinstance(options, list):
         letters = option_letters(len(options))

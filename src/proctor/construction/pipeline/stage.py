@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Frozen)
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+U = TypeVar("U")
 
 ALL = "all"
 """The unit of a stage that takes all sources together."""
@@ -124,6 +127,25 @@ class Asker:
             raise RefusalError(str(error).replace("no verdict", "no draft")) from error
         prompt = self._prompt.sha256 if self._prompt is not None else ""
         return value, Call(key=vote.key, model=self._client.name, prompt_sha256=prompt, attempt=attempt)
+
+
+async def several(make: Callable[[T], Awaitable[U]], items: Iterable[T], at_once: int = 4) -> list[U]:
+    """What `make` gives for each item, in their order, a few at a time: for stages that ask models of many items. After
+    a `ProctorError` nothing further is begun, what is under way ends and is kept, and then it is raised."""
+    gate, faults = asyncio.Semaphore(at_once), list[ProctorError]()
+
+    async def one(item: T) -> list[U]:
+        async with gate:
+            try:
+                return [] if faults else [await make(item)]
+            except ProctorError as error:
+                faults.append(error)
+                return []
+
+    found = await asyncio.gather(*(one(item) for item in items))
+    if faults:
+        raise faults[0]
+    return [each for some in found for each in some]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def physicians(
     sentences = records_of(project, kind.stage("evidence"))
     there = {one.instance for one in sentences}
     shown = [one for one in records_of(project, kind.stage("frames")) if one.id in there]
+    if not shown:
+        return noted(report, "No instance has a rationale yet: nothing to review")
     report = with_table(report, table, review_table(shown, sentences), len(shown), "instance")
     if sheet is None:
         return report
@@ -66,4 +68,6 @@ def consensus(folder: Folder, steps: Steps, table: Table = None) -> PluginReport
     report, _ = run_to(folder, steps, ConsensusStage(), (table,))
     reviews = records_of(Project(folder), PhysiciansStage())
     open_ = len(list(open_questions(reviews)))
+    if table is not None and not open_:
+        return noted(report, f"Nothing is open: no {table}")
     return with_table(report, table, consensus_table(reviews), open_, "disagreement")

@@ -22,14 +22,16 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     Reviewed,
     ReviewedSentence,
     SentenceVerdict,
+    is_current,
     known_id,
     order_text,
     sentence_verdict,
+    version_of,
 )
 
 ACCEPT, REJECT = "accept", "reject"
 NOT_SPOKEN_OF = "a frame that no sentence cites"
-CONSENSUS_COLUMNS = ("id", "frames", "text", "a", "b", "verdict", "correction", "by")
+CONSENSUS_COLUMNS = ("id", "version", "frames", "text", "a", "b", "verdict", "correction", "by")
 
 
 class ConsensusSettings(StageSettings):
@@ -111,14 +113,16 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
         if one.instance in open_:
             a, b = (_with_comment(order_text(said.order), said.comment) for said in (one.a, one.b))
             text = f"Recorded order: {order_text(one.order)}"
-            writer.writerow({"id": one.instance, "frames": " ".join(sorted(one.order)), "text": text, "a": a, "b": b})
+            about = {"id": one.instance, "version": version_of(one), "frames": " ".join(sorted(one.order))}
+            writer.writerow({**about, "text": text, "a": a, "b": b})
         for each in one.sentences:
             if each.id in open_:
                 a, b = (
                     _with_comment(f"{said.verdict} {said.correction}".strip(), said.comment)
                     for said in (each.a, each.b)
                 )
-                writer.writerow({"id": each.id, "frames": " ".join(each.frames), "text": each.text, "a": a, "b": b})
+                about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
+                writer.writerow({**about, "text": each.text, "a": a, "b": b})
     return out.getvalue()
 
 
@@ -127,16 +131,18 @@ def _with_comment(said: str, comment: str) -> str:
 
 
 def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
-    """What was decided, by id; of an order `keep` stands for `accept` and `remove` for `reject`. A row without verdict
-    is open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is open."""
+    """What was decided, by id; of an order `keep` stands for `accept` and `remove` for `reject`. A row without verdict,
+    or about something that has changed since, is open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is open."""
     orders = {one.instance: one for one in reviews}
     sentences = {each.id: (each, one) for one in reviews for each in one.sentences}
+    versions = {name: version_of(one) for name, one in orders.items()}
+    versions |= {name: version_of(each) for name, (each, _) in sentences.items()}
     known, seen = list(open_questions(reviews)), dict[str, int]()
     found: dict[str, SentenceVerdict] = {}
 
     def read(cells: Cells) -> None:
         name = known_id(cells, known, seen)
-        if not name or cells.empty("verdict"):
+        if not name or cells.empty("verdict") or not is_current(cells, versions[name]):
             return
         cells.text("by", "who decided")
         if name in orders:
@@ -150,7 +156,7 @@ def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, Sentenc
         if verdict is not None:
             found[name] = verdict
 
-    read_rows(file, ("id", "verdict", "correction", "by"), read)
+    read_rows(file, ("id", "version", "verdict", "correction", "by"), read)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -12,8 +13,19 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.construction.annotators import given_files
-from proctor.construction.pipeline import STEERING, Call, Made, Record, Refused, Stage, StageSettings, Work, negations
-from proctor.core import Frame, InputError, RefusalError
+from proctor.construction.pipeline import (
+    STEERING,
+    Call,
+    Made,
+    Record,
+    Refused,
+    Stage,
+    StageSettings,
+    Work,
+    negations,
+    several,
+)
+from proctor.core import Frame, InputError, RefusalError, count_of
 from proctor.judges import has_injection
 from proctor.tasks.clinicalskillqa.pose import Pose, PoseSource, facts_of, open_pose
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
@@ -79,14 +91,17 @@ class EvidenceStage(Stage[CheckedSentence]):
         frames = {one.id: one for one in work.records("frames", OrderedFrames)}
         files = self.reads(work)
         poses = open_pose(files[0]) if files else None
-        every = await asyncio.gather(
-            *(
-                self._one(work, frames[one.instance], one, number, poses)
-                for one in work.records("refine", DraftRationale)
-                for number in range(len(one.sentences))
-            )
+        texts = work.records("refine", DraftRationale)
+        every = await several(
+            lambda each: self._one(work, frames[each[0].instance], *each, poses),
+            [(one, number) for one in texts for number in range(len(one.sentences))],
         )
-        return Made([one for one, _ in every], [one for _, one in every if one is not None])
+        authors = Counter(call.model for one in texts for call in one.calls for _ in one.sentences)
+        own = [one.name for one in work.project.clients("checker")[:1] if authors[one.name]]
+        notes = [
+            f"{one} checked {count_of(authors[one], 'sentence')} of its own: another model is meant" for one in own
+        ]
+        return Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
 
     async def _one(
         self, work: Work, shown: OrderedFrames, rationale: DraftRationale, number: int, poses: PoseSource | None

@@ -68,8 +68,8 @@ class FramesStage(Stage[OrderedFrames]):
         if not drawn:
             reason = f"no stretch of {work.settings(FramesSettings).seconds:g} s in what is used of it"
             refused.append(Refused.of(work.unit, "too short", reason))
-        for number, one in enumerate(drawn, start=1):
-            name = f"{work.unit}-k{number:03d}"
+        for place, one in enumerate(drawn):
+            name = _name(work, place)
             if one.times:
                 made.append(_ordered(work, name, one, scenario))
             else:
@@ -86,11 +86,28 @@ def _drawn(work: Work) -> list[DrawnFrames]:
     ends = library.probe(name).duration_s
     work.project.check_trim(source, ends)
     within = (source.start, min(ends, source.end or ends))
-    return draw_frames(library, name, plan, work.generator("keyframes"), within=within, region=source.region)
+
+    def drawn(*attempt: str) -> list[DrawnFrames]:
+        rng = work.generator("keyframes", *attempt)
+        return draw_frames(library, name, plan, rng, within=within, region=source.region)
+
+    found = drawn()
+    for place in range(
+        len(found)
+    ):  # an instance that is to be made again is drawn again, in its own share of the video
+        count = work.attempts.get(_name(work, place), 0)
+        found[place] = drawn(str(count))[place] if count else found[place]
+    return found
+
+
+def _name(work: Work, place: int) -> str:
+    return f"{work.unit}-k{place + 1:03d}"
 
 
 def _ordered(work: Work, name: str, one: DrawnFrames, scenario: Scenario | None) -> OrderedFrames:
-    order = dealt_labels(one.count, work.generator("labels", name))
+    order = dealt_labels(
+        one.count, work.generator("labels", name, *([str(count)] if (count := work.attempts.get(name, 0)) else []))
+    )
     shown = [
         LabelledFrame(label=label, time=time, sha256=hashlib.sha256(jpeg).hexdigest())
         for label, time, jpeg in zip(order, one.times, one.pictures, strict=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import Frozen, Made, Record, Stage, StageSettings, WaitingError, Work
-from proctor.core import InputError, count_of, number_interval, one_of
+from proctor.core import InputError, content_hash, count_of, number_interval, one_of
 from proctor.metrics.ordering import compare_orders
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
 from proctor.tasks.clinicalskillqa.native import split_order
@@ -25,7 +25,7 @@ from proctor.tasks.clinicalskillqa.project.guards import mentioned, told_order
 KEEP, CORRECT, REMOVE = "keep", "correct", "remove"
 CHOICES = (KEEP, CORRECT, REMOVE)
 UNCLEAR = "unclear"
-COLUMNS = ("id", "frames", "text", "flags", "order", "verdict", "correction", "comment", "by")
+COLUMNS = ("id", "version", "frames", "text", "flags", "order", "verdict", "correction", "comment", "by")
 LONGEST = 800
 _ASKED = "In which order were these frames taken?"
 
@@ -53,9 +53,10 @@ class OrderVerdict(Frozen):
 
 
 class ReviewedSentence(Frozen):
-    """A sentence with what both physicians say."""
+    """A sentence with what both physicians say, of the version that they saw."""
 
     id: str
+    version: str
     text: str
     frames: tuple[str, ...]
     flags: tuple[str, ...]
@@ -69,10 +70,11 @@ class ReviewedSentence(Frozen):
 
 
 class Reviewed(Record):
-    """An instance as both physicians see it; `by` are the physicians."""
+    """An instance as both physicians see it, of the version that they saw; `by` are the physicians."""
 
     source: str
     instance: str
+    version: str
     order: tuple[str, ...]
     a: OrderVerdict
     b: OrderVerdict
@@ -82,11 +84,13 @@ class Reviewed(Record):
 
 @dataclass(frozen=True)
 class Review:
-    """A table as one physician filled it in: orders by instance, verdicts by sentence, and who."""
+    """A table as one physician filled it in: orders by instance, verdicts by sentence, and who; `changed` rows are of
+    something that has changed since, and do not count."""
 
     orders: Mapping[str, OrderVerdict]
     sentences: Mapping[str, SentenceVerdict]
     by: frozenset[str]
+    changed: int = 0
 
 
 class PhysiciansStage(Stage[Reviewed]):
@@ -115,7 +119,9 @@ class PhysiciansStage(Stage[Reviewed]):
             review = read_review(files[0], shown, sentences) if files else Review({}, {}, frozenset())
             left = len(shown) - len(review.orders), len(sentences) - len(review.sentences)
             if any(left):
-                lacking.append(f"{named}: {count_of(left[0], 'order')} and {count_of(left[1], 'sentence')} to review")
+                since = f", of which {review.changed} changed since" if review.changed else ""
+                open_ = f"{count_of(left[0], 'order')} and {count_of(left[1], 'sentence')} to review{since}"
+                lacking.append(f"{named}: {open_}")
             reviews.append(review)
         if lacking:
             raise WaitingError(f"{'; '.join(lacking)} (proctor build physicians DIR --table writes an empty table)")
@@ -141,16 +147,27 @@ def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSent
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for one in shown:
-        writer.writerow({"id": one.id, "frames": " ".join(sorted(one.order)), "text": _ASKED})
+        row = {"id": one.id, "version": version_of(one), "frames": " ".join(sorted(one.order)), "text": _ASKED}
+        writer.writerow(row)
         for each in sentences:
             if each.instance == one.id:
                 fields = {"frames": " ".join(each.frames), "text": each.text, "flags": "; ".join(each.flags)}
-                writer.writerow({"id": each.id, **fields})
+                writer.writerow({"id": each.id, "version": version_of(one, each), **fields})
     return out.getvalue()
 
 
+_ABOUT = {"version", "frames", "order", "text", "a", "b"}
+
+
+def version_of(*some: BaseModel) -> str:
+    """A short hash of what a row is about: the frames of an instance, a sentence; without what a model said of it."""
+    kept = [one.model_dump(mode="json", include=_ABOUT) for one in some]
+    return content_hash([*kept])[:8]
+
+
 def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> Review:
-    """A physician's table. A row without order or verdict is not reviewed yet.
+    """A physician's table. A row without order or verdict is not reviewed yet, nor is one whose version is not that of
+    what stands now.
 
     Raises `InputError` with all faults: an id that is no instance's and no sentence's, or comes twice; an order that is
     no permutation of the labels (nor "unclear"), or stands in a sentence's row; a verdict that is none, or stands in an
@@ -159,7 +176,11 @@ def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[
     """
     orders = {one.id: one.order for one in shown}
     texts = {one.id: one for one in sentences}
+    frames = {one.id: one for one in shown}
+    versions = {one.id: version_of(one) for one in shown}
+    versions |= {one.id: version_of(frames[one.instance], one) for one in sentences}
     seen: dict[str, int] = {}
+    changed: set[str] = set()
     found_orders: dict[str, OrderVerdict] = {}
     found_sentences: dict[str, SentenceVerdict] = {}
     people: set[str] = set()
@@ -168,6 +189,9 @@ def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[
         name = known_id(cells, (*orders, *texts), seen)
         filled = [column for column in ("order", "verdict", "correction") if not cells.empty(column)]
         if not name or not filled:
+            return
+        if not is_current(cells, versions[name]):
+            changed.add(name)
             return
         people.add(cells.text("by", "who reviewed it"))
         foreign = [one for one in filled if (one == "order") == (name in texts)]
@@ -181,8 +205,13 @@ def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[
         elif (verdict := sentence_verdict(cells, texts[name].frames, orders[texts[name].instance])) is not None:
             found_sentences[name] = verdict
 
-    read_rows(file, ("id", "order", "verdict", "correction", "by"), read)
-    return Review(found_orders, found_sentences, frozenset(people))
+    read_rows(file, ("id", "version", "order", "verdict", "correction", "by"), read)
+    return Review(found_orders, found_sentences, frozenset(people), len(changed))
+
+
+def is_current(cells: Cells, version: str) -> bool:
+    """Whether a row is about what stands now; a version that is missing is a fault."""
+    return cells.text("version", "the version that stood in the empty table") == version
 
 
 def known_id(cells: Cells, known: Sequence[str], seen: dict[str, int]) -> str:
@@ -240,6 +269,7 @@ def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Revie
     reviewed = [
         ReviewedSentence(
             id=each.id,
+            version=version_of(one, each),
             text=each.text,
             frames=each.frames,
             flags=each.flags,
@@ -257,6 +287,7 @@ def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Revie
         flags=tuple(flags),
         source=one.source,
         instance=one.id,
+        version=version_of(one),
         order=one.order,
         a=first,
         b=second,
@@ -286,7 +317,7 @@ def agreement(reviews: Sequence[Reviewed], work: Work) -> list[str]:
         plan,
     )
     return [
-        f"same order by both: {_shown(same, 'instance')}",
+        f"the same of the order by both: {_shown(same, 'instance')}",
         f"Kendall's τ of both orders: {_shown(tau, 'instance')}",
         f"orders as recorded: {_shown(right, 'order')}",
         f"Cohen's κ of keep, correct, remove: {_shown(kappa, 'sentence')}",

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline import Call, Made, Record, Refused, Stage, StageSettings, Work
+from proctor.construction.pipeline import Call, Made, Record, Refused, Stage, StageSettings, Work, several
 from proctor.core import RefusalError
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
 from proctor.tasks.clinicalskillqa.project.guards import CitedSentence, added, rationale_fault
@@ -64,7 +64,7 @@ class RationalesStage(Stage[DraftRationale]):
     prompts = (PROMPTS / "rationale.txt.j2",)
 
     async def make(self, work: Work) -> Made[DraftRationale]:
-        every = await asyncio.gather(*(self._one(work, one) for one in work.records("frames", OrderedFrames)))
+        every = await several(lambda one: self._one(work, one), work.records("frames", OrderedFrames))
         return Made(
             [one for one in every if isinstance(one, DraftRationale)],
             [one for one in every if isinstance(one, Refused)],
@@ -105,7 +105,7 @@ class RefineStage(Stage[DraftRationale]):
     async def make(self, work: Work) -> Made[DraftRationale]:
         frames = {one.id: one for one in work.records("frames", OrderedFrames)}
         drafts = work.records("rationales", DraftRationale)
-        every = await asyncio.gather(*(self._one(work, frames[one.instance], one) for one in drafts))
+        every = await several(lambda one: self._one(work, frames[one.instance], one), drafts)
         writers = {call.model for one in drafts for call in one.calls}
         same = sorted(writers & {one.name for one in work.project.clients("refiner")})
         notes = [f"{same[0]} refined its own drafts: another model is meant"] if same else []
