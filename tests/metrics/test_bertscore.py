@@ -48,7 +48,7 @@ CHINESE = "慢性湿疹建议外用激素软膏并避免搔抓如有感染应就
 
 
 def made_pairs() -> list[tuple[str, str]]:
-    """500 pairs: English, Chinese, mixed, one word, empty, blank, invisible, and far longer than 512 tokens."""
+    """310 pairs: English, Chinese, mixed, one word, empty, blank, invisible, and far longer than 512 tokens."""
     rng = generator(0, "bertscore pairs")
 
     def english(least: int, most: int) -> str:
@@ -57,14 +57,14 @@ def made_pairs() -> list[tuple[str, str]]:
     def chinese(least: int, most: int) -> str:
         return "".join(rng.choice(list(CHINESE), int(rng.integers(least, most))))
 
-    pairs = [(english(2, 30), english(2, 30)) for _ in range(300)]
-    pairs += [(chinese(2, 40), chinese(2, 40)) for _ in range(100)]
+    pairs = [(english(2, 30), english(2, 30)) for _ in range(150)]
+    pairs += [(chinese(2, 40), chinese(2, 40)) for _ in range(60)]
     pairs += [(f"{english(1, 9)} {chinese(1, 9)}", english(1, 9)) for _ in range(40)]
     pairs += [(english(1, 2), english(1, 2)) for _ in range(30)]
     pairs += [("", english(2, 9)), (english(2, 9), " \n"), ("", ""), ("\u200b", "Eczema."), ("[SEP]", "mask [MASK]")]
     pairs += [(english(560, 700), english(3, 20)), (chinese(530, 600), chinese(560, 600))]
     pairs += [(one, one) for one, _ in pairs[:23]]
-    assert len(pairs) == 500
+    assert len(pairs) == 310
     return pairs
 
 
@@ -126,12 +126,12 @@ def table(scores: BertScores) -> NDArray[np.float64]:
     return np.column_stack([scores.precision, scores.recall, scores.f1])
 
 
-def test_it_equals_the_package_on_500_pairs(theirs: Theirs, cutting: TokenEncoder) -> None:
+def test_it_equals_the_package_on_pairs_of_every_kind(theirs: Theirs, cutting: TokenEncoder) -> None:
     ours = BertScore(cutting).score(PAIRS)
     assert np.abs(table(ours) - theirs.score(PAIRS)).max() < 1e-5
     assert ours.f1.std() > 0.1  # and they are not all the same
     assert ours.notes == (
-        "234 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
+        "154 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
         "3 texts are empty and score 0",
         "1 text is made of tokens without weight and scores 0",
         "3 texts are longer than all-MiniLM-L6-v2 reads at once: cut there, as bert-score does",
