@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
+from proctor.construction.pipeline import ProjectSettings, SourceVideo
 from proctor.core import Frame, InputError
 from proctor.stats import Resampling, cohen_kappa
 from proctor.tasks.clinicalskillqa.pose import PREDICATES, Pose
@@ -22,6 +23,7 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     Reviewed,
     ReviewedSentence,
     SentenceVerdict,
+    agreement,
     read_review,
     review_table,
 )
@@ -162,6 +164,21 @@ RIGHT, OTHER = OrderVerdict(order=("B", "C", "A")), OrderVerdict(order=("C", "B"
 def test_what_is_open(one: Reviewed, open_: list[str]) -> None:
     assert list(open_questions([one])) == open_
     assert [row["id"] for row in csv.DictReader(consensus_table([one]).splitlines())] == open_
+
+
+def test_agreement_by_hand() -> None:
+    unclear = OrderVerdict(order=())
+    each = [review(RIGHT, RIGHT), review(RIGHT, OTHER, "keep remove"), review(unclear, unclear, "remove remove")]
+    reviews = [one.model_copy(update={"source": name}) for one, name in zip(each, "abc", strict=True)]
+    sources = tuple(SourceVideo(id=name, video="v.mp4") for name in "abc")
+    said = agreement(reviews, ProjectSettings(kind="clinicalskillqa", sources=sources))
+    assert [line.split(" [")[0] for line in said] == [
+        "the same of the order by both: 0.67",  # 2 of 3
+        "Kendall's τ of both orders: 0.67",  # (1 + 1/3) / 2: one of three pairs the other way round
+        "orders as recorded: 0.50",  # 3 of 6
+        "Cohen's κ of keep, correct, remove: 0.40",  # (2/3 - 4/9) / (1 - 4/9)
+    ]
+    assert all(line.endswith("in 3 groups)") or "2 instances in 2 groups" in line for line in said)
 
 
 @pytest.mark.parametrize(

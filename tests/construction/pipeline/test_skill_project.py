@@ -174,6 +174,14 @@ def test_what_a_person_must_correct_is_told(
     assert message in str(error.value)
 
 
+def test_another_picture_than_the_recorded_one_is_told(folder: Path) -> None:
+    file = folder / "work" / "frames" / "a.json"
+    frame = found(folder, "frames")["records"][0]["frames"][0]
+    file.write_text(file.read_text().replace(frame["sha256"], "0" * 64))
+    with pytest.raises(InputError, match=rf"a\.mp4: frame A of a-k001: found another picture at {frame['time']:.3f} s"):
+        ran(folder, "rationales")
+
+
 def test_a_source_without_a_stretch_is_listed(folder: Path) -> None:
     file = folder / "project.yaml"
     settings = yaml.safe_load(file.read_text())

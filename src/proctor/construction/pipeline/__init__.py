@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         as_json,
         dealt_parts,
     )
-    from proctor.construction.pipeline.project import SETTINGS_FILE, Project, SourceVideo
+    from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
     from proctor.construction.pipeline.questions import FORBIDDEN, QuestionsStage, QuestionType
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.rework import RepairStage, Reworked
@@ -68,10 +68,11 @@ else:
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call", "DraftQuestion",
     "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "Frozen", "HistoryStep", "Made",
-    "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "QuestionType", "QuestionsStage", "Record", "Refused",
-    "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings",
-    "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work",
-    "about_sources", "as_item", "as_json", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
-    "kind_of", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "several",
-    "sides_and_numbers", "stage_command", "stage_settings", "units_of", "video_seconds", "with_table",
+    "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType", "QuestionsStage",
+    "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence",
+    "SourceVideo", "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState",
+    "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "content_words", "dealt_parts",
+    "flagged_by_chance", "funnel", "history", "kind_of", "negations", "noted", "records_of", "redo_record",
+    "run_stages", "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings", "units_of",
+    "video_seconds", "with_table",
 ]  # fmt: skip

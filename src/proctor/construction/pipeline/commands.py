@@ -274,7 +274,9 @@ def _plain(value: JsonValue) -> str:
     if isinstance(value, list):
         return (", " if all(isinstance(one, str) for one in value) else "; ").join(map(_plain, value))
     if isinstance(value, dict):
-        told = [one for name, one in value.items() if name not in {"id", "sha256"} and one not in ("", [], None)]
+        told = [
+            one for name, one in value.items() if name not in {"id", "sha256", "version"} and one not in ("", [], None)
+        ]
         return " ".join(f"[{_plain(one)}]" if isinstance(one, list | dict) else _plain(one) for one in told)
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 

@@ -141,7 +141,7 @@ def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
     lines += ["## Sentences on their frames", ""]
     lines += [f"- {name}: {count_of(count, 'sentence')}" for name, count in sorted(verdicts.items())]
     lines += ["", "## Reviewed by", "", f"{' and '.join(sorted({who for one in reviews for who in one.by}))}.", ""]
-    lines += [f"- {line}" for line in agreement(reviews, work)]
+    lines += [f"- {line}" for line in agreement(reviews, work.project.settings)]
     differ = sum(bool(one.flags) for one in reviews)
     lines += [f"- {count_of(differ, 'instance')} on which they differed, or did not see the recorded order"]
     lines += [f"- {count_of(len(reviews) - len(made), 'instance')} left for that, or without a sentence"]

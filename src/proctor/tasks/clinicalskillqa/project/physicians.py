@@ -13,7 +13,16 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.construction.annotators import Cells, given_files, read_rows
-from proctor.construction.pipeline import Frozen, Made, Record, Stage, StageSettings, WaitingError, Work
+from proctor.construction.pipeline import (
+    Frozen,
+    Made,
+    ProjectSettings,
+    Record,
+    Stage,
+    StageSettings,
+    WaitingError,
+    Work,
+)
 from proctor.core import InputError, content_hash, count_of, number_interval, one_of
 from proctor.metrics.ordering import compare_orders
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
@@ -131,7 +140,7 @@ class PhysiciansStage(Stage[Reviewed]):
             found, expected = f"{both[0]!r} in {settings.a} too", "another physician"
             raise InputError(work.project.folder / settings.b, "column 'by'", found=found, expected=expected)
         made = [_reviewed(one, sentences, a, b) for one in shown]
-        return Made(made, notes=agreement(made, work))
+        return Made(made, notes=agreement(made, work.project.settings))
 
 
 def open_reviews(work: Work) -> tuple[list[OrderedFrames], list[CheckedSentence]]:
@@ -296,11 +305,10 @@ def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Revie
     )
 
 
-def agreement(reviews: Sequence[Reviewed], work: Work) -> list[str]:
+def agreement(reviews: Sequence[Reviewed], settings: ProjectSettings) -> list[str]:
     """How far two physicians agree: the share of instances with the same order, the mean Kendall's τ of two orders,
     and Cohen's κ of their verdicts on sentences; each with the interval over groups of sources, in a line."""
-    groups, seed = work.project.settings.groups, work.project.settings.seed
-    plan = Resampling(seed=seed)
+    groups, plan = settings.groups, Resampling(seed=settings.seed)
     of = [groups[one.source] for one in reviews]
     same = mean_interval([float(one.a.order == one.b.order) for one in reviews], of, plan.within(0, 1))
     each_order = [float(said.order == one.order) for one in reviews for said in (one.a, one.b)]
