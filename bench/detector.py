@@ -121,7 +121,7 @@ def main() -> None:
     for each in some:
         proposals = propose(each.crowd, detections, score, range(asked.seconds))
         flags = flags_of(proposals, each.truth)
-        rows += [(each.truth.video.id, one, one in each.faults, one in flags) for one in {*flags, *each.faults}]
+        rows += [(each.truth.video.id, one, one in each.faults, one in flags) for one in sorted({*flags, *each.faults})]
         video, decided = each.truth.video.id, {}
         for one, flag in zip(proposals, flags, strict=True):
             right = reproduces(one, flag, each.truth)
