@@ -8,8 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.construction.pipeline.skills import found, project, ran
+from tests.media.test_pose_files import CATEGORIES, image, numbers
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.figures import standing
 from tests.support.scribe import scribe
 
 MARKS = {
@@ -165,3 +169,21 @@ def test_a_server_that_breaks_loses_nothing_and_is_left_alone(film: Path, tmp_pa
     server._script = []
     assert ran(folder, "evidence", "a")["evidence"] == "made"
     assert server.count - before <= 28 + 1  # what was replied is kept
+
+
+def test_poses_from_a_file_flag_a_sentence_too(film: Path, tmp_path: Path, server: FaultyServer) -> None:
+    folder = many(tmp_path, film, server, "rationales", [saying_first("a rescuer kneels.")])
+    file = folder / "project.yaml"
+    settings = yaml.safe_load(file.read_text())
+    settings["stages"] |= {"evidence": {"pose": "sources/poses.json"}, "refine": {"new_words": 9}}
+    settings["stages"]["frames"]["per_video"] = 1
+    file.write_text(yaml.safe_dump(settings))
+    shown = [image(number, f"a-k001/{label}.jpg") for number, label in enumerate("ABCD")]
+    stands = [{"image_id": number, "category_id": 1, "keypoints": numbers(standing())} for number in range(4)]
+    poses = {"images": shown, "annotations": stands, "categories": CATEGORIES}
+    (folder / "sources" / "poses.json").write_text(json.dumps(poses))
+    ran(folder, "evidence", "a")
+    kneels, *others = found(folder, "evidence")["records"]
+    assert "poses say otherwise" in kneels["flags"]
+    assert kneels["why"].endswith("Nobody in these frames, by their poses: kneeling.")
+    assert not any("poses say otherwise" in one["flags"] for one in others)
