@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import yaml
 
-from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
+from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting, complete
 from proctor.construction.annotators import compare_tracks
 from proctor.construction.files import read_annotations
 from proctor.core import write_whole
+from proctor.tasks.focus.builder import ask_focus
+from proctor.tasks.focus.plan import FocusPlan
 from tests.build.test_detector import exported
 from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.program import proctor
@@ -158,8 +160,36 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     status = proctor("build", "status", project).stdout
     assert "3 of 3 proposals accepted" in status
     assert "F1 of boxes 0.98" in status
+    assert "4 findings in the tracks, such as op-0: no insertion" in proctor("build", "export", project).stderr
+    content = yaml.safe_load((project / "project.yaml").read_text())
+    content["stages"]["questions"] = {"findings": True}
+    (project / "project.yaml").write_text(yaml.safe_dump(content))
+    said = proctor("build", "export", project)
+    assert said.returncode == 0, said.stderr
+    asked_as_the_tracks_say(project, crowd)
     states = json.loads(proctor("build", "run", project, "--format", "json").stdout)
     assert {one["state"] for one in states} == {"kept"}
+
+
+def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
+    """The exported questions are those of `proctor build focus` on the same tracks; a system can be asked them."""
+    items = project / "items"
+    named = [
+        one.model_copy(update={"video": one.video.model_copy(update={"file": f"{one.video.id}.mp4"})}) for one in crowd
+    ]
+    built = ask_focus([complete(one).annotation for one in named], FocusPlan())
+    requests, references = (json.loads((items / f"{name}.json").read_text()) for name in ("requests", "references"))
+    assert [one["qID"] for one in requests] == [one.qID for one in built.requests]
+    assert [one["answer"] for one in references] == [one.answer for one in built.references]
+    assert {one["videoID"] for one in requests} <= {one.name for one in (items / "videos").iterdir()}
+    sheet = (items / "DATASHEET.md").read_text()
+    assert "Two annotators, who differed in 2 places" in sheet
+    assert f"{len(requests)} questions (track procedure)" in sheet
+    store = project / "runs.db"
+    done = proctor("run", "focus", "--data", items, "--media", items / "videos", "--system", "random", "--store", store)
+    assert done.returncode == 0, done.stderr
+    asked = len([one for one in references if one["format"] != "matching"])  # nobody guesses a pattern
+    assert f"Asked {asked}: {asked} answered" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from proctor.construction.annotators.stages import (
         STAGES,
         Adjudication,
+        AnnotatedRecord,
         Boxes,
         Corrections,
+        DifferenceRecord,
         Presence,
         Proposals,
         Tracks,
@@ -57,8 +59,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication", "BoxDetection",
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication", "AnnotatedRecord", "BoxDetection",
     "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan",
+    "DifferenceRecord",
     "DueSecond", "Frames", "Presence", "PresenceReport", "PresenceVote", "Proposals", "RecordDecision",
     "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of", "asked_back",
     "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "due_seconds", "estimate_presence",

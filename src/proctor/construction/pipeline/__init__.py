@@ -7,7 +7,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
-    from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent, Sentence, Timed, Word
+    from proctor.construction.pipeline.content import DraftQuestion, FromSource, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         DATASHEET,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         about_sources,
         as_json,
         dealt_parts,
+        lend_video,
     )
     from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
     from proctor.construction.pipeline.questions import FORBIDDEN, QuestionsStage, QuestionType
@@ -67,12 +68,12 @@ else:
 
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call", "DraftQuestion",
-    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "Frozen", "HistoryStep", "Made",
+    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen", "HistoryStep", "Made",
     "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType", "QuestionsStage",
     "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence",
     "SourceVideo", "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState",
     "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "content_words", "dealt_parts",
-    "flagged_by_chance", "funnel", "history", "kind_of", "negations", "noted", "records_of", "redo_record",
+    "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "negations", "noted", "records_of", "redo_record",
     "run_stages", "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings", "units_of",
     "video_seconds", "with_table",
 ]  # fmt: skip

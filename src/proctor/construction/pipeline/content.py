@@ -23,10 +23,15 @@ class Word(Frozen):
     confidence: float | None = Field(default=None, ge=0, le=1)
 
 
-class Timed(Record):
-    """What lasts from `start` to `end` of one source."""
+class FromSource(Record):
+    """What is about one source."""
 
     source: str
+
+
+class Timed(FromSource):
+    """What lasts from `start` to `end` of one source."""
+
     start: float = Field(ge=0)
     end: float
 

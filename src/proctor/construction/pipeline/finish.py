@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from proctor.audits.items import ItemAudit, audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.pipeline.content import DraftQuestion, Timed
+from proctor.construction.pipeline.content import DraftQuestion, FromSource
 from proctor.construction.pipeline.project import Project, SourceVideo
 from proctor.construction.pipeline.records import Record, UnitFile
 from proctor.construction.pipeline.rework import Reworked
@@ -155,13 +155,13 @@ class ExportStage(FilesStage):
             raise InputError(project.folder, "export", found="no question that stays", expected="at least one")
         self.write(project, questions, folder)
         for source in work.sources:
-            _lend(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")
+            lend_video(project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}")
         write_whole(folder / DATASHEET, datasheet(work, questions))
         return count_of(len(questions), "question")
 
 
-def _lend(video: Path, target: Path) -> None:
-    """The video under its source's name: the same file where the disk can do that, else a copy."""
+def lend_video(video: Path, target: Path) -> None:
+    """A video under another name: the same file where the disk can do that, else a copy."""
     target.parent.mkdir(exist_ok=True)
     try:
         os.link(video.resolve(), target)
@@ -193,7 +193,7 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def about_sources(work: Work, what: str, funnel: str, items: Sequence[Timed]) -> list[str]:
+def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource]) -> list[str]:
     """The lines that every datasheet begins with: title, licence, what there is, its sources, the records of each
     stage under the heading `funnel`, models, and the prompts behind the records."""
     settings = work.project.settings

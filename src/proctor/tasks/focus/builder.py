@@ -124,18 +124,19 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
     rng = generator(plan.seed, "build focus", "options")
     decks = iter(deal_options([candidate.options for candidate in choices], [0] * len(choices), rng))
     requests, references = [], []
-    answers: dict[str, Counter[str]] = {}
     for annotation, name, candidate in flat:
         options, letter = next(decks) if isinstance(candidate.format, ChoiceFormat) else ([], "")
         requests.append(_request(annotation, name, candidate, options))
-        reference = _reference(annotation, name, candidate, (options, letter), plan)
-        references.append(reference)
-        answers.setdefault(_NATIVE[candidate.format.kind], Counter())[reference.answer] += 1
-    formats = {
-        form: (sum(known.values()), max(known.values()) / sum(known.values()))
-        for form, known in sorted(answers.items())
-    }
-    return FocusBuilt(tuple(requests), tuple(references), formats, chosen.dropped)
+        references.append(_reference(annotation, name, candidate, (options, letter), plan))
+    return FocusBuilt(tuple(requests), tuple(references), formats_of(references), chosen.dropped)
+
+
+def formats_of(references: Sequence[NativeReference]) -> dict[str, tuple[int, float]]:
+    """Of each format how many questions there are, and the share of the commonest answer among them."""
+    answers: dict[str, Counter[str]] = {}
+    for one in references:
+        answers.setdefault(one.format, Counter())[one.answer] += 1
+    return {form: (known.total(), max(known.values()) / known.total()) for form, known in sorted(answers.items())}
 
 
 def _request(annotation: Annotation, name: str, candidate: CandidateQuestion, options: Sequence[str]) -> NativeRequest:
