@@ -160,12 +160,6 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
     status = proctor("build", "status", project).stdout
     assert "3 of 3 proposals accepted" in status
     assert "F1 of boxes 0.98" in status
-    assert "4 findings in the tracks, such as op-0: no insertion" in proctor("build", "export", project).stderr
-    content = yaml.safe_load((project / "project.yaml").read_text())
-    content["stages"]["questions"] = {"findings": True}
-    (project / "project.yaml").write_text(yaml.safe_dump(content))
-    said = proctor("build", "export", project)
-    assert said.returncode == 0, said.stderr
     asked_as_the_tracks_say(project, crowd)
     states = json.loads(proctor("build", "run", project, "--format", "json").stdout)
     assert {one["state"] for one in states} == {"kept"}
@@ -173,6 +167,12 @@ def test_from_votes_to_adjudicated_tracks(project: Path, tmp_path: Path) -> None
 
 def asked_as_the_tracks_say(project: Path, crowd: list[Annotation]) -> None:
     """The exported questions are those of `proctor build focus` on the same tracks; a system can be asked them."""
+    assert "4 findings in the tracks, such as op-0: no insertion" in proctor("build", "export", project).stderr
+    content = yaml.safe_load((project / "project.yaml").read_text())
+    content["stages"]["questions"] = {"findings": True}
+    (project / "project.yaml").write_text(yaml.safe_dump(content))
+    said = proctor("build", "export", project)
+    assert said.returncode == 0, said.stderr
     items = project / "items"
     named = [
         one.model_copy(update={"video": one.video.model_copy(update={"file": f"{one.video.id}.mp4"})}) for one in crowd

@@ -59,12 +59,12 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication", "AnnotatedRecord", "BoxDetection",
-    "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections", "DetectorNetwork", "DetectorPlan",
-    "DifferenceRecord",
-    "DueSecond", "Frames", "Presence", "PresenceReport", "PresenceVote", "Proposals", "RecordDecision",
-    "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks", "adjudicated", "agreement_of", "asked_back",
-    "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks", "corrected", "due_seconds", "estimate_presence",
-    "folds_of", "given_files", "held_out_detections", "propose", "read_decisions", "read_detections", "read_rows",
-    "read_votes", "sure_score", "table_of", "videos_of", "with_proposals",
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
+    "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
+    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "Presence", "PresenceReport",
+    "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
+    "adjudicated", "agreement_of", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
+    "corrected", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
+    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "videos_of",
+    "with_proposals",
 ]  # fmt: skip

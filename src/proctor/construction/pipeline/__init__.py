@@ -68,12 +68,12 @@ else:
 
 __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call", "DraftQuestion",
-    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen", "HistoryStep", "Made",
-    "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType", "QuestionsStage",
-    "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence",
-    "SourceVideo", "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState",
-    "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "content_words", "dealt_parts",
-    "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "negations", "noted", "records_of", "redo_record",
-    "run_stages", "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings", "units_of",
-    "video_seconds", "with_table",
+    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen", "HistoryStep",
+    "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType",
+    "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening",
+    "Sentence", "SourceVideo", "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage",
+    "UnitState", "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "content_words", "dealt_parts",
+    "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "negations", "noted", "records_of",
+    "redo_record", "run_stages", "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings",
+    "units_of", "video_seconds", "with_table",
 ]  # fmt: skip
