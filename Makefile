@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-# Two processes that test use two cores: threads of the linear algebra below them would only wait for each other.
+# Processes that test use all cores: threads of the linear algebra below them would only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
@@ -39,7 +39,7 @@ simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
 test: install interchange ## All tests
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -18,14 +18,9 @@ SHARED = {
 
 @cache
 def class_names() -> Counter[str]:
-    package = Path(proctor.__file__).parent
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in sorted(package.rglob("*.py"))]
-    return Counter(
-        node.name
-        for tree in trees
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+    files = sorted(Path(proctor.__file__).parent.rglob("*.py"))
+    named = (re.findall(r"^class ([A-Za-z]\w*)", file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
+    return Counter(name for names in named for name in names)
 
 
 def test_no_two_classes_share_a_name() -> None:

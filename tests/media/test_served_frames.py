@@ -66,7 +66,7 @@ def videos(draw: st.DrawFn) -> tuple[ClockVideo, str]:
 
 @given(made=videos(), data=st.data())
 @settings(
-    max_examples=40, deadline=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)
+    max_examples=25, deadline=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)
 )
 def test_the_frame_for_a_time_is_the_last_one_at_or_before_it(
     tmp_path_factory: pytest.TempPathFactory, made: tuple[ClockVideo, str], data: st.DataObject
