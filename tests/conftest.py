@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +39,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module, or a package's for the session, run in one process, which makes it
-    once. xdist begins with the largest of these groups, so that none is left to the end."""
+    once; so do those that need PyTorch, which takes seconds to load. xdist begins with the largest of these groups, so
+    that none is left to the end."""
     for item in items:
         definitions = getattr(item, "_fixtureinfo", None)
         if definitions is None or item.get_closest_marker("xdist_group"):
             continue
         shared = {one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)}
-        if shared:
+        if _needs_torch(item.path) and all(one.endswith(".py") for one in shared):
+            item.add_marker(pytest.mark.xdist_group("torch"))
+        elif shared:
             item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
+
+
+@cache
+def _needs_torch(file: Path) -> bool:
+    """Whether a file of tests speaks of it, or of what needs it."""
+    said = r"torch|transformers|bert_score|default_encoder|tiny_(?:clip|vlm|whisper)|rated_answers|test_detector"
+    return re.search(said, file.read_text(encoding="utf-8")) is not None
 
 
 def _lasts(fixture: Any) -> bool:

@@ -412,10 +412,12 @@ def _predictions(
 
 def _dual(products: dict[str, Floats], rows: Rows, design: Design, ratings: Floats) -> Floats:
     """The ridge regression's dual coefficients: answers × dimensions."""
+    from sklearn import config_context
     from sklearn.kernel_ridge import KernelRidge
 
     ridge = KernelRidge(alpha=design.alpha, kernel="precomputed")
-    ridge.fit(_mixed(products, rows, design), _targets(ratings, design.shared))
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # thousands of small fits
+        ridge.fit(_mixed(products, rows, design), _targets(ratings, design.shared))
     return np.asarray(ridge.dual_coef_, dtype=np.float64)
 
 
