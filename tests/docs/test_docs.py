@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,19 @@ def command_tree() -> Iterator[tuple[tuple[str, ...], Any]]:
         for name, one in (inner or {}).items():
             yield from below((*path, name), one)
 
-    return below((), typer.main.get_command(program()))
+    return below((), root())
+
+
+@cache
+def root() -> Any:
+    """The whole program."""
+    return typer.main.get_command(program())
 
 
 def parsed(line: str) -> None:
     """Reads a command line as the program would, without running it; raises what the program would say."""
     words = spread_settings(shlex.split(line)[1:])
-    command: Any = typer.main.get_command(program())
+    command = root()
     while hasattr(command, "commands"):
         if words[0].startswith("-"):
             break
