@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
     from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.runs.database import open_engine, shown_url
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard
+    from proctor.runs.schema import meta as store_meta
     from proctor.runs.scoring import (
         JudgeLimits,
         JudgeTally,
@@ -119,9 +121,9 @@ __all__ = [
     "derive_guessable", "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable",
     "flagged_votes", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
-    "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "people_ratings", "plan",
-    "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell",
+    "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "open_engine", "people_ratings",
+    "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell",
     "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell",
-    "score_answers", "scored_answers", "scored_cases", "similarity_scores", "skipped_baselines", "status_counts",
-    "stored_runs", "summary_title", "wins_of", "write_open", "write_tables",
+    "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines",
+    "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_tables",
 ]  # fmt: skip

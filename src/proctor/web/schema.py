@@ -1,0 +1,305 @@
+"""The tables of a review, in the same database as the store's; and who may see whose readings.
+
+Times are UTC in ISO 8601. What people said is not changed behind their backs: triggers refuse to change or delete
+rows of the trail, versions, and sealed readings.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Literal, get_args
+
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    column,
+    insert,
+    select,
+    table,
+    text,
+)
+
+from proctor.core import InputError
+from proctor.runs import shown_url, store_meta
+
+WEB_VERSION = 1
+_VERSION_KEY = "web_version"
+
+Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+metadata = MetaData()
+
+
+def _time(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, String(40), nullable=nullable)
+
+
+def _account(name: str = "account", *, nullable: bool = False) -> Column[int]:
+    return Column(name, Integer, ForeignKey("accounts.id"), nullable=nullable)
+
+
+def _one_of(name: str, choices: tuple[str, ...]) -> CheckConstraint:
+    return CheckConstraint(f"{name} in ({', '.join(map(repr, choices))})")
+
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(80), nullable=False, unique=True),
+    Column("pseudonym", String(40), nullable=False, unique=True),
+    Column("role", String(20), _one_of("role", ROLES), nullable=False),
+    Column("password", Text, nullable=False),  # argon2's own text; empty: nobody can log in yet
+    Column("language", String(8), nullable=False),
+    _time("created"),
+    _time("disabled", nullable=True),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    _account(),
+    _time("expires"),
+    _time("used", nullable=True),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    _account(),
+    Column("csrf", String(64), nullable=False),
+    _time("created"),
+    _time("seen"),
+    _time("expires"),
+)
+Index("sessions_by_account", sessions.c.account)
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(80), nullable=False),
+    Column("address", String(80), nullable=False),
+    _time("at"),
+    Column("ok", Integer, nullable=False),
+)
+Index("logins_by_name", logins.c.name, logins.c.at)
+Index("logins_by_address", logins.c.address, logins.c.at)
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("form", String(40), nullable=False),
+    Column("settings", JSON, nullable=False),
+)
+
+study_items = Table(
+    "study_items",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study", ForeignKey("studies.id"), nullable=False),
+    Column("key", String(400), nullable=False),
+    Column("group_name", Text, nullable=False),
+    Column("media", JSON, nullable=False),
+    Column("gold", JSON(none_as_null=True)),
+    Column("position", Integer, nullable=False),
+    UniqueConstraint("study", "key"),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item", ForeignKey("study_items.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("body", JSON, nullable=False),
+    _account("author", nullable=True),
+    _time("created"),
+    Column("why", Text, nullable=False),
+    UniqueConstraint("item", "number"),
+)
+
+assignments = Table(
+    "assignments",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item", ForeignKey("study_items.id"), nullable=False),
+    _account(),
+    Column("position", Integer, nullable=False),
+    Column("role", String(20), _one_of("role", ("reader", "adjudicator")), nullable=False),
+    UniqueConstraint("item", "account"),
+)
+Index("assignments_by_account", assignments.c.account, assignments.c.position)
+
+readings = Table(
+    "readings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("version", ForeignKey("versions.id"), nullable=False),
+    _account(),
+    Column("payload", JSON, nullable=False),
+    Column("comment", Text, nullable=False, default=""),
+    Column("seconds", Float, nullable=False, default=0.0),
+    Column("revision", Integer, nullable=False, default=0),
+    _time("saved"),
+    _time("sealed", nullable=True),
+    UniqueConstraint("version", "account"),
+)
+Index("readings_by_account", readings.c.account)
+
+consensus = Table(
+    "consensus",
+    metadata,
+    Column("version", ForeignKey("versions.id"), primary_key=True),
+    Column("payload", JSON, nullable=False),
+    _account(nullable=True),  # null: the readings agreed
+    Column("reason", Text, nullable=False),
+    _time("at"),
+)
+
+comments = Table(
+    "comments",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item", ForeignKey("study_items.id"), nullable=False),
+    _account(),
+    _time("at"),
+    Column("text", Text, nullable=False),
+)
+Index("comments_by_item", comments.c.item)
+
+trail = Table(
+    "trail",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _time("at"),
+    _account(nullable=True),
+    Column("action", String(40), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", JSON, nullable=False),
+    Column("previous", String(64), nullable=False, unique=True),
+    Column("hash", String(64), nullable=False, unique=True),
+)
+
+visible_readings = table("visible_readings", column("viewer", Integer), column("reading", Integer))
+"""Which account (`viewer`) may see which reading. Whatever shows a reading joins it, with the viewer's id:
+
+    select(readings).join(visible_readings, visible_readings.c.reading == readings.c.id).where(
+        visible_readings.c.viewer == visitor.account
+    )
+
+One's own readings are always there. Others' are there once they are sealed and every assigned reader has sealed a
+reading of that version, to those who sealed a reading of that version, the item's adjudicators, and organisers. A
+participant and the public see nobody's.
+"""
+
+_VISIBLE_READINGS = """
+create view visible_readings as
+select accounts.id as viewer, readings.id as reading
+from readings
+join versions on versions.id = readings.version
+join accounts on accounts.id = readings.account or (
+  readings.sealed is not null
+  and accounts.role not in ('participant', 'public')
+  and exists (
+    select 1 from assignments where assignments.item = versions.item and assignments.role = 'reader'
+  )
+  and not exists (
+    select 1 from assignments
+    left join readings due
+      on due.version = versions.id and due.account = assignments.account and due.sealed is not null
+    where assignments.item = versions.item and assignments.role = 'reader' and due.id is null
+  )
+  and (
+    accounts.role = 'organiser'
+    or exists (
+      select 1 from readings mine
+      where mine.version = versions.id and mine.account = accounts.id and mine.sealed is not null
+    )
+    or exists (
+      select 1 from assignments
+      where assignments.item = versions.item and assignments.account = accounts.id and assignments.role = 'adjudicator'
+    )
+  )
+)
+"""
+
+_LASTING = (("trail", ""), ("versions", ""), ("readings", "old.sealed is not null"))
+"""The tables whose rows stay as they are, some from a condition on."""
+
+
+_REFUSE = """
+create function proctor_lasting() returns trigger language plpgsql as
+$$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
+"""
+
+
+def prepare(engine: Engine) -> None:
+    """Creates a review's tables, view and triggers in a store that has none, else changes nothing.
+
+    Raises `InputError` where a newer Proctor wrote them.
+    """
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
+        key = store_meta.c.key
+        version = connection.execute(select(store_meta.c.value).where(key == _VERSION_KEY)).scalar()
+        if version is None:
+            metadata.create_all(connection)
+            for statement in [_VISIBLE_READINGS, *_triggers(connection)]:
+                connection.execute(text(statement))
+            connection.execute(insert(store_meta).values(key=_VERSION_KEY, value=str(WEB_VERSION)))
+        elif version != str(WEB_VERSION):
+            raise InputError(
+                shown_url(str(engine.url)),
+                found=f"a review of version {version[:20]}",
+                expected=f"version {WEB_VERSION}: update Proctor to open it",
+            )
+
+
+def new_token() -> str:
+    """A secret that nobody guesses, fit for a link or a cookie."""
+    return secrets.token_urlsafe(32)
+
+
+def _triggers(connection: Connection) -> list[str]:
+    if connection.dialect.name == "postgresql":
+        return [
+            _REFUSE,
+            *(_postgres_trigger(name, condition) for name, condition in _LASTING),
+            *(
+                f"create trigger {name}_stay_whole before truncate on {name} execute function proctor_lasting()"
+                for name, _ in _LASTING
+            ),
+        ]
+    return [
+        f"create trigger {name}_stay_on_{change} before {change} on {name} "
+        f"{f'when {condition} ' if condition else ''}begin select raise(abort, 'rows of {name} stay as they are'); end"
+        for name, condition in _LASTING
+        for change in ("update", "delete")
+    ]
+
+
+def _postgres_trigger(name: str, condition: str) -> str:
+    when = f"when ({condition}) " if condition else ""
+    return (
+        f"create trigger {name}_stay before update or delete on {name} "
+        f"for each row {when}execute function proctor_lasting()"
+    )
