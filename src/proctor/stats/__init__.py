@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.stats.agreement import cohen_kappa, cross_table, krippendorff_alpha
+    from proctor.stats.agreement import (
+        cohen_kappa,
+        cross_table,
+        fleiss_kappa,
+        gwet_ac1,
+        krippendorff_alpha,
+        percent_agreement,
+    )
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
     from proctor.stats.buckets import Correction
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
@@ -39,4 +46,4 @@ __all__ = [
     "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio",
     "slice_means", "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
-__all__ += ["fewest_groups", "least_p"]
+__all__ += ["fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement"]

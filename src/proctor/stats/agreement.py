@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +13,11 @@ from proctor.core import InputError
 from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, ratio, sums_interval
 from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
 from proctor.stats.correlation import Resamples
+from proctor.stats.means import mean_interval
 
 Scale = Literal["nominal", "ordinal", "interval"]
+
+_ROUNDING = 1e-12
 
 
 def krippendorff_alpha(
@@ -131,6 +135,133 @@ def cohen_kappa(
     return sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
 
 
+def percent_agreement(
+    labels: Sequence[Hashable],
+    levels: Sequence[Hashable],
+    items: Sequence[Hashable],
+    groups: Sequence[Hashable],
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """The share of agreeing pairs of ratings, 0 to 1, by items: how often two ratings of an item are the same.
+
+    One entry per rating: its label (one of `levels`), the item rated and the item's group; a rating that is missing has
+    no entry, so items may have different numbers of them, by different raters. An item with r ratings, r_k of them k,
+    has Σ r_k (r_k − 1) / (r (r − 1)), and each item counts the same (Fleiss 1971, Psychological Bulletin 76:378, for
+    equal r). Items with one rating say nothing and are left out; `n` counts the items left, `groups` their groups. The
+    interval is that of `mean_interval`, over samples of groups.
+
+    Edges: None where no item has two ratings. Raises `InputError` for lengths that differ, a label that is no level, a
+    level given twice, and an item in two groups.
+
+    >>> percent_agreement("yynyyn", "yn", list("aaabbc"), list("aaabbc"), Resampling(draws=50)).value
+    0.6666666666666666
+    """
+    counts, code = _label_counts(labels, levels, items, groups)
+    several = counts.sum(axis=1) > 1
+    return mean_interval(_pairs_agreeing(counts[several]), code[several], plan.within(0, 1))
+
+
+def fleiss_kappa(
+    labels: Sequence[Hashable],
+    levels: Sequence[Hashable],
+    items: Sequence[Hashable],
+    groups: Sequence[Hashable],
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """Fleiss' κ of two or more raters, for labels without order: 1 is full agreement, 0 that of chance, −1 the least.
+
+    Ratings as in `percent_agreement`. κ = (p_a − p_e) / (1 − p_e), p_a the percent agreement and p_e = Σ π_k², π_k the
+    mean over items of the share of their ratings that is k (Fleiss 1971, Psychological Bulletin 76:378). Where items
+    have different numbers of ratings each counts the same in both means (Gwet 2014, Handbook of Inter-Rater
+    Reliability, 4th edition, chapter 2); other than there, items with one rating are left out of π_k, too: with them κ
+    has no lower bound. For two raters it is Scott's π. The interval is that of `sums_interval`, over samples of groups.
+
+    Edges: None where no item has two ratings, or all have the same label (nothing could have differed). Raises
+    `InputError` as `percent_agreement`.
+
+    >>> fleiss_kappa("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
+    0.16666666666666663
+    """
+    counts, code = _label_counts(labels, levels, items, groups)
+    several = counts.sum(axis=1) > 1
+    counts, code = counts[several], code[several]
+    columns = np.column_stack([_pairs_agreeing(counts), counts / counts.sum(axis=1, keepdims=True)])
+
+    def kappa(sums: Floats) -> Floats:
+        n = sums[:, 1:].sum(axis=1)
+        by_chance = ratio((sums[:, 1:] ** 2).sum(axis=1), n)
+        left = n - by_chance
+        return ratio(sums[:, 0] - by_chance, np.where(left > _ROUNDING * n, left, 0.0))
+
+    return sums_interval(columns, code, kappa, plan=plan.within(-1, 1))
+
+
+def gwet_ac1(
+    labels: Sequence[Hashable],
+    levels: Sequence[Hashable],
+    items: Sequence[Hashable],
+    groups: Sequence[Hashable],
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """Gwet's AC1 of two or more raters, for labels without order: 1 is full agreement, 0 that of chance. Where nearly
+    all labels are the same, Cohen's and Fleiss' κ fall although raters agree; AC1 does not.
+
+    Ratings as in `percent_agreement`. AC1 = (p_a − p_e) / (1 − p_e), p_a the percent agreement and
+    p_e = Σ π_k (1 − π_k) / (q − 1) for q levels, those that nobody gave too; π_k is the mean over all items, those with
+    one rating too, of the share of their ratings that is k (Gwet 2008, British Journal of Mathematical and Statistical
+    Psychology 61:29; missing ratings: Gwet 2014, Handbook of Inter-Rater Reliability, 4th edition, chapter 2). It is at
+    least −1 / (q − 1). `n` counts the items with two ratings, `groups` their groups. The interval is that of
+    `sums_interval`, over samples of groups; none where fewer than three groups have such an item.
+
+    Edges: None where no item has two ratings. Raises `InputError` as `percent_agreement`, and for fewer than two levels.
+
+    >>> gwet_ac1("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
+    0.23076923076923075
+    """
+    q = len(levels)
+    if q < 2:
+        raise InputError(None, "levels", found=str(list(levels)), expected="two or more")
+    counts, code = _label_counts(labels, levels, items, groups)
+    each = counts.sum(axis=1, keepdims=True)
+    several = each[:, 0] > 1
+    columns = np.column_stack([np.where(several, _pairs_agreeing(counts), 0.0), several, counts / each])
+
+    def ac1(sums: Floats) -> Floats:
+        n = sums[:, 2:].sum(axis=1)
+        by_chance = ratio(n - ratio((sums[:, 2:] ** 2).sum(axis=1), n), n * (q - 1))
+        return (ratio(sums[:, 0], sums[:, 1]) - by_chance) / (1 - by_chance)
+
+    found = sums_interval(columns, code, ac1, plan=plan.within(-1 / (q - 1), 1))
+    n, n_groups = int(several.sum()), len(np.unique(code[several]))
+    if n_groups < 3:
+        return Estimate(found.value, None, None, n, n_groups)
+    return replace(found, n=n, groups=n_groups)
+
+
+def _label_counts(
+    labels: Sequence[Hashable], levels: Sequence[Hashable], items: Sequence[Hashable], groups: Sequence[Hashable]
+) -> tuple[Floats, Ints]:
+    """How often each item (row) has each level (column), and the group of each item."""
+    place = _positions(levels)
+    item, group = group_codes(items, len(labels)), group_codes(groups, len(labels))
+    n = int(item.max(initial=-1)) + 1
+    counts, code = np.zeros((n, len(place))), np.full(n, -1, dtype=np.int64)
+    for number, label in enumerate(labels):
+        row = item[number]
+        if code[row] not in (-1, group[number]):
+            found = f"a second group, {str(groups[number])!r}"
+            raise InputError(None, f"item {items[number]}", found=found, expected="one group")
+        code[row] = group[number]
+        counts[row, _position(label, place, f"label of rating {number}")] += 1
+    return counts, code
+
+
+def _pairs_agreeing(counts: Floats) -> Floats:
+    """The share of each item's pairs of ratings that are the same; NaN where it has one."""
+    each = counts.sum(axis=1)
+    return ratio((counts * (counts - 1)).sum(axis=1), each * (each - 1))
+
+
 def cross_table(
     a_labels: Sequence[Hashable], b_labels: Sequence[Hashable], levels: Sequence[Hashable]
 ) -> NDArray[np.int64]:
@@ -144,14 +275,23 @@ def cross_table(
     """
     if len(a_labels) != len(b_labels):
         raise InputError(None, "labels", found=f"{len(a_labels)} and {len(b_labels)}", expected="pairs")
+    position = _positions(levels)
+    table = np.zeros((len(levels), len(levels)), dtype=np.int64)
+    for number, pair in enumerate(zip(a_labels, b_labels, strict=True)):
+        row, column = (_position(label, position, f"label of item {number}") for label in pair)
+        table[row, column] += 1
+    return table
+
+
+def _positions(levels: Sequence[Hashable]) -> dict[Hashable, int]:
     position = {level: number for number, level in enumerate(levels)}
     if len(position) != len(levels):
         raise InputError(None, "levels", found=str(list(levels)), expected="each level once")
-    table = np.zeros((len(levels), len(levels)), dtype=np.int64)
-    for number, pair in enumerate(zip(a_labels, b_labels, strict=True)):
-        for label in pair:
-            if label not in position:
-                expected = "one of " + ", ".join(str(level) for level in levels)
-                raise InputError(None, f"label of item {number}", found=repr(label), expected=expected)
-        table[position[pair[0]], position[pair[1]]] += 1
-    return table
+    return position
+
+
+def _position(label: Hashable, positions: dict[Hashable, int], place: str) -> int:
+    if label not in positions:
+        expected = "one of " + ", ".join(str(level) for level in positions)
+        raise InputError(None, place, found=repr(label), expected=expected)
+    return positions[label]
