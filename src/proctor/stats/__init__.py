@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         krippendorff_alpha,
         percent_agreement,
     )
+    from proctor.stats.annotations import box_agreement, time_agreement
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
     from proctor.stats.buckets import Correction
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
@@ -46,4 +47,6 @@ __all__ = [
     "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio",
     "slice_means", "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
-__all__ += ["fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement"]
+__all__ += [
+    "box_agreement", "fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement", "time_agreement",
+]  # fmt: skip

@@ -1,0 +1,126 @@
+"""How far two annotators agree on what is where, and on when things happen: boxes and times, matched one to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from proctor.core import InputError
+from proctor.core.formats import matching
+from proctor.stats.bootstrap import Estimate, Resampling, ratio, sums_interval
+from proctor.stats.clusters import Groups, finite, group_codes
+
+Extents = Sequence[Sequence[float]]
+"""Boxes as (left, top, right, bottom), or intervals as (start, end)."""
+
+Entry = TypeVar("Entry")
+
+MOST_PLACED = 500
+"""As many boxes as one annotator may have drawn in one frame: more are no annotation."""
+
+_SLACK = 1e-9  # seconds, or parts of an overlap, that rounding may put between equal numbers
+
+
+def box_agreement(
+    first: Sequence[Extents],
+    second: Sequence[Extents],
+    groups: Groups,
+    *,
+    least: float = 0.5,
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """F1 of two annotators' boxes, 0 to 1: twice the pairs over all boxes of both. Either may stand first.
+
+    One entry per frame and class: the boxes that the first and the second annotator drew there, and its group. Boxes of
+    an entry are paired one to one, as many as can be, where their intersection over union is at least `least` (0.5:
+    Everingham et al. 2010, International Journal of Computer Vision 88:303). Sums run over all entries, so a box counts
+    the same wherever it is. Of more than two annotators, give an entry for each two of them. Where nearly all of a
+    picture is no box, F1 is the limit of Cohen's κ (Hripcsak and Rothschild 2005, Journal of the American Medical
+    Informatics Association 12:296). Entries without any box say nothing and are left out of `n` and `groups`. The
+    interval is that of `sums_interval`, over samples of groups. Intervals of time are matched the same way.
+
+    Edges: None where nobody drew a box. Raises `InputError` for lengths that differ, `least` outside 0 (excluded) to 1,
+    ends that are not finite or lie before their starts, and more than 500 boxes of one annotator in one entry.
+
+    >>> first, second = [[(0, 0, 4, 4), (5, 5, 9, 9)], []], [[(0, 0, 4, 3)], []]
+    >>> box_agreement(first, second, ["video 1", "video 1"]).value
+    0.6666666666666666
+    """
+    if not 0 < least <= 1:
+        raise InputError(None, "least", found=str(least), expected="an overlap above 0, up to 1")
+    for annotator in (first, second):
+        for place, boxes in enumerate(annotator):
+            _check_extents(boxes, place)
+    entries = _entries(first, second)
+    pairs = [matching(one, other, least - _SLACK) for one, other in entries]
+    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+
+
+def time_agreement(
+    first: Sequence[Sequence[float]],
+    second: Sequence[Sequence[float]],
+    groups: Groups,
+    *,
+    tolerance: float,
+    plan: Resampling = Resampling(),
+) -> Estimate:
+    """The share of two annotators' events that the other has within `tolerance` seconds, 0 to 1. Either may stand
+    first.
+
+    One entry per video and kind of event: the times that the first and the second annotator marked there, in any
+    order, and its group. Events of an entry are paired one to one in their order in time, as many as can be, where they
+    are at most `tolerance` apart; the share is twice the pairs over all events of both (the F1 of `box_agreement`, and
+    its rules for more than two annotators, for entries without any event, and for the interval).
+
+    Edges: None where nobody marked an event. Raises `InputError` for lengths that differ, a tolerance below 0, and
+    times that are not finite.
+
+    >>> time_agreement([[10.0, 62.5]], [[11.0, 70.0, 61.0]], ["video 1"], tolerance=2).value
+    0.8
+    """
+    if not 0 <= tolerance < np.inf:
+        raise InputError(None, "tolerance", found=str(tolerance), expected="seconds, 0 or more")
+    entries = _entries(first, second)
+    pairs = [_pairs_in_order(one, other, tolerance + _SLACK) for one, other in entries]
+    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+
+
+def _entries(first: Sequence[Entry], second: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    if len(first) != len(second):
+        raise InputError(None, "entries", found=f"{len(first)} and {len(second)}", expected="pairs")
+    return list(zip(first, second, strict=True))
+
+
+def _f1(pairs: Sequence[int], of: Sequence[int], groups: Groups, plan: Resampling) -> Estimate:
+    code = group_codes(groups, len(pairs))
+    columns = np.stack([2 * np.array(pairs, dtype=np.float64), np.array(of, dtype=np.float64)], axis=1)
+    kept = columns[:, 1] > 0
+    return sums_interval(columns[kept], code[kept], lambda sums: ratio(sums[:, 0], sums[:, 1]), plan=plan.within(0, 1))
+
+
+def _check_extents(boxes: Extents, place: int) -> None:
+    if len(boxes) > MOST_PLACED:
+        raise InputError(None, f"entry {place}", found=f"{len(boxes)} boxes", expected=f"at most {MOST_PLACED}")
+    for box in boxes:
+        ends = finite(box, f"entry {place}, end")
+        low, high = np.split(ends, [len(ends) // 2])
+        if len(low) != len(high) or not len(low) or (low > high).any():
+            expected = "lower ends, then upper ends that are not below them"
+            raise InputError(None, f"entry {place}", found=str(list(box)), expected=expected)
+
+
+def _pairs_in_order(first: Sequence[float], second: Sequence[float], apart: float) -> int:
+    """How many pairs can be made in order, at most so far apart. To pair the earliest two that fit never costs one:
+    whatever else either could be paired with is free for the next."""
+    one, other = (np.sort(finite(times, "time")).tolist() for times in (first, second))
+    a = b = pairs = 0
+    while a < len(one) and b < len(other):
+        if abs(one[a] - other[b]) <= apart:
+            pairs, a, b = pairs + 1, a + 1, b + 1
+        elif one[a] < other[b]:
+            a += 1
+        else:
+            b += 1
+    return pairs
