@@ -28,25 +28,31 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
+gc.disable()  # until all is collected: what is imported stays
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What was imported and collected stays: the garbage collector need not look through it again and again."""
     del session
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module, or a package's for the session, run in one process, which makes it
-    once; so do those that need PyTorch, which takes seconds to load. xdist begins with the largest of these groups, so
-    that none is left to the end."""
+    once; so do those that need PyTorch or other programs' packages, which take seconds to load. xdist begins with the
+    largest of these groups, so that none is left to the end."""
     for item in items:
         definitions = getattr(item, "_fixtureinfo", None)
         if definitions is None or item.get_closest_marker("xdist_group"):
             continue
         shared = {one.baseid for found in definitions.name2fixturedefs.values() for one in found if _lasts(one)}
-        if _needs_torch(item.path) and all(one.endswith(".py") for one in shared):
+        if "tests.support.foreign import" in _text(item.path):
+            item.add_marker(pytest.mark.xdist_group("foreign"))
+        elif _needs_torch(item.path) and all(one.endswith(".py") for one in shared):
             item.add_marker(pytest.mark.xdist_group("torch"))
         elif shared:
             item.add_marker(pytest.mark.xdist_group(min(shared, key=len)))
@@ -56,7 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _needs_torch(file: Path) -> bool:
     """Whether a file of tests speaks of it, or of what needs it."""
     said = r"torch|transformers|bert_score|default_encoder|tiny_(?:clip|vlm|whisper)|rated_answers|test_detector"
-    return re.search(said, file.read_text(encoding="utf-8")) is not None
+    return re.search(said, _text(file)) is not None
+
+
+@cache
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
 
 
 def _lasts(fixture: Any) -> bool:

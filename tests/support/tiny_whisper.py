@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ctranslate2.specs import WhisperSpec
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 WIDTH, INNER, MELS = 16, 32, 80
@@ -26,6 +25,8 @@ _SPECIAL = (
 
 def write_tiny_whisper(folder: Path, seed: int = 2) -> Path:
     """The folder: weights, vocabulary, tokenizer. It knows English alone."""
+    from ctranslate2.specs import WhisperSpec  # loads PyTorch
+
     folder.mkdir(parents=True)
     tokenizer = _tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
