@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from proctor.stats.annotations import box_agreement, time_agreement
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
+    from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
     from proctor.stats.correlation import Contrast, Kind, Resamples, Sampled, average, contrast, correlation
@@ -48,5 +49,5 @@ __all__ = [
     "slice_means", "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
 __all__ += [
-    "box_agreement", "fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement", "time_agreement",
+    "PreferenceModel", "PreferredSystem", "box_agreement", "bradley_terry", "fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement", "time_agreement",
 ]  # fmt: skip

@@ -282,32 +282,58 @@ def sums_interval(
     >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=100)).value
     0.6666666666666666
     """
+    found = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
+    return found[0] if found else Estimate(None, None, None, 0, 0)
+
+
+def sums_intervals(
+    columns: NDArray[Any],
+    groups: Groups,
+    statistics: Callable[[Floats], Floats],
+    trials: Trials = (),
+    plan: Resampling = Resampling(),
+) -> list[Estimate]:
+    """Several statistics of the same sums, each with the interval that `sums_interval` gives it alone: `statistics`
+    turns sums (samples × columns) into samples × statistics at once. No items: an empty list.
+
+    >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> found = sums_intervals(hits, ["a", "b", "c"], lambda sums: sums / sums[:, 1:], plan=Resampling(draws=100))
+    >>> [one.value for one in found]
+    [0.6666666666666666, 1.0]
+    """
     table = np.asarray(columns, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
         raise InputError(None, "columns", found=f"shape {table.shape}", expected="items × columns of numbers")
     code = group_codes(groups, len(table))
     if not len(table):
-        return Estimate(None, None, None, 0, 0)
+        return []
     totals = group_totals(table, code)
     n_groups = len(totals)
-    value = float(statistic(totals.sum(axis=0, keepdims=True))[0])
-    if not np.isfinite(value):
-        return Estimate(None, None, None, len(table), n_groups)
-    if n_groups < 3:
-        return Estimate(value, None, None, len(table), n_groups)
+    values = [float(one) if np.isfinite(one) else None for one in statistics(totals.sum(axis=0, keepdims=True))[0]]
+    if n_groups < 3 or values == [None]:
+        return [Estimate(value, None, None, len(table), n_groups) for value in values]
     unit, n_units = group_units(n_groups, plan.seed)
     units = np.zeros((n_units, table.shape[1]))
     np.add.at(units, unit, totals)
     if plan.two_level:
-        drawn = _two_level(table, code, plan)
+        sums = _two_level(table, code, plan)
     else:
-        drawn = np.concatenate([part @ units for part in weights(n_units, plan.draws, plan.seed)])
-    low, high = _ends(units, statistic(drawn), statistic, value, plan)
-    if low is not None and high is not None and plan.method == "bca":
-        unseen = _unseen(totals, np.unique(table, axis=0), len(table), statistic, value, plan)
-        unseen += _outcomes_unseen(totals, trials, statistic, plan)
-        low, high = min(low, *unseen, value), max(high, *unseen, value)
-    return Estimate(value, low, high, len(table), n_groups)
+        sums = np.concatenate([part @ units for part in weights(n_units, plan.draws, plan.seed)])
+    drawn, without = statistics(sums), statistics(units.sum(axis=0) - units)
+    thin = _thin_columns(totals, np.unique(table, axis=0), len(table), plan)
+    moved = np.concatenate([thin, _outcomes_unseen(totals, trials, plan)])
+    unseen = statistics(moved) if len(moved) else np.zeros((0, len(values)))
+    found = []
+    for place, value in enumerate(values):
+        if value is None:
+            found.append(Estimate(None, None, None, len(table), n_groups))
+            continue
+        low, high = _ends(drawn[:, place], without[:, place], value, plan)
+        if low is not None and high is not None and plan.method == "bca":
+            reached = _reached(unseen[:, place], len(thin), value, n_groups, plan)
+            low, high = min(low, *reached, value), max(high, *reached, value)
+        found.append(Estimate(value, low, high, len(table), n_groups))
+    return found
 
 
 def group_totals(table: Floats, code: Ints) -> Floats:
@@ -335,10 +361,7 @@ def _two_level(table: Floats, code: Ints, plan: Resampling) -> Floats:
     return np.concatenate(parts)
 
 
-def _ends(
-    units: Floats, drawn: Floats, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
-) -> tuple[float | None, float | None]:
-    without = statistic(units.sum(axis=0) - units)
+def _ends(drawn: Floats, without: Floats, value: float, plan: Resampling) -> tuple[float | None, float | None]:
     pull, known = pulls(without), drawn[np.isfinite(drawn)]
     alike = float((pull**2).sum()) <= 1e-24 * max(1.0, value**2) and (known == known[:1]).all()
     if alike and plan.method == "bca":  # no group says anything else than the others: that is no certainty
@@ -362,41 +385,47 @@ def _degrees(pull: Floats) -> float:
     return float(np.clip(2 * n / max(kurtosis - (n - 3) / (n - 1), 1e-9), 1.0, n - 1))
 
 
-def _unseen(
-    totals: Floats, kinds: Floats, n: int, statistic: Callable[[Floats], Floats], value: float, plan: Resampling
-) -> list[float]:
+def _reached(unseen: Floats, thin: int, value: float, groups: int, plan: Resampling) -> list[float]:
     """Where the interval has to reach for what the groups may not have shown (a share of them, see `mean_interval`).
 
-    At a bound: the same share of the way to the other one. Where a column is carried by fewer than five groups: the
-    statistic if that share of the groups had all their items of one kind, for each kind of item.
+    At a bound: the same share of the way to the other one, in place of the `thin` values that come first in `unseen`.
     """
-    share = 1 - ((1 - plan.level) / 2) ** (1 / len(totals))
     least, most = plan.bounds or (-np.inf, np.inf)
-    if value in (least, most) and np.isfinite((least, most)).all():
-        return [value + share * ((most if value == least else least) - value)]
+    at_bound = value in (least, most) and bool(np.isfinite((least, most)).all())
+    way = [value + _share(groups, plan) * ((most if value == least else least) - value)] if at_bound else []
+    known = unseen[thin:] if at_bound else unseen
+    return way + [float(one) for one in known[np.isfinite(known)]]
+
+
+def _share(groups: int, plan: Resampling) -> float:
+    """The share of all groups that a kind of group may be which none of these is (Clopper and Pearson 1934)."""
+    return float(1 - ((1 - plan.level) / 2) ** (1 / groups))
+
+
+def _thin_columns(totals: Floats, kinds: Floats, n: int, plan: Resampling) -> Floats:
+    """Where a column is carried by fewer than five groups: the sums if a share of the groups had all their items of one
+    kind, for each kind of item."""
     carrying = (totals != 0).sum(axis=0)
     thin = [too_few_carry(int(one), len(totals)) for one in carrying if one]
     if not any(thin) or len(kinds) > _MOST_KINDS:
-        return []
-    found = statistic((1 - share) * totals.sum(axis=0) + share * n * kinds)
-    return [float(one) for one in found[np.isfinite(found)]]
+        return np.zeros((0, totals.shape[1]))
+    share = _share(len(totals), plan)
+    return np.asarray((1 - share) * totals.sum(axis=0) + share * n * kinds, dtype=np.float64)
 
 
-def _outcomes_unseen(
-    totals: Floats, trials: Trials, statistic: Callable[[Floats], Floats], plan: Resampling
-) -> list[float]:
-    """The statistic if a share of some trials had an outcome that none of their groups has shown, for each of these."""
+def _outcomes_unseen(totals: Floats, trials: Trials, plan: Resampling) -> Floats:
+    """The sums if a share of some trials had an outcome that none of their groups has shown, for each of these."""
     sums, found = totals.sum(axis=0), []
     for outcomes in trials:
         columns = [column for outcome in outcomes for column in outcome]
         groups = int((totals[:, columns].sum(axis=1) != 0).sum())
         if not groups:
             continue
-        share = 1 - ((1 - plan.level) / 2) ** (1 / groups)
+        share = _share(groups, plan)
         for outcome in outcomes:
             if not sums[list(outcome)].any():
                 moved = sums.copy()
                 moved[columns] *= 1 - share
                 moved[outcome[0]] = share * sums[columns].sum()
-                found.append(float(statistic(moved[None])[0]))
-    return [one for one in found if np.isfinite(one)]
+                found.append(moved)
+    return np.array(found, dtype=np.float64).reshape(len(found), len(sums))
