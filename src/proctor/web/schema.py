@@ -7,6 +7,7 @@ rows of the trail, versions, and sealed readings.
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from sqlalchemy import (
@@ -272,6 +273,15 @@ def prepare(engine: Engine) -> None:
                 found=f"a review of version {version[:20]}",
                 expected=f"version {WEB_VERSION}: update Proctor to open it",
             )
+
+
+def utc_text(at: datetime) -> str:
+    """A moment as all tables keep it: texts sort as the moments do.
+
+    >>> utc_text(datetime(2026, 11, 23, 9, tzinfo=UTC))
+    '2026-11-23T09:00:00.000+00:00'
+    """
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def new_token() -> str:

@@ -14,7 +14,7 @@ from datetime import datetime
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, insert, select, text
 
-from proctor.web.schema import trail
+from proctor.web.schema import trail, utc_text
 
 START = "0" * 64
 """What the first entry carries for the one before."""
@@ -36,7 +36,7 @@ def record(
     if connection.dialect.name == "postgresql":  # SQLite has one writer anyway
         connection.execute(text("lock table trail in share row exclusive mode"))
     entry = {
-        "at": at.isoformat(),
+        "at": utc_text(at),
         "account": account,
         "action": action,
         "subject": subject,

@@ -1,0 +1,63 @@
+"""Pages: templates filled in with what is true of every page. Everything in them is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from proctor.web.access import review_of
+from proctor.web.sessions import Visitor, form_token, keep_form_token, visitor_of
+from proctor.web.strings import languages, preferred, text
+
+FOLDER = Path(__file__).parent
+STATIC = FOLDER / "static"
+
+
+def page(
+    request: Request, name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
+) -> Response:
+    """The template `NAME.html`, whole page or fragment, filled in with the context.
+
+    Every template knows besides: `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where
+    nobody is logged in), `csrf`, `language`, `title` (of the review) and `languages`
+    with their names. A template of a whole page begins
+    with `{% extends "base.html" %}`.
+    """
+    visitor = visitor_of(request)
+    language = language_of(request, visitor)
+    known = {
+        "t": partial(text, language),
+        "visitor": visitor,
+        "csrf": form_token(request) if visitor is None else visitor.csrf,
+        "language": language,
+        "languages": {one: text(one, "language") for one in languages()},
+        "title": review_of(request).title,
+    }
+    html = _environment().get_template(f"{name}.html").render({**known, **context})
+    response = HTMLResponse(html, status, headers)
+    if visitor is None:
+        keep_form_token(request, response)
+    return response
+
+
+def language_of(request: Request, visitor: Visitor | None) -> str:
+    """The language of the account, or what the browser prefers."""
+    return preferred(request.headers.get("accept-language", "")) if visitor is None else visitor.language
+
+
+@cache
+def _environment() -> Environment:
+    loader = FileSystemLoader(FOLDER / "templates")
+    return Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )

@@ -1,0 +1,55 @@
+"""The texts of pages in each language: `strings/LANGUAGE.yaml`. A language is added by a file."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from proctor.core import read_yaml
+
+FOLDER = Path(__file__).parent / "strings"
+DEFAULT = "en"
+
+
+def languages() -> list[str]:
+    """The languages that there are."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def text(language: str, key: str, **values: object) -> str:
+    """The text of a key such as `login.title`, with values for its {names}. Of a text with `one` and `other` the value
+    `count` chooses. Raises `KeyError` where there is none: texts are as complete as code is.
+
+    >>> text("en", "home.left", count=1)
+    '1 left'
+    """
+    found = _texts(language)[key] if key in _texts(language) else _texts(language)[_form(key, values["count"])]
+    return found.format(**values) if values else found
+
+
+def preferred(accepted: str) -> str:
+    """The language for a browser's `Accept-Language`.
+
+    >>> preferred("fr;q=0.9, de-AT, en;q=0.8"), preferred("")
+    ('de', 'en')
+    """
+    known = languages()
+    wanted = [part.partition(";")[0].strip().lower()[:2] for part in accepted[:200].split(",")]
+    return next((one for one in wanted if one in known), DEFAULT)
+
+
+def _form(key: str, count: object) -> str:
+    return f"{key}.{'one' if count == 1 else 'other'}"
+
+
+@cache
+def _texts(language: str) -> dict[str, str]:
+    """All texts of a language by dotted key."""
+    return dict(_flat(read_yaml(FOLDER / f"{language}.yaml")))
+
+
+def _flat(texts: dict[str, object], prefix: str = "") -> list[tuple[str, str]]:
+    flat: list[tuple[str, str]] = []
+    for name, value in texts.items():
+        flat += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(f"{prefix}{name}", str(value))]
+    return flat

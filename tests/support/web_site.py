@@ -1,0 +1,94 @@
+"""A review on SQLite with people in it, and a browser without a window."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx2
+from starlette.testclient import TestClient
+
+from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
+from proctor.web.app import create_app
+from proctor.web.review import ReviewSite, open_store
+
+START = datetime(2026, 11, 23, 8, tzinfo=UTC)
+PASSWORD = "brown kettle 7"
+
+
+@dataclass
+class Clock:
+    """A clock that stands until a test moves it."""
+
+    at: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def pass_by(self, **spans: float) -> None:
+        """Moves on, as `timedelta` says it."""
+        self.at += timedelta(**spans)
+
+
+def site(folder: Path, *, tls: bool = False, store: str | None = None) -> ReviewSite:
+    """A review with a clock of its own."""
+    return ReviewSite(
+        folder=folder,
+        title="Simulated procedures, first round",
+        engine=open_store(folder, store),
+        key="k" * 43,
+        hosts=("review.test",),
+        tls=tls,
+        now=Clock(),
+    )
+
+
+def clock_of(review: ReviewSite) -> Clock:
+    assert isinstance(review.now, Clock)
+    return review.now
+
+
+def join(review: ReviewSite, name: str, role: str = "reviewer", language: str = "en") -> int:
+    """An account that has taken up its invitation."""
+    with review.writing() as connection:
+        account = add_account(connection, name, role, language, Changed(None, review.now()))
+        token = invite(connection, account, Changed(None, review.now()))
+        assert take_up(connection, token, hashed(PASSWORD), review.now()) is not None
+    return int(account["id"])
+
+
+def browser(review: ReviewSite, *, address: str = "192.0.2.1") -> TestClient:
+    """One that follows no redirection and asks for pages."""
+    scheme = "https" if review.tls else "http"
+    return TestClient(
+        create_app(review),
+        base_url=f"{scheme}://review.test",
+        follow_redirects=False,
+        headers={"accept": "text/html"},
+        client=(address, 50000),
+        raise_server_exceptions=True,
+    )
+
+
+def csrf_of(answer: httpx2.Response) -> str:
+    """The token in a page."""
+    found = re.search(r'name="csrf-token" content="([^"]+)"', answer.text)
+    assert found is not None, answer.text
+    return found[1]
+
+
+def log_in(client: TestClient, name: str, password: str = PASSWORD, **more: str) -> httpx2.Response:
+    """Fills in the form."""
+    csrf = csrf_of(client.get("/login"))
+    return client.post("/login", data={"csrf": csrf, "name": name, "password": password} | more)
+
+
+def entered(review: ReviewSite, name: str, role: str = "reviewer") -> TestClient:
+    """A browser in which a new person is logged in."""
+    join(review, name, role)
+    client = browser(review)
+    answer = log_in(client, name)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    return client

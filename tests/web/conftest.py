@@ -1,0 +1,27 @@
+"""Passwords of tests are hashed in a millisecond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+
+from proctor.web.review import ReviewSite
+from tests.support.web_site import site
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_hashes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proctor.web.accounts._HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        yield
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Iterator[ReviewSite]:
+    """An empty review on SQLite, under http://review.test."""
+    made = site(tmp_path)
+    yield made
+    made.engine.dispose()

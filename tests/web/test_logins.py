@@ -1,0 +1,85 @@
+"""Guessing passwords: ten thousand tries, from one place and from many."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from proctor.web import schema
+from proctor.web.logins import BY_ADDRESS, BY_NAME, begin_attempt, log_in
+from proctor.web.review import ReviewSite
+from tests.support.web_site import PASSWORD, browser, clock_of, join
+from tests.support.web_site import log_in as fill_in
+
+
+def test_of_ten_thousand_guesses_ten_are_looked_at(review: ReviewSite) -> None:
+    join(review, "anna")
+    with review.writing() as connection:
+        looked_at = [
+            begin_attempt(connection, "anna", f"192.0.{n // 250}.{n % 250}", review.now()) for n in range(10_000)
+        ]
+    assert sum(one is not None for one in looked_at) == BY_NAME == 10
+    with review.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(schema.logins)).scalar() == 10
+
+
+def test_guesses_of_one_address_over_many_names_count_together(review: ReviewSite) -> None:
+    with review.writing() as connection:
+        looked_at = [begin_attempt(connection, f"name{n}", f"2001:db8::{n:x}", review.now()) for n in range(200)]
+    assert sum(one is not None for one in looked_at) == BY_ADDRESS == 60
+
+
+def test_of_a_days_patient_guessing_two_thirds_are_looked_at(review: ReviewSite) -> None:
+    """One every minute: at most 10 in any 15 minutes, so 960 in a day, and not 1,440."""
+    with review.writing() as connection:
+        looked_at = 0
+        for _ in range(1_440):
+            clock_of(review).pass_by(minutes=1)
+            looked_at += begin_attempt(connection, "anna", "192.0.2.1", review.now()) is not None
+    assert looked_at == 960
+
+
+def test_who_waits_gets_in_and_before_that_not_even_with_the_password(review: ReviewSite) -> None:
+    join(review, "anna")
+    client = browser(review)
+    for _ in range(BY_NAME):
+        assert fill_in(client, "anna", "wrong kettle 7").status_code == 401
+    refused = fill_in(client, "anna", PASSWORD)
+    assert refused.status_code == 429
+    assert "Wait 15 minutes" in refused.text
+    clock_of(review).pass_by(minutes=15, seconds=1)
+    assert fill_in(client, "anna", PASSWORD).status_code == 303
+
+
+def test_an_unknown_name_is_made_to_wait_like_a_known_one(review: ReviewSite) -> None:
+    client = browser(review)
+    answers = [fill_in(client, "nobody", "wrong kettle 7").status_code for _ in range(BY_NAME + 1)]
+    assert answers == [401] * BY_NAME + [429]
+
+
+def test_strangers_can_not_lock_out_who_logged_in_from_here_before(review: ReviewSite) -> None:
+    join(review, "anna")
+    assert log_in(review, "anna", PASSWORD, "192.0.2.1").token
+    for number in range(BY_NAME + 5):
+        log_in(review, "anna", "wrong kettle 7", f"198.51.100.{number}")
+    assert log_in(review, "anna", PASSWORD, "198.51.100.99").waiting
+    assert log_in(review, "anna", PASSWORD, "192.0.2.1").token
+    for _ in range(BY_NAME):
+        assert not log_in(review, "anna", "wrong kettle 7", "192.0.2.1").waiting
+    assert log_in(review, "anna", PASSWORD, "192.0.2.1").waiting, "and from here no more is tried than elsewhere"
+
+
+def test_a_password_changed_while_the_old_one_is_checked_lets_nobody_in(
+    review: ReviewSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old password was right when it was looked at; the account has another one by the time the session begins."""
+    join(review, "anna")
+
+    def right_but_late(password_hash: str, password: str) -> bool:
+        with review.writing() as connection:
+            table = schema.accounts
+            connection.execute(table.update().where(table.c.name == "anna").values(password="another"))
+        return True
+
+    monkeypatch.setattr("proctor.web.logins.right", right_but_late)
+    assert not log_in(review, "anna", PASSWORD, "192.0.2.1").token
