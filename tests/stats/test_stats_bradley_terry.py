@@ -272,9 +272,9 @@ def test_intervals_hold_the_truth(n_groups: int) -> None:
         comparisons: list[Comparison] = []
         groups: list[str] = []
         for group, times in enumerate(rng.geometric(1 / 8, n_groups)):
-            kind = int(rng.integers(2))
+            which_kind = int(rng.integers(2))
             for place in rng.integers(0, len(pairs), times).tolist():
-                points = rng.choice([1.0, 0.0, 0.5], p=chances[kind][place])
+                points = rng.choice([1.0, 0.0, 0.5], p=chances[which_kind][place])
                 comparisons.append((names[pairs[place][0]], names[pairs[place][1]], float(points)))
                 groups.append(str(group))
         found = model(comparisons, groups, Resampling(draws=300))
