@@ -1,0 +1,185 @@
+"""What is in a video: classes that are present, boxes, and moments on the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+
+from proctor.web.forms.base import (
+    BoxAt,
+    Form,
+    FormModel,
+    Fraction,
+    Label,
+    Line,
+    Passage,
+    Said,
+    Seconds,
+    check_known,
+    plain,
+    yes,
+)
+
+_MOST_BOXES = 2000
+_MOST_MOMENTS = 500
+
+
+class PresenceBody(FormModel):
+    """A clip, and the classes that may be in it."""
+
+    question: Passage = ""
+    classes: tuple[Label, ...] = Field(min_length=1, max_length=60)
+
+
+class PresencePayload(FormModel):
+    """The classes that are present; `nothing` says that none is."""
+
+    present: tuple[Label, ...] = Field(default=(), max_length=60)
+    nothing: bool = False
+
+
+class PresenceForm(Form[PresenceBody, PresencePayload]):
+    """Which classes are in a clip."""
+
+    name = "presence"
+    summary = "Mark which classes are present in a clip"
+    body = PresenceBody
+    payload = PresencePayload
+
+    def check(self, body: PresenceBody, payload: PresencePayload) -> None:
+        check_known(payload.present, body.classes, "class")
+
+    def missing(self, body: PresenceBody, payload: PresencePayload) -> list[str]:
+        del body
+        return _nothing_or(bool(payload.present), nothing=payload.nothing)
+
+    def said(self, body: PresenceBody, payload: PresencePayload) -> Said:
+        return Said({name: yes(name in payload.present) for name in body.classes})
+
+
+def _nothing_or(some: bool, *, nothing: bool) -> list[str]:
+    """Either something is marked, or that nothing is there: an empty form is no reading."""
+    return [] if some != nothing else ["nothing" if not some else "nothing_and_some"]
+
+
+class DrawnBox(FormModel):
+    """A box on one frame: the frame's time (presentation timestamp in seconds), the box in fractions of the frame, and
+    the SHA-256 of the frame's picture that it was drawn on. `by` says how it came about."""
+
+    time: Seconds
+    label: Label
+    instance: Annotated[str, BeforeValidator(plain), StringConstraints(max_length=80)] = ""
+    x: Fraction
+    y: Fraction
+    width: float = Field(gt=0, le=1)
+    height: float = Field(gt=0, le=1)
+    frame_sha256: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")] = ""
+    by: Literal["hand", "copied", "interpolated", "proposal"] = "hand"
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        if self.x + self.width > 1 + 1e-6 or self.y + self.height > 1 + 1e-6:
+            raise ValueError("a box inside the frame (0 to 1) is expected")
+        return self
+
+    @property
+    def at(self) -> BoxAt:
+        """As it is compared."""
+        return BoxAt(round(self.time, 3), self.label, (self.x, self.y, self.x + self.width, self.y + self.height))
+
+
+class BoxesBody(FormModel):
+    """Times at which boxes are drawn (none named: any), the classes, and proposals to accept or refuse."""
+
+    question: Passage = ""
+    classes: tuple[Label, ...] = Field(min_length=1, max_length=60)
+    times: tuple[Seconds, ...] = Field(default=(), max_length=2000)
+    proposals: tuple[DrawnBox, ...] = Field(default=(), max_length=_MOST_BOXES)
+
+
+class BoxesPayload(FormModel):
+    """The boxes; `nothing` says that there is none to draw."""
+
+    boxes: tuple[DrawnBox, ...] = Field(default=(), max_length=_MOST_BOXES)
+    nothing: bool = False
+
+
+class BoxesForm(Form[BoxesBody, BoxesPayload]):
+    """Boxes with class and instance."""
+
+    name = "boxes"
+    summary = "Draw boxes with class and instance"
+    body = BoxesBody
+    payload = BoxesPayload
+
+    def check(self, body: BoxesBody, payload: BoxesPayload) -> None:
+        check_known([one.label for one in payload.boxes], body.classes, "class")
+
+    def missing(self, body: BoxesBody, payload: BoxesPayload) -> list[str]:
+        del body
+        return _nothing_or(bool(payload.boxes), nothing=payload.nothing)
+
+    def said(self, body: BoxesBody, payload: BoxesPayload) -> Said:
+        del body
+        return Said(boxes=tuple(one.at for one in payload.boxes))
+
+
+class MarkedMoment(FormModel):
+    """A moment on the timeline, of one kind."""
+
+    time: Seconds
+    kind: Label
+    note: Line = ""
+
+
+class MomentsBody(FormModel):
+    """The kinds of moments to mark, and within how many seconds two marks are the same."""
+
+    question: Passage = ""
+    kinds: tuple[Label, ...] = Field(default=("insertion", "retrieval"), min_length=1, max_length=20)
+    tolerance: float = Field(default=1.0, ge=0, le=600)
+
+
+class MomentsPayload(FormModel):
+    """The moments; `nothing` says that there is none."""
+
+    moments: tuple[MarkedMoment, ...] = Field(default=(), max_length=_MOST_MOMENTS)
+    nothing: bool = False
+
+
+class MomentsForm(Form[MomentsBody, MomentsPayload]):
+    """Moments on a timeline, by kind."""
+
+    name = "moments"
+    summary = "Mark moments on the timeline"
+    body = MomentsBody
+    payload = MomentsPayload
+
+    def check(self, body: MomentsBody, payload: MomentsPayload) -> None:
+        check_known([one.kind for one in payload.moments], body.kinds, "kind")
+
+    def missing(self, body: MomentsBody, payload: MomentsPayload) -> list[str]:
+        del body
+        return _nothing_or(bool(payload.moments), nothing=payload.nothing)
+
+    def said(self, body: MomentsBody, payload: MomentsPayload) -> Said:
+        return Said(
+            times={kind: tuple(sorted(one.time for one in payload.moments if one.kind == kind)) for kind in body.kinds}
+        )
+
+    def tolerance(self, body: MomentsBody) -> float:
+        return body.tolerance
+
+    def settled(self, payloads: Sequence[MomentsPayload]) -> MomentsPayload:
+        """The mean of the times that belong together, kind by kind, in order."""
+        first = payloads[0]
+        kinds = dict.fromkeys(one.kind for one in first.moments)
+        moments = []
+        for kind in kinds:
+            by_reader = [sorted((m for m in one.moments if m.kind == kind), key=lambda m: m.time) for one in payloads]
+            for some in zip(*by_reader, strict=True):
+                mean = sum(one.time for one in some) / len(some)
+                moments.append(some[0].model_copy(update={"time": round(mean, 3)}))
+        return first.model_copy(update={"moments": tuple(sorted(moments, key=lambda one: one.time))})

@@ -1,0 +1,121 @@
+"""Questions: accepted, edited or rejected, after the checks of a question that pictures must answer."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from proctor.core import content_hash
+from proctor.core.formats import MOST_OPTIONS
+from proctor.web.forms.base import MOST_SECONDS, Form, FormModel, Label, Line, Passage, Said, Seconds, yes
+
+CHECKS = ("pictures", "one_right", "distractors", "clinical")
+"""The checks of a question: answerable from the pictures, one right option, distractors plausible and wrong, clinically
+right."""
+
+
+class SaidEvent(FormModel):
+    """What the operator did from `start` to `end`, and the words that it was made from."""
+
+    start: Seconds
+    end: Seconds
+    text: Passage
+    words: Passage = ""
+
+
+class QuestionText(FormModel):
+    """A question as people may change it: with options (`key` is the place of the right one) or a free `answer`.
+    `format`, `tolerance`, `labels` (capabilities) and `relevance` are what experts' own questions say besides."""
+
+    stem: Passage
+    options: tuple[Line, ...] = Field(default=(), max_length=MOST_OPTIONS)
+    key: int | None = Field(default=None, ge=0)
+    answer: Passage = ""
+    explanation: Passage = ""
+    format: Line = ""
+    tolerance: float | None = Field(default=None, ge=0, le=MOST_SECONDS)
+    labels: tuple[Label, ...] = Field(default=(), max_length=20)
+    relevance: Passage = ""
+
+    @property
+    def faults(self) -> list[str]:
+        """What it lacks, as keys of the page's strings."""
+        lacking = [] if self.stem else ["question.stem"]
+        if self.options:
+            if len(self.options) < 2 or not all(self.options) or len(set(self.options)) < len(self.options):
+                lacking.append("question.options")
+            if self.key is None or self.key >= len(self.options):
+                lacking.append("question.key")
+        elif not self.answer:
+            lacking.append("question.answer")
+        return lacking
+
+
+class QuestionBody(QuestionText):
+    """A question with what it was made from: events with their words, the flags of screening, and former versions."""
+
+    events: tuple[SaidEvent, ...] = Field(default=(), max_length=100)
+    flags: tuple[Line, ...] = Field(default=(), max_length=50)
+    former: tuple[QuestionText, ...] = Field(default=(), max_length=50)
+    type: Line = ""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.faults:
+            raise ValueError("a stem with two or more different options and a key, or with an answer, is expected")
+        return self
+
+    @property
+    def text(self) -> QuestionText:
+        """What people may change of it."""
+        return QuestionText.model_validate(self.model_dump(include=set(QuestionText.model_fields)))
+
+
+class QuestionPayload(FormModel):
+    """Accept, edit or reject a question; each check yes or no. `edited` is the question as the reader would have it,
+    with `reason`."""
+
+    decision: Literal["accept", "edit", "reject"] | None = None
+    checks: dict[Literal["pictures", "one_right", "distractors", "clinical"], bool] = Field(default={})
+    edited: QuestionText | None = None
+    reason: Passage = ""
+
+
+class QuestionForm(Form[QuestionBody, QuestionPayload]):
+    """A question is accepted, edited or rejected, after four checks."""
+
+    name = "question"
+    summary = "Accept, edit or reject a question after four checks"
+    body = QuestionBody
+    payload = QuestionPayload
+
+    def missing(self, body: QuestionBody, payload: QuestionPayload) -> list[str]:
+        lacking = [] if payload.decision else ["question.decision"]
+        lacking += [f"question.check.{name}" for name in self.checks(body) if name not in payload.checks]
+        if payload.decision == "accept" and not all(payload.checks.values()):
+            lacking.append("question.accepted_with_fault")
+        if payload.decision in ("edit", "reject") and not payload.reason:
+            lacking.append("question.reason")
+        if payload.decision == "edit":
+            same = payload.edited is None or payload.edited == body.text
+            lacking += ["question.edited"] if same else []
+            lacking += payload.edited.faults if payload.edited is not None else []
+        return lacking
+
+    def checks(self, body: QuestionBody) -> tuple[str, ...]:
+        """The checks of this question: those of options only where it has some."""
+        return CHECKS if body.options else ("pictures", "clinical")
+
+    def said(self, body: QuestionBody, payload: QuestionPayload) -> Said:
+        given = {str(name): value for name, value in payload.checks.items()}
+        labels: dict[str, str] = {"decision": payload.decision or ""}
+        labels |= {name: yes(given[name]) for name in self.checks(body) if name in given}
+        edited = payload.decision == "edit" and payload.edited is not None
+        return Said(labels, text=content_hash(payload.edited) if edited and payload.edited is not None else "")
+
+    def new_body(self, body: QuestionBody, payload: QuestionPayload) -> dict[str, JsonValue] | None:
+        if payload.decision != "edit" or payload.edited is None:
+            return None
+        kept = body.model_copy(update={"former": (*body.former, body.text)[-50:]})
+        return kept.model_dump(mode="json") | payload.edited.model_dump(mode="json")

@@ -1,0 +1,393 @@
+"""Readings: drafts that save themselves, seals that are final, and differences that an adjudicator settles.
+
+A function takes a connection in a transaction, and writes its entry of the trail in the same one. Others' readings are
+read through `visible_readings` alone. The trail names readings and never holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, insert, select, update
+
+from proctor.core import InputError, ProctorError, kept_text
+from proctor.web.forms import Form, form_named
+from proctor.web.schema import (
+    accounts,
+    assignments,
+    consensus,
+    readings,
+    studies,
+    study_items,
+    versions,
+    visible_readings,
+)
+from proctor.web.studies import SETTLED, all_sealed, read_version
+from proctor.web.trail import record
+
+_MOST_COMMENT = 10_000
+_MOST_PAUSE_S = 3600.0  # what one save may add to the time on task
+
+
+class NotAssignedError(ProctorError):
+    """There is no such item, or it is not this person's: one answer to both, so that nobody learns which."""
+
+    def __init__(self) -> None:
+        super().__init__("no such item")
+
+
+class ConflictError(ProctorError):
+    """A save from an older state than the one that is kept: another window was faster. Nothing was written; `reading`
+    is what stands."""
+
+    def __init__(self, reading: MyReading | None, why: str) -> None:
+        super().__init__(why)
+        self.reading = reading
+
+
+class IncompleteError(ProctorError):
+    """A reading can't be sealed yet: `missing` names what it lacks, as keys of the page's strings."""
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        super().__init__(f"not complete: {', '.join(missing)}")
+        self.missing = tuple(missing)
+
+
+@dataclass(frozen=True)
+class OpenItem:
+    """An item as one person works on it: in the version that is read now, as a reader or an adjudicator."""
+
+    id: int
+    study: str
+    title: str
+    form: Form[Any, Any]
+    role: str
+    media: list[dict[str, Any]]
+    version: int
+    number: int
+    body: Any
+    is_gold: bool
+
+
+@dataclass(frozen=True)
+class MyReading:
+    """One's own reading of a version: `revision` counts saves, `sealed` is when, or None."""
+
+    payload: dict[str, JsonValue]
+    comment: str
+    seconds: float
+    revision: int
+    sealed: str | None
+
+
+@dataclass(frozen=True)
+class SaidBy:
+    """A sealed reading by another person, who is known by the pseudonym."""
+
+    account: int
+    pseudonym: str
+    payload: dict[str, JsonValue]
+    comment: str
+
+
+@dataclass(frozen=True)
+class Save:
+    """What a page sends: the state it starts from (`version` number and `revision`, 0 before the first save), the whole
+    payload, and how many seconds were worked since the last save that was acknowledged."""
+
+    version: int
+    revision: int
+    payload: dict[str, JsonValue]
+    comment: str = ""
+    seconds: float = 0.0
+
+
+def open_item(connection: Connection, account: int, item: int) -> OpenItem:
+    """The item for this person. Raises `NotAssignedError` where it is not theirs, an adjudicator's before all readers
+    have sealed included."""
+    row = connection.execute(_item_for(), {"item": item, "account": account}).mappings().one_or_none()
+    if row is None or (row["role"] == "adjudicator" and not row["complete"]):
+        raise NotAssignedError
+    form = form_named(row["form"])
+    return OpenItem(
+        id=row["id"],
+        study=row["study"],
+        title=row["settings"].get("title") or row["study"],
+        form=form,
+        role=row["role"],
+        media=row["media"],
+        version=row["version"],
+        number=row["number"],
+        body=form.read_body(row["body"], None, f"item {item}"),
+        is_gold=row["gold"] is not None,
+    )
+
+
+@cache
+def _item_for() -> Select[Any]:
+    return (
+        select(
+            study_items.c.id,
+            study_items.c.media,
+            study_items.c.gold,
+            studies.c.name.label("study"),
+            studies.c.settings,
+            studies.c.form,
+            assignments.c.role,
+            versions.c.id.label("version"),
+            versions.c.number,
+            versions.c.body,
+            all_sealed(study_items.c.id).label("complete"),
+        )
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(assignments, assignments.c.item == study_items.c.id)
+        .join(versions, versions.c.id == read_version(study_items.c.id))
+        .where(study_items.c.id == bindparam("item"), assignments.c.account == bindparam("account"))
+    )
+
+
+def my_reading(connection: Connection, account: int, version: int) -> MyReading | None:
+    """One's own reading of a version, draft or sealed."""
+    query = select(readings).where(readings.c.version == version, readings.c.account == account)
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else _mine(row)
+
+
+def _mine(row: RowMapping) -> MyReading:
+    return MyReading(row["payload"], row["comment"], row["seconds"], row["revision"], row["sealed"])
+
+
+def others_readings(connection: Connection, viewer: int, version: int) -> list[SaidBy]:
+    """The sealed readings of a version by assigned readers that a person may see (see `visible_readings`), one's own
+    included, by pseudonym. Empty as long as one is missing, or not theirs to see."""
+    rows = connection.execute(_visible(), {"viewer": viewer, "version": version}).mappings().all()
+    if not rows or len(rows) < rows[0]["readers"]:
+        return []
+    return [SaidBy(row["account"], row["pseudonym"], row["payload"], row["comment"]) for row in rows]
+
+
+@cache
+def _visible() -> Select[Any]:
+    other = assignments.alias("other")
+    return (
+        select(
+            readings.c.account,
+            accounts.c.pseudonym,
+            readings.c.payload,
+            readings.c.comment,
+            select(func.count(other.c.id))
+            .where(other.c.item == versions.c.item, other.c.role == "reader")
+            .scalar_subquery()
+            .label("readers"),
+        )
+        .join(visible_readings, visible_readings.c.reading == readings.c.id)
+        .join(accounts, accounts.c.id == readings.c.account)
+        .join(versions, versions.c.id == readings.c.version)
+        .join(
+            assignments,
+            (assignments.c.item == versions.c.item)
+            & (assignments.c.account == readings.c.account)
+            & (assignments.c.role == "reader"),
+        )
+        .where(
+            visible_readings.c.viewer == bindparam("viewer"),
+            readings.c.version == bindparam("version"),
+            readings.c.sealed.is_not(None),
+        )
+        .where(all_sealed(versions.c.item))
+        .order_by(accounts.c.pseudonym)
+    )
+
+
+# -- drafts and seals
+
+
+def save_draft(connection: Connection, account: int, item: int, save: Save, at: datetime) -> MyReading:
+    """Keeps a draft, and returns it with its new revision. The same save sent twice (a lost acknowledgement) is kept
+    once. Raises `ConflictError` where the page's state is old, `NotAssignedError`, and `InputError` for a payload that
+    does not fit the form."""
+    opened = _locked(connection, account, item)
+    return _saved(connection, account, opened, save, at)
+
+
+def seal(connection: Connection, account: int, item: int, save: Save, at: datetime) -> MyReading:
+    """Saves and seals a reading: it is final. Where it is the last of the item's readings and all say the same, that is
+    the consensus. Sealing what is sealed with the same content changes nothing.
+
+    Raises what `save_draft` does, and `IncompleteError`.
+    """
+    opened = _locked(connection, account, item)
+    mine = _saved(connection, account, opened, save, at)
+    if mine.sealed is not None:
+        return mine
+    missing = opened.form.missing(opened.body, opened.form.read(opened.body, mine.payload))
+    if missing:
+        raise IncompleteError(missing)
+    where = (readings.c.version == opened.version) & (readings.c.account == account)
+    connection.execute(update(readings).where(where).values(sealed=at.isoformat()))
+    detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": mine.revision}
+    record(connection, at, account, "seal", f"item {item}", detail)
+    if not opened.is_gold:
+        _settle_if_same(connection, account, opened, at)
+    return MyReading(mine.payload, mine.comment, mine.seconds, mine.revision, at.isoformat())
+
+
+def _locked(connection: Connection, account: int, item: int) -> OpenItem:
+    """The item, which nobody else changes meanwhile."""
+    connection.execute(select(study_items.c.id).where(study_items.c.id == item).with_for_update())
+    opened = open_item(connection, account, item)
+    if opened.role != "reader":
+        raise NotAssignedError
+    return opened
+
+
+def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, at: datetime) -> MyReading:
+    before = my_reading(connection, account, opened.version)
+    if save.version != opened.number:
+        raise ConflictError(before, f"version {opened.number} of the item came meanwhile")
+    payload = opened.form.read(opened.body, save.payload).model_dump(mode="json", exclude_defaults=True)
+    comment = kept_text(save.comment).strip()[:_MOST_COMMENT]
+    same = before is not None and (before.payload, before.comment) == (payload, comment)
+    if before is not None and same and (before.sealed is not None or save.revision == before.revision - 1):
+        return before  # this very save came before
+    if before is not None and before.sealed is not None:
+        raise ConflictError(before, "the reading is sealed")
+    if save.revision != (before.revision if before is not None else 0):
+        raise ConflictError(before, "another window has saved since")
+    seconds = (before.seconds if before is not None else 0.0) + min(max(save.seconds, 0.0), _MOST_PAUSE_S)
+    values = {"payload": payload, "comment": comment, "seconds": seconds, "saved": at.isoformat()}
+    if before is None:
+        new = {"version": opened.version, "account": account, "revision": 1, **values}
+        connection.execute(insert(readings).values(**new))
+    else:
+        where = (readings.c.version == opened.version) & (readings.c.account == account)
+        connection.execute(update(readings).where(where).values(revision=before.revision + 1, **values))
+    revision = save.revision + 1
+    detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": revision}
+    record(connection, at, account, "save draft", f"item {opened.id}", detail)
+    return MyReading(payload, comment, seconds, revision, None)
+
+
+def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: datetime) -> None:
+    """Writes the consensus where all readers have sealed, and say the same."""
+    said = others_readings(connection, account, opened.version)
+    settled = connection.execute(select(consensus.c.version).where(consensus.c.version == opened.version)).scalar()
+    if not said or settled is not None:  # a reader who came later changes no consensus
+        return
+    payloads = [opened.form.read(opened.body, one.payload) for one in sorted(said, key=lambda one: one.account)]
+    if all(opened.form.same(opened.body, payloads[0], other) for other in payloads[1:]):
+        _settle(connection, opened, opened.form.settled(payloads), None, "", at)
+
+
+# -- settling differences
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """How an item was settled: by an adjudicator (`pseudonym`, with the reason), or because its readings agreed."""
+
+    payload: dict[str, JsonValue]
+    pseudonym: str | None
+    reason: str
+    at: str
+
+
+def settlement(connection: Connection, viewer: int, version: int) -> Settlement | None:
+    """The consensus on a version, for those who may see its readings; None where there is none, or it is not theirs
+    to see: a reader sees it once all readers have sealed."""
+    if not others_readings(connection, viewer, version):
+        return None
+    query = (
+        select(consensus, accounts.c.pseudonym)
+        .outerjoin(accounts, accounts.c.id == consensus.c.account)
+        .where(consensus.c.version == version)
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    return None if row is None else Settlement(row["payload"], row["pseudonym"], row["reason"], row["at"])
+
+
+def adjudicate(
+    connection: Connection,
+    account: int,
+    item: int,
+    version: int,
+    payload: dict[str, JsonValue],
+    reason: str,
+    at: datetime,
+) -> None:
+    """Settles readings that differ, with a reason. Settling again with the same content changes nothing.
+
+    Raises `NotAssignedError` for who is not the item's adjudicator and before all readers have sealed, `ConflictError`
+    where another version came or the item is settled otherwise, `IncompleteError`, and `InputError`.
+    """
+    connection.execute(select(study_items.c.id).where(study_items.c.id == item).with_for_update())
+    opened = open_item(connection, account, item)
+    if opened.role != "adjudicator":
+        raise NotAssignedError
+    if version != opened.number:
+        raise ConflictError(None, f"version {opened.number} of the item came meanwhile")
+    decided = opened.form.read(opened.body, payload)
+    reason = kept_text(reason).strip()[:_MOST_COMMENT]
+    known = settlement(connection, account, opened.version)
+    if known is not None:
+        if (known.payload, known.reason) == (decided.model_dump(mode="json", exclude_defaults=True), reason):
+            return
+        raise ConflictError(None, "the item is settled")
+    missing = opened.form.missing(opened.body, decided)
+    missing += [] if reason else ["adjudication.reason"]
+    if missing:
+        raise IncompleteError(missing)
+    _settle(connection, opened, decided, account, reason, at)
+
+
+def _settle(
+    connection: Connection, opened: OpenItem, payload: Any, account: int | None, reason: str, at: datetime
+) -> None:
+    """Writes the consensus, and the item as it changes it, as a version of its own."""
+    values = {"payload": payload.model_dump(mode="json", exclude_defaults=True), "reason": reason}
+    connection.execute(insert(consensus).values(version=opened.version, account=account, at=at.isoformat(), **values))
+    body = opened.form.new_body(opened.body, payload)
+    detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number}
+    if body is not None:
+        detail["new_version"] = _new_version(connection, opened.id, body, account, SETTLED, at)
+    record(connection, at, account, "settle" if account is not None else "agree", f"item {opened.id}", detail)
+
+
+def _new_version(
+    connection: Connection, item: int, body: dict[str, JsonValue], author: int | None, why: str, at: datetime
+) -> int:
+    query = select(versions.c.number).where(versions.c.item == item).order_by(versions.c.number.desc()).limit(1)
+    number = int(connection.execute(query).scalar_one()) + 1
+    new = {"item": item, "number": number, "body": body, "author": author, "created": at.isoformat(), "why": why}
+    connection.execute(insert(versions).values(**new))
+    return number
+
+
+def edit_item(
+    connection: Connection, account: int, item: int, body: dict[str, JsonValue], why: str, at: datetime
+) -> int:
+    """Makes a new version of an item, by an organiser, and returns its number: it is read again by everyone; readings
+    of the former version stay with that, sealed as they are. Raises `InputError` for a body that does not fit, or
+    without a reason, and `NotAssignedError` for an item that is not there."""
+    query = (
+        select(studies.c.form, studies.c.name)
+        .join(study_items, study_items.c.study == studies.c.id)
+        .where(study_items.c.id == item)
+        .with_for_update()
+    )
+    row = connection.execute(query).mappings().one_or_none()
+    if row is None:
+        raise NotAssignedError
+    read = form_named(row["form"]).read_body(body, None, "the new version")
+    why = kept_text(why).strip()[:_MOST_COMMENT]
+    if not why or why == SETTLED:
+        raise InputError(None, "the new version", found="no reason", expected="why the item is changed")
+    dumped = read.model_dump(mode="json", exclude_defaults=True)
+    number = _new_version(connection, item, dumped, account, why, at)
+    record(connection, at, account, "edit", f"item {item}", {"study": row["name"], "version": number})
+    return number

@@ -1,0 +1,173 @@
+"""`review.yaml`: the studies of a review, their items and plans. All problems are told at once, each with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from proctor.core import InputError, one_of, read_yaml
+from proctor.web.forms import FORMS, RatedDimension
+
+REVIEW_FILE = "review.yaml"
+READING_ROLES = ("organiser", "reviewer", "annotator", "adjudicator")
+"""The roles of accounts that may be given work."""
+
+FROM_RUNS = ("rating", "pairwise")
+"""The forms whose items can be answers of stored runs."""
+
+Named = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
+Person = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class StudyPlan(_Settings):
+    """Who reads what. Each item of a share `overlap` is read by `readings` of the `readers`, the others by one; where
+    readings differ, one of the `adjudicators` settles them. `gold` is a file of items with known readings, of which
+    each reader's work holds a share of `gold_share`. All draws come from `seed`."""
+
+    readings: int = Field(default=2, ge=1, le=20)
+    readers: tuple[Person, ...] = Field(default=(), max_length=500)
+    adjudicators: tuple[Person, ...] = Field(default=(), max_length=100)
+    overlap: float = Field(default=1.0, ge=0, le=1)
+    seed: int = 0
+    gold: str = ""
+    gold_share: float = Field(default=0.1, ge=0, le=0.5)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        for names in (self.readers, self.adjudicators):
+            twice = [name for name, times in Counter(names).items() if times > 1]
+            if twice:
+                raise ValueError(f"each person once, not {twice[0]!r} twice, is expected")
+        both = [name for name in self.readers if name in self.adjudicators]
+        if both:
+            raise ValueError(f"adjudicators who do not read themselves, unlike {both[0]!r}, are expected")
+        if self.readers and self.readings > len(self.readers):
+            raise ValueError(f"at most as many readings as readers ({len(self.readers)}) are expected")
+        return self
+
+
+class StudySettings(_Settings):
+    """One study: items to be read with one form and one plan. The items are those of a file (`items`), the questions of
+    a construction project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind), of the
+    `systems` named or of all, under one `condition`; at most `most` items, drawn by the plan's seed."""
+
+    name: Named
+    title: str = Field(default="", max_length=200)
+    form: str
+    items: str = ""
+    project: str = ""
+    benchmark: str = ""
+    systems: tuple[str, ...] = ()
+    condition: str = ""
+    most: int | None = Field(default=None, ge=1)
+    dimensions: tuple[RatedDimension, ...] = ()
+    plan: StudyPlan = StudyPlan()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.form not in FORMS:
+            raise ValueError(f"found the form {self.form!r}, expected {one_of(list(FORMS), self.form)}")
+        named = [name for name in ("items", "project", "benchmark") if getattr(self, name)]
+        if len(named) != 1:
+            raise ValueError(f"one of items, project and benchmark is expected, not {' and '.join(named) or 'none'}")
+        if self.benchmark and self.form not in FROM_RUNS:
+            raise ValueError(f"the form {' or '.join(FROM_RUNS)} is expected for answers to a benchmark")
+        if self.project and self.form != "question":
+            raise ValueError("the form question is expected for a project")
+        return self
+
+
+class ReviewSettings(_Settings):
+    """All of `review.yaml`; `media` is the folder below which the media of items lie."""
+
+    title: str = Field(default="", max_length=200)
+    media: str = "."
+    studies: tuple[StudySettings, ...] = Field(default=(), max_length=200)
+
+    def study(self, name: str) -> StudySettings:
+        """A study by name. Raises `InputError` that lists them."""
+        found = next((one for one in self.studies if one.name == name), None)
+        if found is None:
+            names = [one.name for one in self.studies]
+            raise InputError(REVIEW_FILE, "study", found=repr(name)[:80], expected=one_of(names, name))
+        return found
+
+
+class ReviewProblemsError(InputError):
+    """What is wrong with a `review.yaml`: all `problems`, each with its place."""
+
+    def __init__(self, file: Path, problems: Sequence[str]) -> None:
+        several = f"{len(problems)} problems: " if len(problems) > 1 else ""
+        super().__init__(file, several + "; ".join(problems))
+        self.problems = tuple(problems)
+
+
+def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> ReviewSettings:
+    """The settings of a review folder. Raises `ReviewProblemsError` for fields that do not fit, names given twice, and
+    files that are not there; with `accounts` (role by name), also for people who have none, or one that may not read.
+    """
+    file = folder / REVIEW_FILE
+    try:
+        settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
+    except ValidationError as error:
+        raise ReviewProblemsError(file, [_told(one) for one in error.errors(include_url=False)]) from error
+    problems = [*_doubles(settings), *_absent(folder, settings)]
+    problems += _strangers(settings, accounts) if accounts is not None else []
+    if problems:
+        raise ReviewProblemsError(file, problems)
+    return settings
+
+
+def _told(error: Mapping[str, object]) -> str:
+    """One problem with its place: "studies 2, plan, readers: …"."""
+    loc = error["loc"]
+    parts = list(loc) if isinstance(loc, tuple) else []
+    words: list[str] = []
+    for part in parts:
+        if isinstance(part, int) and words:
+            words[-1] += f" {part + 1}"
+        else:
+            words.append(str(part))
+    message = str(error["msg"]).removeprefix("Value error, ")
+    message = "no field of this name is expected" if error["type"] == "extra_forbidden" else message
+    return f"{', '.join(words)}: {message}" if words else message
+
+
+def _doubles(settings: ReviewSettings) -> Iterator[str]:
+    names = [one.name.casefold() for one in settings.studies]
+    for number, study in enumerate(settings.studies, start=1):
+        if study.name.casefold() in names[: number - 1]:
+            yield f"studies {number}, name: found {study.name!r} twice, expected each name once"
+
+
+def _absent(folder: Path, settings: ReviewSettings) -> Iterator[str]:
+    if not (folder / settings.media).is_dir():
+        yield f"media: found no folder {settings.media!r}, expected the folder with the videos"
+    for number, study in enumerate(settings.studies, start=1):
+        files = {"items": study.items, "plan, gold": study.plan.gold}
+        for field, named in files.items():
+            if named and not (folder / named).is_file():
+                yield f"studies {number} ({study.name}), {field}: found no file {named!r}, expected one in the folder"
+        if study.project and not (folder / study.project / "project.yaml").is_file():
+            where = f"studies {number} ({study.name}), project"
+            yield f"{where}: found no project.yaml in {study.project!r}, expected a project folder"
+
+
+def _strangers(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterator[str]:
+    for number, study in enumerate(settings.studies, start=1):
+        for field, names in (("readers", study.plan.readers), ("adjudicators", study.plan.adjudicators)):
+            for name in names:
+                where = f"studies {number} ({study.name}), plan, {field}"
+                if name not in accounts:
+                    yield f"{where}: found {name!r}, expected an account (proctor users add {name})"
+                elif accounts[name] not in READING_ROLES:
+                    expected = f"one who is {', '.join(READING_ROLES[:-1])} or {READING_ROLES[-1]}"
+                    yield f"{where}: found {name!r}, a {accounts[name]}, expected {expected}"

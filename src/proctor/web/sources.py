@@ -1,0 +1,272 @@
+"""Where the items of a study come from: a file, a construction project, or answers of stored runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, Record, kind_of, records_of
+from proctor.core import (
+    Answer,
+    Dimension,
+    InputError,
+    Item,
+    Media,
+    Status,
+    VideoClip,
+    content_hash,
+    read_jsonl,
+    unique_keys,
+    validated,
+)
+from proctor.core.formats import option_letters
+from proctor.media import MediaLibrary
+from proctor.runs import BASELINES, Run, Store, chosen_runs
+from proctor.web.forms import (
+    Form,
+    FormModel,
+    PairwiseBody,
+    QuestionBody,
+    QuestionText,
+    RatedDimension,
+    RatingBody,
+    SaidEvent,
+)
+from proctor.web.settings import StudySettings
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """An item as its source gives it: its key within the study, the group that is resampled together, media, the body
+    of the study's form, and the known reading of a gold item."""
+
+    key: str
+    group: str
+    media: tuple[Media, ...]
+    body: dict[str, JsonValue]
+    gold: dict[str, JsonValue] | None = None
+
+
+@dataclass(frozen=True)
+class AnswerOrigin:
+    """Whose answers an item shows, in the order in which it does."""
+
+    item: str
+    runs: tuple[Run, ...]
+
+
+class _Line(FormModel):
+    id: str = Field(min_length=1, max_length=200)
+    group: str = Field(default="", max_length=400)
+    media: tuple[Media, ...] = Field(default=(), max_length=100)
+    body: dict[str, JsonValue]
+    gold: dict[str, JsonValue] | None = None
+
+
+def items_of_file(file: Path, form: Form[Any, Any], library: MediaLibrary, *, gold: bool = False) -> list[NewItem]:
+    """The items of a file of JSON lines; those of a `gold` file have a complete reading each. Raises `InputError` with
+    the line for fields that do not fit, an id given twice, and media that are not there."""
+    found: dict[str, NewItem] = {}
+    for place, value in read_jsonl(file, "items of a study", pairs=unique_keys):
+        line = validated(_Line, _with_kinds(value), file, place)
+        if line.id in found:
+            raise InputError(file, place, found=f"the id {line.id!r} again", expected="each id once")
+        body = form.read_body(line.body, file, f"{place}, body")
+        for medium in line.media:
+            library.locate(medium.source)
+        _check_gold(form, body, line.gold, file, place, gold=gold)
+        dumped = body.model_dump(mode="json", exclude_defaults=True)
+        found[line.id] = NewItem(line.id, line.group or line.id, line.media, dumped, line.gold)
+    return list(found.values())
+
+
+def _with_kinds(value: object) -> object:
+    """A medium without a kind is a video."""
+    if isinstance(value, dict) and isinstance(value.get("media"), list):
+        media = [{"kind": "video", **one} if isinstance(one, dict) else one for one in value["media"]]
+        return {**value, "media": media}
+    return value
+
+
+def _check_gold(
+    form: Form[Any, Any], body: Any, known: dict[str, JsonValue] | None, file: Path, place: str, *, gold: bool
+) -> None:
+    if not gold and known is not None:
+        raise InputError(file, f"{place}, field 'gold'", found="a known reading", expected="none (see plan: gold)")
+    if gold:
+        if known is None:
+            raise InputError(file, f"{place}, field 'gold'", found="nothing", expected="the known reading")
+        try:
+            lacking = form.missing(body, form.read(body, known))
+        except InputError as error:
+            raise InputError(file, f"{place}, field 'gold'", found=str(error)) from error
+        if lacking:
+            raise InputError(file, f"{place}, field 'gold'", found=f"no {lacking[0]}", expected="a complete reading")
+
+
+# -- a construction project
+
+
+def items_of_project(folder: Path, media: Path) -> list[NewItem]:
+    """The questions of a construction project as they stand after its last stage that has any: with the events behind
+    them and their words, the flags of screening, and former versions. `media` is the review's media folder, which must
+    hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
+    project = Project(folder)
+    questions, events = _records(project)
+    if not questions:
+        raise InputError(folder, found="no questions yet", expected="a project whose stage questions was run")
+    by_id = {one.id: one for one in events}
+    sources = {one.id: one for one in project.settings.sources}
+    groups = project.settings.groups
+    items = []
+    for one in questions:
+        source = sources.get(one.source)
+        if source is None:  # a source that was taken out of project.yaml
+            continue
+        name = os.path.relpath(folder / source.video, media)
+        if name.startswith(".."):
+            expected = f"the project's videos below {media}"
+            raise InputError(folder, f"source {source.id!r}", found=f"a video at {source.video!r}", expected=expected)
+        clip = VideoClip(source=Path(name).as_posix(), start=one.start, end=one.end, region=source.region)
+        body = QuestionBody(
+            **_text(one).model_dump(),
+            type=one.type,
+            flags=one.flags[:50],
+            former=tuple(_text(old) for old in getattr(one, "former", ()))[-50:],
+            events=tuple(_event(by_id[name]) for name in one.made_from if name in by_id),
+        )
+        dumped = body.model_dump(mode="json", exclude_defaults=True)
+        items.append(NewItem(one.id, groups[one.source], (clip,), dumped))
+    return items
+
+
+def _records(project: Project) -> tuple[list[DraftQuestion], list[ProcedureEvent]]:
+    """The newest questions, and all events."""
+    questions: list[DraftQuestion] = []
+    events: list[ProcedureEvent] = []
+    for stage in kind_of(project).stages:
+        made: Sequence[Record] = records_of(project, stage)
+        drafts = [one for one in made if isinstance(one, DraftQuestion)]
+        questions = drafts or questions
+        events += [one for one in made if isinstance(one, ProcedureEvent)]
+    return questions, events
+
+
+def _text(one: DraftQuestion) -> QuestionText:
+    return QuestionText(stem=one.text, options=one.options, key=one.key, answer=one.answer, explanation=one.groundtruth)
+
+
+def _event(one: ProcedureEvent) -> SaidEvent:
+    text = f"{one.action} ({one.intent})" if one.intent else one.action
+    return SaidEvent(start=one.start, end=one.end, text=text, words=one.quote)
+
+
+# -- answers of stored runs
+
+
+def items_of_runs(
+    store: Store, study: StudySettings, library: MediaLibrary | None = None
+) -> list[tuple[NewItem, AnswerOrigin]]:
+    """One item for each answer (form rating), or each two answers to one question (pairwise), of the study's systems,
+    with whose they are. An item says nothing of that: its key is a hash, and which of two answers comes first is drawn
+    by seed. Answers that no system gave are left out, and so are pairs of the same text. Media that are not in the
+    review's folder (`library`) are left out.
+
+    Raises `InputError` for an unknown system or condition, and where there is nothing to rate.
+    """
+    runs = chosen_runs(store, study.benchmark, study.systems, [study.condition] if study.condition else [])
+    runs = [one for one in runs if study.systems or one.system not in BASELINES]
+    conditions = sorted({one.condition for one in runs})
+    if len(conditions) > 1 and not study.condition:
+        found = f"runs under {', '.join(conditions)}"
+        raise InputError(store.shown, f"study {study.name}", found=found, expected="one condition")
+    answers = {run.id: _given(store.answers(run)) for run in runs}
+    items = store.items(study.benchmark)
+    if study.form == "pairwise":
+        made_items = [made for item in items for made in _pairs(item, runs, answers, study)]
+    else:
+        made_items = [made for item in items for made in _single(item, runs, answers, study, store)]
+    if not made_items:
+        expected = "answers to rate" if study.form == "rating" else "answers of two systems to the same questions"
+        raise InputError(store.shown, f"study {study.name}", found="none", expected=expected)
+    made_items.sort(key=lambda one: content_hash([study.plan.seed, one[0].key]))
+    chosen = made_items[: study.most]
+    known = {item.id: item for item in items}
+    return [(_with_media(new, known[origin.item], library), origin) for new, origin in chosen]
+
+
+def _given(answers: Mapping[str, Answer]) -> dict[str, str]:
+    return {
+        name: one.text.strip() for name, one in answers.items() if one.status is Status.ANSWERED and one.text.strip()
+    }
+
+
+def _single(
+    item: Item, runs: Sequence[Run], answers: Mapping[int, Mapping[str, str]], study: StudySettings, store: Store
+) -> Iterator[tuple[NewItem, AnswerOrigin]]:
+    dimensions = _dimensions(item, study, store)
+    for run in runs:
+        text = answers[run.id].get(item.id)
+        if text is None:
+            continue
+        body = RatingBody(
+            question=_question(item), answer=text[:10_000], reference=_reference(item), dimensions=dimensions
+        )
+        key = content_hash([study.benchmark, item.id, run.system, run.condition])[:24]
+        yield _new(key, item, body), AnswerOrigin(item.id, (run,))
+
+
+def _pairs(
+    item: Item, runs: Sequence[Run], answers: Mapping[int, Mapping[str, str]], study: StudySettings
+) -> Iterator[tuple[NewItem, AnswerOrigin]]:
+    some = [run for run in runs if item.id in answers[run.id]]
+    for pair in combinations(sorted(some, key=lambda run: (run.system, run.condition)), 2):
+        texts = [answers[run.id][item.id] for run in pair]
+        if texts[0] == texts[1]:
+            continue
+        names: list[JsonValue] = [name for run in pair for name in (run.system, run.condition)]
+        key = content_hash([study.benchmark, item.id, *names])[:24]
+        turned = int(content_hash([study.plan.seed, "turned", key]), 16) % 2
+        shown = (pair[1], pair[0]) if turned else pair
+        first, second = (answers[run.id][item.id][:10_000] for run in shown)
+        body = PairwiseBody(question=_question(item), answers=(first, second), reference=_reference(item))
+        yield _new(key, item, body), AnswerOrigin(item.id, tuple(shown))
+
+
+def _new(key: str, item: Item, body: FormModel) -> NewItem:
+    return NewItem(key, item.group, (), body.model_dump(mode="json", exclude_defaults=True))
+
+
+def _with_media(new: NewItem, item: Item, library: MediaLibrary | None) -> NewItem:
+    there = () if library is None or library.missing([item]) else item.media
+    return NewItem(new.key, new.group, there, new.body)
+
+
+def _question(item: Item) -> str:
+    letters = option_letters(len(item.options))
+    options = [f"{letter}. {text}" for letter, text in zip(letters, item.options, strict=True)]
+    return "\n".join([item.question, *options])[:10_000]
+
+
+def _reference(item: Item) -> str:
+    if item.reference is None or not item.has_answer:
+        return ""
+    return item.answer.write(item.reference.answer)[:10_000]
+
+
+def _dimensions(item: Item, study: StudySettings, store: Store) -> tuple[RatedDimension, ...]:
+    if study.dimensions:
+        return study.dimensions
+    scheme = store.card(study.benchmark).rating
+    dimensions: Iterable[Dimension] = scheme.of(str(item.tags.get("language", ""))) if scheme is not None else ()
+    found = tuple(RatedDimension(name=one.name, levels=one.levels, description=one.description) for one in dimensions)
+    if not found:
+        expected = "dimensions: [{name: correctness, levels: [0, 1, 2]}]"
+        raise InputError(None, f"study {study.name}", found="nothing to rate on", expected=expected)
+    return found

@@ -1,0 +1,95 @@
+"""Studies: importing twice changes nothing, a changed item is a new version, and work comes in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, func, select
+
+from proctor.core import InputError
+from proctor.web import schema
+from proctor.web.settings import StudyPlan, StudySettings
+from proctor.web.studies import ItemTally, add_study, deal_study, import_items, my_studies, my_work, next_item
+from proctor.web.trail import first_fault
+from tests.support.web_study import NOW, accounts_of, new_items, review, study_of
+
+PLAN = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))
+STUDY = StudySettings(name="s", form="question", items="items.jsonl", plan=PLAN)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    opened = review(tmp_path / "review.sqlite")
+    yield opened
+    opened.dispose()
+
+
+def rows(engine: Engine) -> tuple[int, ...]:
+    tables = (schema.study_items, schema.versions, schema.assignments, schema.trail)
+    with engine.begin() as connection:
+        return tuple(connection.execute(select(func.count()).select_from(one)).scalar_one() for one in tables)
+
+
+def test_a_second_import_and_deal_change_nothing(engine: Engine) -> None:
+    items = new_items(6, gold=2)
+    study_of(engine, items)
+    before = rows(engine)
+    study_of(engine, list(reversed(items)))
+    assert rows(engine) == before
+    assert before[:2] == (8, 8)
+
+
+def test_a_changed_body_is_a_new_version_and_a_new_item_is_dealt(engine: Engine) -> None:
+    items = new_items(3)
+    study_of(engine, items)
+    changed = replace(items[0], body=items[0].body | {"stem": "And now?"})
+    more = replace(items[1], key="q9")
+    with engine.begin() as connection:
+        study = add_study(connection, STUDY, NOW)
+        assert import_items(connection, study, [changed, items[1], more], NOW) == ItemTally(1, 1, 1, 1)
+        assert deal_study(connection, study, PLAN, NOW) == 3
+        query = (
+            select(schema.versions.c.number, schema.versions.c.body["stem"].as_string())
+            .join(schema.study_items, schema.study_items.c.id == schema.versions.c.item)
+            .where(schema.study_items.c.key == "q000")
+            .order_by(schema.versions.c.number)
+        )
+        assert [tuple(row) for row in connection.execute(query)] == [
+            (1, "What does the operator do next?"),
+            (2, "And now?"),
+        ]
+        assert import_items(connection, study, [changed, items[1], more], NOW) == ItemTally(0, 0, 3, 1)
+        assert first_fault(connection) is None
+
+
+def test_a_study_keeps_its_form(engine: Engine) -> None:
+    study_of(engine, new_items(1))
+    with engine.begin() as connection, pytest.raises(InputError, match="found 'order', expected 'question'"):
+        add_study(connection, STUDY.model_copy(update={"form": "order"}), NOW)
+
+
+def test_people_without_an_account_are_not_dealt_to(engine: Engine) -> None:
+    with engine.begin() as connection:
+        study = add_study(connection, STUDY, NOW)
+        import_items(connection, study, new_items(1), NOW)
+        with pytest.raises(InputError, match=r"found 'zoe', expected an account \(proctor users add zoe\)"):
+            deal_study(connection, study, StudyPlan(readers=("anna", "zoe")), NOW)
+
+
+def test_work_comes_in_the_order_of_the_deal(engine: Engine) -> None:
+    study_of(engine, new_items(6, gold=1))
+    with engine.begin() as connection:
+        anna = accounts_of(connection)["anna"]
+        work = my_work(connection, anna, 1)
+        assert [one.position for one in work] == list(range(7))
+        assert next_item(connection, anna, "s") == work[0].item
+        assert next_item(connection, anna, "s", after=work[2].item) == work[3].item
+        assert next_item(connection, anna, "s", after=work[-1].item) == work[0].item
+        assert next_item(connection, anna, "another") is None
+        assert next_item(connection, accounts_of(connection)["cleo"], "s") is None
+        (mine,) = my_studies(connection, anna)
+        assert (mine.items, mine.sealed, mine.done) == (7, 0, False)
+        assert my_studies(connection, accounts_of(connection)["rita"]) == []
