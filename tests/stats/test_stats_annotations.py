@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from proctor.core import InputError
-from proctor.stats import Estimate, Resampling, box_agreement, time_agreement
+from proctor.stats import Estimate, Resampling, box_agreement, time_agreement, times_paired
 from tests.support.simulation import assert_share
 from tests.support.simulation import repetitions as simulated
 
@@ -82,6 +82,8 @@ def test_times_by_hand() -> None:
     assert time_agreement(first, second, ["a"], tolerance=0).value == 0.0
     # 1.3 − 1.0 is a little more than 0.3 in binary, and is 0.3.
     assert time_agreement([[1.3]], [[1.0]], ["a"], tolerance=0.3).value == 1.0
+    assert times_paired([1.0, 2.0, 3.0], [4.0, 3.0, 2.0], 1.0) == 3
+    assert times_paired([], [1.0], 1.0) == 0
     # One mark of the second stands for one of the first alone.
     assert time_agreement([[1.0, 1.1, 1.2]], [[1.1]], ["a"], tolerance=1).value == 0.5
 

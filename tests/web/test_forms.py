@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError
-from proctor.web.forms import FORMS, BoxAt, boxes_matched, times_matched
+from proctor.web.forms import FORMS, BoxAt, boxes_matched
 from tests.support.web_study import ACCEPT, ALL_CHECKS, BODIES, QUESTION, READINGS
 
 
@@ -144,12 +144,6 @@ def test_boxes_agree_from_half_overlap_on_at_the_same_time_and_class() -> None:
     assert boxes_matched([whole], [BoxAt(1.0, "clip", (0.0, 0.0, 0.2, 0.099))]) == 0
     assert boxes_matched([whole], [BoxAt(2.0, "clip", whole.extent)]) == 0
     assert boxes_matched([whole], [BoxAt(1.0, "stapler", whole.extent)]) == 0
-
-
-def test_each_time_is_paired_once() -> None:
-    assert times_matched([1.0, 1.5], [1.2], 1.0) == 1
-    assert times_matched([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 1.0) == 3
-    assert times_matched([], [1.0], 1.0) == 0
 
 
 def test_texts_are_fit_to_be_kept() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         krippendorff_alpha,
         percent_agreement,
     )
-    from proctor.stats.annotations import box_agreement, time_agreement
+    from proctor.stats.annotations import box_agreement, time_agreement, times_paired
     from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction
@@ -50,4 +50,5 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [
     "PreferenceModel", "PreferredSystem", "box_agreement", "bradley_terry", "fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement", "time_agreement",
+    "times_paired",
 ]  # fmt: skip

@@ -83,7 +83,7 @@ def time_agreement(
     if not 0 <= tolerance < np.inf:
         raise InputError(None, "tolerance", found=str(tolerance), expected="seconds, 0 or more")
     entries = _entries(first, second)
-    pairs = [_pairs_in_order(one, other, tolerance + _SLACK) for one, other in entries]
+    pairs = [times_paired(one, other, tolerance) for one, other in entries]
     return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
 
 
@@ -111,13 +111,19 @@ def _check_extents(boxes: Extents, place: int) -> None:
             raise InputError(None, f"entry {place}", found=str(list(box)), expected=expected)
 
 
-def _pairs_in_order(first: Sequence[float], second: Sequence[float], apart: float) -> int:
-    """How many pairs can be made in order, at most so far apart. To pair the earliest two that fit never costs one:
-    whatever else either could be paired with is free for the next."""
+def times_paired(first: Sequence[float], second: Sequence[float], tolerance: float) -> int:
+    """How many pairs of times can be made, one to one, that are at most `tolerance` apart, whatever their order.
+
+    Raises `InputError` for times that are not finite.
+
+    >>> times_paired([1.0, 5.0], [5.5, 1.9, 9.0], 1.0)
+    2
+    """
+    # To pair the earliest two that fit never costs a pair: whatever else either could be paired with is free later.
     one, other = (np.sort(finite(times, "time")).tolist() for times in (first, second))
     a = b = pairs = 0
     while a < len(one) and b < len(other):
-        if abs(one[a] - other[b]) <= apart:
+        if abs(one[a] - other[b]) <= tolerance + _SLACK:
             pairs, a, b = pairs + 1, a + 1, b + 1
         elif one[a] < other[b]:
             a += 1

@@ -251,7 +251,7 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
     if save.version != opened.number:
         raise ConflictError(before, f"version {opened.number} of the item came meanwhile")
     payload = opened.form.read(opened.body, save.payload).model_dump(mode="json", exclude_defaults=True)
-    comment = kept_text(save.comment).strip()[:_MOST_COMMENT]
+    comment = _words(save.comment, "comment")
     same = before is not None and (before.payload, before.comment) == (payload, comment)
     if before is not None and same and (before.sealed is not None or save.revision == before.revision - 1):
         return before  # this very save came before
@@ -259,7 +259,7 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
         raise ConflictError(before, "the reading is sealed")
     if save.revision != (before.revision if before is not None else 0):
         raise ConflictError(before, "another window has saved since")
-    seconds = (before.seconds if before is not None else 0.0) + min(max(save.seconds, 0.0), _MOST_PAUSE_S)
+    seconds = (before.seconds if before is not None else 0.0) + max(0.0, min(save.seconds, _MOST_PAUSE_S))  # NaN: 0
     values = {"payload": payload, "comment": comment, "seconds": seconds, "saved": at.isoformat()}
     if before is None:
         new = {"version": opened.version, "account": account, "revision": 1, **values}
@@ -271,6 +271,14 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
     detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": revision}
     record(connection, at, account, "save draft", f"item {opened.id}", detail)
     return MyReading(payload, comment, seconds, revision, None)
+
+
+def _words(text: str, what: str) -> str:
+    """What a person wrote, as it is kept: whole, or refused."""
+    kept = kept_text(text).strip()
+    if len(kept) > _MOST_COMMENT:
+        raise InputError(None, what, found=f"{len(kept)} characters", expected=f"at most {_MOST_COMMENT}")
+    return kept
 
 
 def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: datetime) -> None:
@@ -332,7 +340,7 @@ def adjudicate(
     if version != opened.number:
         raise ConflictError(None, f"version {opened.number} of the item came meanwhile")
     decided = opened.form.read(opened.body, payload)
-    reason = kept_text(reason).strip()[:_MOST_COMMENT]
+    reason = _words(reason, "reason")
     known = settlement(connection, account, opened.version)
     if known is not None:
         if (known.payload, known.reason) == (decided.model_dump(mode="json", exclude_defaults=True), reason):
@@ -384,7 +392,7 @@ def edit_item(
     if row is None:
         raise NotAssignedError
     read = form_named(row["form"]).read_body(body, None, "the new version")
-    why = kept_text(why).strip()[:_MOST_COMMENT]
+    why = _words(why, "reason")
     if not why or why == SETTLED:
         raise InputError(None, "the new version", found="no reason", expected="why the item is changed")
     dumped = read.model_dump(mode="json", exclude_defaults=True)

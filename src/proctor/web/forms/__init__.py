@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.core import InputError, one_of
-from proctor.web.forms.base import BoxAt, Form, FormModel, Said, boxes_matched, times_matched
+from proctor.web.forms.base import BoxAt, Form, FormModel, Said, boxes_matched
 from proctor.web.forms.marks import BoxesForm, MomentsForm, PresenceForm
 from proctor.web.forms.order import OrderForm
 from proctor.web.forms.question import CHECKS, QuestionBody, QuestionForm, QuestionText, SaidEvent
@@ -28,5 +28,5 @@ def form_named(name: str) -> Form[Any, Any]:
 
 __all__ = [
     "CHECKS", "FORMS", "BoxAt", "Form", "FormModel", "PairwiseBody", "QuestionBody", "QuestionText", "RatedDimension",
-    "RatingBody", "Said", "SaidEvent", "boxes_matched", "form_named", "times_matched",
+    "RatingBody", "Said", "SaidEvent", "boxes_matched", "form_named",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, S
 
 from proctor.core import InputError, kept_text, one_of, validated
 from proctor.core.formats import matching
+from proctor.stats import times_paired
 
 LEAST_IOU = 0.5
 """Two boxes are the same from this intersection over union (Everingham et al. 2010, IJCV 88:303)."""
@@ -74,33 +75,14 @@ def boxes_matched(one: Sequence[BoxAt], other: Sequence[BoxAt]) -> int:
     >>> boxes_matched([BoxAt(1, "clip", (0, 0, 0.2, 0.2))], [BoxAt(1, "clip", (0, 0, 0.2, 0.3))])
     1
     """
-    places = {(box.time, box.label) for box in one}
-    return sum(
-        matching(
-            [box.extent for box in one if (box.time, box.label) == place],
-            [box.extent for box in other if (box.time, box.label) == place],
-            LEAST_IOU,
-        )
-        for place in sorted(places)
-    )
+    mine, theirs = _by_place(one), _by_place(other)
+    return sum(matching(mine[place], theirs[place], LEAST_IOU) for place in sorted(mine) if place in theirs)
 
 
-def times_matched(one: Sequence[float], other: Sequence[float], tolerance: float) -> int:
-    """How many times can be paired, one to one, that lie within `tolerance` seconds (both in order, greedily, which is
-    the most on a line).
-
-    >>> times_matched([1.0, 5.0], [5.5, 1.9, 9.0], 1.0)
-    2
-    """
-    left, right, found = sorted(one), sorted(other), 0
-    while left and right:
-        if abs(left[0] - right[0]) <= tolerance:
-            found += 1
-            left, right = left[1:], right[1:]
-        elif left[0] < right[0]:
-            left = left[1:]
-        else:
-            right = right[1:]
+def _by_place(boxes: Sequence[BoxAt]) -> dict[tuple[float, str], list[tuple[float, ...]]]:
+    found: dict[tuple[float, str], list[tuple[float, ...]]] = {}
+    for box in boxes:
+        found.setdefault((box.time, box.label), []).append(box.extent)
     return found
 
 
@@ -150,7 +132,7 @@ class Form(ABC, Generic[B, P]):
             return all(
                 len(a.times.get(kind, ()))
                 == len(b.times.get(kind, ()))
-                == times_matched(a.times.get(kind, ()), b.times.get(kind, ()), within)
+                == times_paired(a.times.get(kind, ()), b.times.get(kind, ()), within)
                 for kind in {*a.times, *b.times}
             )
         return True

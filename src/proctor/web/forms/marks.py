@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
+from proctor.core import InputError
 from proctor.web.forms.base import (
     BoxAt,
     Form,
@@ -24,6 +26,7 @@ from proctor.web.forms.base import (
 
 _MOST_BOXES = 2000
 _MOST_MOMENTS = 500
+_MOST_AT_ONCE = 100  # boxes of one class on one frame, which are compared each with each
 
 
 class PresenceBody(FormModel):
@@ -116,6 +119,10 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
 
     def check(self, body: BoxesBody, payload: BoxesPayload) -> None:
         check_known([one.label for one in payload.boxes], body.classes, "class")
+        for (time, label), times in Counter((one.at.time, one.label) for one in payload.boxes).items():
+            if times > _MOST_AT_ONCE:
+                place = f"reading, class {label!r} at {time:g} s"
+                raise InputError(None, place, found=f"{times} boxes", expected=f"at most {_MOST_AT_ONCE}")
 
     def missing(self, body: BoxesBody, payload: BoxesPayload) -> list[str]:
         del body
