@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,7 @@ def logistic(
         return Regression((), n, n_groups, dropped, "the answers are all right, or all wrong")
     if n_groups < 3:
         return Regression((), n, n_groups, dropped, "fewer than three groups")
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(limits=1):  # the matrices are small: threads would only wait for each other
+    with _threads().limit(limits=1):  # the matrices are small: threads would only wait for each other
         estimates = _fit(outcome, table, cells.of)
         if estimates is None:
             return Regression((), n, n_groups, dropped, "some columns tell right from wrong without fail")
@@ -106,6 +105,14 @@ def logistic(
     terms = tuple(_term(*row, level) for row in rows if row[0] not in single)
     problem = "" if terms else "single groups decide all columns"
     return Regression(terms, n, n_groups, dropped, problem, single)
+
+
+@cache
+def _threads() -> Any:
+    """The libraries of linear algebra, looked for once."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
 
 
 def _term(name: str, log_odds: float, error: float, df: float, level: float) -> Term:

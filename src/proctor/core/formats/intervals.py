@@ -210,10 +210,13 @@ def _intervals(text: str) -> list[tuple[float, float]]:
     """The intervals of a text, in their order; those that are denied are passed over. Raises `ParseError` for
     alternatives ("1:05-1:10 or 2:05-2:10") and for clocks that do not exist."""
     found: dict[int, re.Match[str]] = {}
+    taken = bytearray(len(text))
     for pattern in (_BETWEEN, _NAMED, _JOINED):
         for hit in pattern.finditer(text):
-            if not any(hit.start() < other.end() and other.start() < hit.end() for other in found.values()):
+            place = slice(*hit.span())
+            if not any(taken[place]):
                 found[hit.start()] = hit
+                taken[place] = b"\1" * len(hit[0])
     hits = [found[start] for start in sorted(found)]
     kept = [hit for hit in hits if _states(hit, text) and not _NOT.search(text, max(0, hit.start() - 24), hit.start())]
     pairs = itertools.pairwise(kept)
