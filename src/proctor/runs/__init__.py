@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from proctor.runs.engine import Limits, Tally, ask
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
     from proctor.runs.export import (
+        ExportFormat,
         ScoredAnswer,
         export,
         export_rows,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         read_safe_cell,
         safe_cell,
         scored_answers,
+        write_rows,
     )
     from proctor.runs.housekeeping import (
         check_store,
@@ -111,8 +113,8 @@ else:
 
 __all__ = [
     "BASELINES", "BOTH", "CODE", "EXPORT_COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis",
-    "AnalysisRow", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "GivenAnswer",
-    "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard",
+    "AnalysisRow", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest", "ExportFormat",
+    "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard",
     "LeaderboardRow", "Limits", "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan",
     "PlanOptions", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result", "Results", "Run",
     "RunEstimate", "ScoredAnswer", "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys",
@@ -125,5 +127,6 @@ __all__ = [
     "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell",
     "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell",
     "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines",
-    "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_tables",
+    "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_rows",
+    "write_tables",
 ]  # fmt: skip

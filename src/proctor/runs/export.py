@@ -52,10 +52,18 @@ def export(
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
     facets, rows = export_rows(store, benchmark, card, all_items=all_items, runs=chosen)
-    columns = [*COLUMNS, *facets, "scorer"]
-    writers = {"jsonl": _write_jsonl, "csv": _write_csv, "parquet": _write_parquet}
+    return write_rows(out, form, [*COLUMNS, *facets, "scorer"], rows, {"value", "latency_s"})
+
+
+def write_rows(
+    out: Path, form: ExportFormat, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str] = ()
+) -> int:
+    """Writes rows to `out` and returns their number; the file appears only when it is whole. In Parquet the columns
+    `numbers` are floats and all others texts. Raises `InputError` where `out` can't be written."""
     with whole_file(out) as part:
-        return writers[form](part, columns, rows)
+        if form == "parquet":
+            return _write_parquet(part, columns, rows, numbers)
+        return (_write_jsonl if form == "jsonl" else _write_csv)(part, columns, rows)
 
 
 def export_rows(
@@ -145,11 +153,10 @@ def read_safe_cell(value: Any) -> Any:
     return value[1:] if quoted else value
 
 
-def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> int:
+def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str]) -> int:
     import pyarrow as pa
     from pyarrow import parquet
 
-    numbers = {"value", "latency_s"}
     types = pa.schema([(column, pa.float64() if column in numbers else pa.string()) for column in columns])
     count = 0
     with parquet.ParquetWriter(part, types) as writer:

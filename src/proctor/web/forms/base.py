@@ -120,6 +120,15 @@ class Form(ABC, Generic[B, P]):
     def said(self, body: B, payload: P) -> Said:
         """The values that are compared."""
 
+    def dimension(self, label: str) -> str:
+        """Under which name agreement on a label is measured: labels of one dimension are pooled."""
+        return label
+
+    def levels(self, dimension: str) -> tuple[str, ...]:
+        """The labels that a dimension may have, whether anybody gave them or not: agreement by chance depends on it."""
+        del dimension
+        return "yes", "no"
+
     def same(self, body: B, one: P, other: P) -> bool:
         """Whether two complete readings say the same."""
         a, b = self.said(body, one), self.said(body, other)

@@ -114,6 +114,9 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
         edited = payload.decision == "edit" and payload.edited is not None
         return Said(labels, text=content_hash(payload.edited) if edited and payload.edited is not None else "")
 
+    def levels(self, dimension: str) -> tuple[str, ...]:
+        return ("accept", "edit", "reject") if dimension == "decision" else super().levels(dimension)
+
     def new_body(self, body: QuestionBody, payload: QuestionPayload) -> dict[str, JsonValue] | None:
         if payload.decision != "edit" or payload.edited is None:
             return None

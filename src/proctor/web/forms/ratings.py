@@ -94,3 +94,7 @@ class PairwiseForm(Form[PairwiseBody, PairwisePayload]):
     def said(self, body: PairwiseBody, payload: PairwisePayload) -> Said:
         del body
         return Said({"choice": payload.choice or ""})
+
+    def levels(self, dimension: str) -> tuple[str, ...]:
+        del dimension
+        return "first", "second", "tie"

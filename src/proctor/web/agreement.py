@@ -1,0 +1,398 @@
+"""How far readers agree: over all, by two readers, by reader, over time, and on which items they do not.
+
+Readings are read through `visible_readings` alone, so that a figure never holds what its viewer may not see. All
+intervals are over samples of groups (videos). The statistics are those of `proctor.stats`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from statistics import median
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from proctor.stats import (
+    Estimate,
+    Resampling,
+    box_agreement,
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    mean_interval,
+    percent_agreement,
+    time_agreement,
+)
+from proctor.web.forms import BoxAt, Form, Said, form_named
+from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions, visible_readings
+
+_EXACT_S = 0.001
+_PARTS = 4  # of a study, in the order in which items were completed
+PLAN = Resampling(draws=1000)
+
+
+@dataclass(frozen=True)
+class SealedReading:
+    """One sealed reading by an assigned reader, as its viewer may see it. `gold` is the known reading of a gold item."""
+
+    item: int
+    key: str
+    group: str
+    number: int
+    body: Any
+    gold: Any
+    reader: str
+    payload: Any
+    said: Said
+    comment: str
+    seconds: float
+    sealed: str
+
+
+def sealed_readings(connection: Connection, viewer: int, study: str) -> list[SealedReading]:
+    """The sealed readings of a study that an account may see, each item in the newest version that it may see, by item
+    and pseudonym."""
+    query = (
+        select(
+            studies.c.form,
+            study_items.c.id.label("item"),
+            study_items.c.key,
+            study_items.c.group_name,
+            study_items.c.gold,
+            versions.c.number,
+            versions.c.body,
+            accounts.c.pseudonym,
+            readings.c.payload,
+            readings.c.comment,
+            readings.c.seconds,
+            readings.c.sealed,
+        )
+        .select_from(readings)
+        .join(visible_readings, visible_readings.c.reading == readings.c.id)
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(accounts, accounts.c.id == readings.c.account)
+        .join(
+            assignments,
+            (assignments.c.item == study_items.c.id)
+            & (assignments.c.account == readings.c.account)
+            & (assignments.c.role == "reader"),
+        )
+        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
+        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
+    )
+    rows = connection.execute(query).mappings().all()
+    newest = {row["item"]: row["number"] for row in rows}
+    found = []
+    for row in rows:
+        if row["number"] < newest[row["item"]]:
+            continue
+        form = form_named(row["form"])
+        body = form.read_body(row["body"], None, f"item {row['key']}")
+        payload = form.read(body, row["payload"])
+        found.append(
+            SealedReading(
+                row["item"],
+                row["key"],
+                row["group_name"],
+                row["number"],
+                body,
+                None if row["gold"] is None else form.read(body, row["gold"]),
+                row["pseudonym"],
+                payload,
+                form.said(body, payload),
+                row["comment"],
+                row["seconds"],
+                row["sealed"],
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class DimensionAgreement:
+    """Agreement on one dimension ("": on all marks). `kind` is nominal, ordinal, boxes (F1 at an intersection over union of 0.5) or times
+    (F1 within the tolerance). `percent` is the share of agreeing pairs, or that F1; `cohen` is there for two readers,
+    `alpha` is ordinal for ratings. What makes no sense for a kind is None."""
+
+    name: str
+    kind: str
+    percent: Estimate
+    cohen: Estimate | None = None
+    fleiss: Estimate | None = None
+    ac1: Estimate | None = None
+    alpha: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class ReaderFigures:
+    """One reader: sealed readings, median seconds for one, how often two readings of an item with this reader say the
+    same, and on how many gold items the reading is the known one."""
+
+    reader: str
+    sealed: int
+    seconds: float
+    with_others: Estimate
+    gold: Estimate
+
+
+@dataclass(frozen=True)
+class PairFigures:
+    """How often two readers say the same of the items that both read."""
+
+    first: str
+    second: str
+    same: Estimate
+
+
+@dataclass(frozen=True)
+class PartFigures:
+    """A part of the study, by the day on which an item's last reading was sealed."""
+
+    first: str
+    last: str
+    same: Estimate
+
+
+@dataclass(frozen=True)
+class ItemFigures:
+    """One item: in how many of its pairs of readings they differ, and the median seconds for it."""
+
+    item: int
+    key: str
+    group: str
+    pairs: int
+    differing: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StudyAgreement:
+    """All of it; `same` is over all items: how often two readings of an item say the same."""
+
+    form: str
+    items: int
+    same: Estimate
+    dimensions: tuple[DimensionAgreement, ...]
+    readers: tuple[ReaderFigures, ...]
+    pairs: tuple[PairFigures, ...]
+    parts: tuple[PartFigures, ...]
+    disputed: tuple[ItemFigures, ...]
+    slowest: tuple[ItemFigures, ...]
+
+
+def study_agreement(connection: Connection, viewer: int, study: str, plan: Resampling = PLAN) -> StudyAgreement:
+    """The agreement of a study's readers, as far as an account may see their readings. Gold items count for gold
+    accuracy alone."""
+    form = form_named(connection.execute(select(studies.c.form).where(studies.c.name == study)).scalar_one())
+    every = sealed_readings(connection, viewer, study)
+    by_item: dict[int, list[SealedReading]] = defaultdict(list)
+    for one in every:
+        if one.gold is None:
+            by_item[one.item].append(one)
+    paired = {item: [_Pair(form, a, b) for a, b in combinations(some, 2)] for item, some in by_item.items()}
+    pairs = [one for some in paired.values() for one in some]
+    figures = [_item_figures(some, paired[item]) for item, some in by_item.items()]
+    return StudyAgreement(
+        form.name,
+        len(by_item),
+        _share(pairs, plan),
+        tuple(_dimensions(form, by_item, plan)),
+        tuple(_readers(form, every, pairs, plan)),
+        tuple(_pairs(pairs, plan)),
+        tuple(_over_time(by_item, pairs, plan)),
+        tuple(sorted((one for one in figures if one.differing), key=lambda one: (-one.differing / one.pairs, one.key))),
+        tuple(sorted(figures, key=lambda one: (-one.seconds, one.key))),
+    )
+
+
+class _Pair:
+    """Two readings of one item, and whether they say the same."""
+
+    def __init__(self, form: Form[Any, Any], first: SealedReading, second: SealedReading) -> None:
+        self.first, self.second, self.item, self.group = first, second, first.item, first.group
+        self.readers = frozenset((first.reader, second.reader))
+        self.same = form.same(first.body, first.payload, second.payload)
+
+
+def _share(pairs: Sequence[_Pair], plan: Resampling) -> Estimate:
+    return mean_interval([float(one.same) for one in pairs], [one.group for one in pairs], plan.within(0, 1))
+
+
+def _item_figures(some: Sequence[SealedReading], pairs: Sequence[_Pair]) -> ItemFigures:
+    first, differing = some[0], sum(not one.same for one in pairs)
+    seconds = median(one.seconds for one in some)
+    return ItemFigures(first.item, first.key, first.group, len(pairs), differing, seconds)
+
+
+def _readers(
+    form: Form[Any, Any], every: Sequence[SealedReading], pairs: Sequence[_Pair], plan: Resampling
+) -> list[ReaderFigures]:
+    found = []
+    for name in sorted({one.reader for one in every}):
+        own = [one for one in every if one.reader == name]
+        known = [one for one in own if one.gold is not None]
+        right = [float(form.same(one.body, one.gold, one.payload)) for one in known]
+        gold = mean_interval(right, [one.group for one in known], plan.within(0, 1))
+        mine = _share([one for one in pairs if name in one.readers], plan)
+        found.append(ReaderFigures(name, len(own), median(one.seconds for one in own), mine, gold))
+    return found
+
+
+def _pairs(pairs: Sequence[_Pair], plan: Resampling) -> list[PairFigures]:
+    by_readers: dict[tuple[str, ...], list[_Pair]] = defaultdict(list)
+    for one in pairs:
+        by_readers[tuple(sorted(one.readers))].append(one)
+    return [PairFigures(a, b, _share(some, plan)) for (a, b), some in sorted(by_readers.items())]
+
+
+def _over_time(
+    by_item: Mapping[int, Sequence[SealedReading]], pairs: Sequence[_Pair], plan: Resampling
+) -> list[PartFigures]:
+    """The items in parts of equal size, in the order in which they were completed."""
+    done = sorted((max(one.sealed for one in some), item) for item, some in by_item.items() if len(some) > 1)
+    size = max(1, -(-len(done) // _PARTS))
+    found = []
+    for start in range(0, len(done), size):
+        part = done[start : start + size]
+        inside = {item for _, item in part}
+        some = [one for one in pairs if one.item in inside]
+        found.append(PartFigures(part[0][0][:10], part[-1][0][:10], _share(some, plan)))
+    return found
+
+
+# -- dimensions
+
+
+def _dimensions(
+    form: Form[Any, Any], by_item: Mapping[int, Sequence[SealedReading]], plan: Resampling
+) -> list[DimensionAgreement]:
+    several = [some for some in by_item.values() if len(some) > 1]
+    return [
+        *_nominal(form, several, plan),
+        *_ordinal(several, plan),
+        *_marks(several, "boxes", _boxes_by_class, _box_f1, plan),
+        *_marks(several, "times", partial(_times_by_kind, form), _time_f1, plan),
+    ]
+
+
+@dataclass(frozen=True)
+class _Rated:
+    """One label or rating: of which unit (an item, or a part of one), by whom."""
+
+    value: Any
+    unit: str
+    group: str
+    reader: str
+
+
+def _nominal(
+    form: Form[Any, Any], several: Sequence[Sequence[SealedReading]], plan: Resampling
+) -> list[DimensionAgreement]:
+    by_dimension: dict[str, list[_Rated]] = defaultdict(list)
+    for one in (one for some in several for one in some):
+        for name, label in one.said.labels.items():
+            unit = f"{one.item}\x1f{name}"
+            by_dimension[form.dimension(name)].append(_Rated(label, unit, one.group, one.reader))
+    found = []
+    for name, rated in by_dimension.items():
+        labels, units, groups = _columns(rated)
+        levels = form.levels(name)
+        numbers = [levels.index(label) for label in labels]
+        found.append(
+            DimensionAgreement(
+                name,
+                "nominal",
+                percent_agreement(labels, levels, units, groups, plan),
+                _cohen(rated, levels, plan),
+                fleiss_kappa(labels, levels, units, groups, plan),
+                gwet_ac1(labels, levels, units, groups, plan),
+                krippendorff_alpha(numbers, units, groups, "nominal", plan),
+            )
+        )
+    return found
+
+
+def _ordinal(several: Sequence[Sequence[SealedReading]], plan: Resampling) -> list[DimensionAgreement]:
+    by_dimension: dict[str, list[_Rated]] = defaultdict(list)
+    for one in (one for some in several for one in some):
+        for name, value in one.said.ratings.items():
+            by_dimension[name].append(_Rated(value, str(one.item), one.group, one.reader))
+    found = []
+    for name, rated in by_dimension.items():
+        values, units, groups = _columns(rated)
+        levels = sorted(set(values))
+        found.append(
+            DimensionAgreement(
+                name,
+                "ordinal",
+                percent_agreement(values, levels, units, groups, plan),
+                _cohen(rated, levels, plan),
+                alpha=krippendorff_alpha(values, units, groups, "ordinal", plan),
+            )
+        )
+    return found
+
+
+def _columns(rated: Sequence[_Rated]) -> tuple[list[Any], list[str], list[str]]:
+    return [one.value for one in rated], [one.unit for one in rated], [one.group for one in rated]
+
+
+def _cohen(rated: Sequence[_Rated], levels: Sequence[Any], plan: Resampling) -> Estimate | None:
+    """Cohen's κ, where there are two readers in all."""
+    readers = sorted({one.reader for one in rated})
+    if len(readers) != 2:
+        return None
+    by_unit: dict[str, dict[str, _Rated]] = defaultdict(dict)
+    for one in rated:
+        by_unit[one.unit][one.reader] = one
+    both = [(some[readers[0]], some[readers[1]]) for some in by_unit.values() if len(some) == 2]
+    first, second = [a.value for a, _ in both], [b.value for _, b in both]
+    return cohen_kappa(first, second, levels, [a.group for a, _ in both], plan)
+
+
+_Places = Callable[[SealedReading], Mapping[Any, Sequence[Any]]]
+_Measure = Callable[[list[Any], list[Any], list[str], Resampling], Estimate]
+
+
+def _marks(
+    several: Sequence[Sequence[SealedReading]], kind: str, places: _Places, measure: _Measure, plan: Resampling
+) -> list[DimensionAgreement]:
+    """F1 of what two readers marked, of all ("") and by class or kind: an entry for each two readings and place."""
+    entries: dict[str, tuple[list[Any], list[Any], list[str]]] = {}
+    for first, second in (pair for some in several for pair in combinations(some, 2)):
+        one, other = places(first), places(second)
+        for place in sorted({*one, *other}):
+            for name in ("", place[0]):
+                columns = entries.setdefault(name, ([], [], []))
+                for column, value in zip(columns, (one.get(place, ()), other.get(place, ()), first.group), strict=True):
+                    column.append(value)
+    return [DimensionAgreement(name, kind, measure(*entries[name], plan)) for name in sorted(entries)]
+
+
+def _boxes_by_class(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
+    found: dict[tuple[str, float], list[Any]] = defaultdict(list)
+    boxes: Sequence[BoxAt] = one.said.boxes or ()
+    for box in boxes:
+        found[box.label, box.time].append(box.extent)
+    return found
+
+
+def _times_by_kind(form: Form[Any, Any], one: SealedReading) -> Mapping[Any, Sequence[Any]]:
+    """Times as multiples of the item's tolerance, so that items with different ones can be pooled."""
+    within = max(form.tolerance(one.body), _EXACT_S)
+    return {(kind,): [time / within for time in times] for kind, times in (one.said.times or {}).items()}
+
+
+def _box_f1(first: list[Any], second: list[Any], groups: list[str], plan: Resampling) -> Estimate:
+    return box_agreement(first, second, groups, plan=plan)
+
+
+def _time_f1(first: list[Any], second: list[Any], groups: list[str], plan: Resampling) -> Estimate:
+    return time_agreement(first, second, groups, tolerance=1.0, plan=plan)

@@ -1,0 +1,220 @@
+"""What leaves a review: single readings, the consensus, scores for the store, preferences, and a datasheet's section.
+
+People appear by pseudonym. All of it is read as the organiser who asks may see it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from proctor.core import DASH, Dimension, InputError, Score, count_of, human, number, number_interval, percent
+from proctor.runs import ExportFormat, Store, write_rows
+from proctor.stats import PreferenceModel, Resampling, bradley_terry
+from proctor.web.agreement import PLAN, sealed_readings, study_agreement
+from proctor.web.schema import (
+    accounts,
+    assignments,
+    consensus,
+    readings,
+    studies,
+    study_items,
+    versions,
+    visible_readings,
+)
+from proctor.web.settings import StudySettings
+from proctor.web.sources import items_of_runs
+from proctor.web.studies import SETTLED
+
+READING_COLUMNS = (
+    "study",
+    "form",
+    "item",
+    "group",
+    "version",
+    "gold",
+    "reader",
+    "payload",
+    "comment",
+    "seconds",
+    "sealed",
+)
+CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "by", "payload", "reason", "at", "body")
+
+
+def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
+    """Every sealed reading that an account may see, of all versions, by item, version and reader: the columns of
+    `READING_COLUMNS`."""
+    query = (
+        select(
+            studies.c.name.label("study"),
+            studies.c.form,
+            study_items.c.key.label("item"),
+            study_items.c.group_name.label("group"),
+            versions.c.number.label("version"),
+            study_items.c.gold.is_not(None).label("gold"),
+            accounts.c.pseudonym.label("reader"),
+            readings.c.payload,
+            readings.c.comment,
+            readings.c.seconds,
+            readings.c.sealed,
+        )
+        .select_from(readings)
+        .join(visible_readings, visible_readings.c.reading == readings.c.id)
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(accounts, accounts.c.id == readings.c.account)
+        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
+        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
+    )
+    return [dict(row) | {"gold": bool(row["gold"])} for row in connection.execute(query).mappings()]
+
+
+def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
+    """What was settled, of the versions whose readings an account may see, by item: the columns of
+    `CONSENSUS_COLUMNS`. `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled."""
+    own = versions.alias("own")
+    seen = {(row["item"], row["version"]) for row in reading_rows(connection, viewer, study)}
+    query = (
+        select(
+            studies.c.name.label("study"),
+            studies.c.form,
+            study_items.c.key.label("item"),
+            study_items.c.group_name.label("group"),
+            own.c.number.label("version"),
+            accounts.c.pseudonym.label("by"),
+            consensus.c.payload,
+            consensus.c.reason,
+            consensus.c.at,
+            own.c.body,
+            versions.c.body.label("changed"),
+        )
+        .select_from(consensus)
+        .join(own, own.c.id == consensus.c.version)
+        .join(study_items, study_items.c.id == own.c.item)
+        .join(studies, studies.c.id == study_items.c.study)
+        .outerjoin(accounts, accounts.c.id == consensus.c.account)
+        .outerjoin(
+            versions,
+            (versions.c.item == own.c.item) & (versions.c.number == own.c.number + 1) & (versions.c.why == SETTLED),
+        )
+        .where(studies.c.name == study)
+        .order_by(study_items.c.position, own.c.number)
+    )
+    found = []
+    for row in connection.execute(query).mappings():
+        if (row["item"], row["version"]) in seen:
+            entry = dict(row)
+            changed = entry.pop("changed")
+            found.append(entry | {"by": row["by"] or "agreed", "body": changed or row["body"]})
+    return found
+
+
+def write_readings(rows: Sequence[dict[str, Any]], columns: Sequence[str], out: Path, form: ExportFormat) -> int:
+    """Writes rows of readings or of the consensus, and returns their number; in Parquet and CSV payloads are JSON
+    texts. Raises `InputError` where `out` can't be written."""
+    flat = rows if form == "jsonl" else [{name: _cell(value) for name, value in row.items()} for row in rows]
+    return write_rows(out, form, columns, iter(flat), {"version", "seconds"})
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+# -- ratings and preferences
+
+
+def scores_into_store(connection: Connection, viewer: int, study: StudySettings, store: Store) -> int:
+    """Writes the sealed ratings of answers as scores by `human:PSEUDONYM`, so that `proctor audit` compares judges with
+    them, and returns their number. Written again, they are the same scores.
+
+    Raises `InputError` for a study that rates no answers of a store.
+    """
+    if study.form != "rating" or not study.benchmark:
+        expected = "a study with form: rating and benchmark: NAME"
+        raise InputError(None, f"study {study.name}", found=f"the form {study.form}", expected=expected)
+    origins = {new.key: origin for new, origin in items_of_runs(store, study)}
+    metrics: dict[str, Any] = {}
+    by_run: dict[int, tuple[Any, list[Score]]] = {}
+    for one in sealed_readings(connection, viewer, study.name):
+        if one.gold is not None or one.key not in origins:
+            continue
+        (run,), item = origins[one.key].runs, origins[one.key].item
+        for dimension in one.body.dimensions:
+            metrics[dimension.name] = Dimension(dimension.name, dimension.levels).metric
+            score = Score(
+                item_id=item, metric=dimension.name, value=one.payload.scores[dimension.name], scorer=human(one.reader)
+            )
+            by_run.setdefault(run.id, (run, []))[1].append(score)
+    known = {one.name for one in store.card(study.benchmark).metrics}
+    store.declare_metrics(study.benchmark, [one for name, one in metrics.items() if name not in known])
+    for run, scores in by_run.values():
+        store.add_scores(run, scores)
+    return sum(len(scores) for _, scores in by_run.values())
+
+
+def preferences(
+    connection: Connection, viewer: int, study: StudySettings, store: Store, plan: Resampling = PLAN
+) -> PreferenceModel:
+    """The strengths of systems by a study's pairwise choices (Bradley and Terry, ties after Davidson), with intervals
+    over groups. Raises `InputError` for a study of another form."""
+    if study.form != "pairwise" or not study.benchmark:
+        expected = "a study with form: pairwise and benchmark: NAME"
+        raise InputError(None, f"study {study.name}", found=f"the form {study.form}", expected=expected)
+    origins = {new.key: origin for new, origin in items_of_runs(store, study)}
+    points = {"first": 1.0, "second": 0.0, "tie": 0.5}
+    some = [one for one in sealed_readings(connection, viewer, study.name) if one.gold is None and one.key in origins]
+    first, second = ([origins[one.key].runs[place].system for one in some] for place in (0, 1))
+    return bradley_terry(first, second, [points[one.payload.choice] for one in some], [one.group for one in some], plan)
+
+
+# -- a datasheet
+
+
+def datasheet_section(connection: Connection, viewer: int, study: str) -> list[str]:
+    """The lines of a datasheet on how its items were reviewed, in Markdown: by how many people, how often each item,
+    how far they agreed, and what was settled."""
+    found = study_agreement(connection, viewer, study)
+    rows = reading_rows(connection, viewer, study)
+    settled = consensus_rows(connection, viewer, study)
+    agreed = sum(one["by"] == "agreed" for one in settled)
+    readers = sorted({one["reader"] for one in rows})
+    dealt = (
+        select(study_items.c.id)
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(assignments, assignments.c.item == study_items.c.id)
+        .where(studies.c.name == study, study_items.c.gold.is_(None))
+        .distinct()
+    )
+    items = len(connection.execute(dealt).all())
+    lines = [
+        "## Reviewed by",
+        "",
+        (
+            f"{count_of(len(readers), 'reader')} ({', '.join(readers)}), each blind to the others until the reading was "
+            f"sealed: {count_of(len(rows), 'sealed reading')} of {found.items} of {count_of(items, 'item')}."
+        ),
+        (
+            f"{count_of(agreed, 'item')} settled by agreement, {len(settled) - agreed} by adjudication. Two readings of an "
+            f"item said the same in {percent(found.same.value)} of pairs "
+            f"[{percent(found.same.ci_low)}, {percent(found.same.ci_high)}]."
+        ),
+        "",
+        "| dimension | agreement | Gwet's AC1 | Krippendorff's α |",
+        "|---|---|---|---|",
+    ]
+    for one in found.dimensions:
+        ac1, alpha = (
+            DASH if a is None else f"{number(a.value)} [{number_interval(a.ci_low, a.ci_high)}]"
+            for a in (one.ac1, one.alpha)
+        )
+        name = (one.name or "all").replace("|", "\\|")
+        lines.append(f"| {name} | {percent(one.percent.value)} | {ac1} | {alpha} |")
+    return lines

@@ -1,0 +1,313 @@
+"""What leaves a review: readings, the consensus, scores that the audit uses, preferences, a datasheet, and sheets."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score
+from proctor.core.formats import FreeTextFormat
+from proctor.runs import Store, compared
+from proctor.stats import Resampling
+from proctor.web.export import (
+    CONSENSUS_COLUMNS,
+    READING_COLUMNS,
+    consensus_rows,
+    datasheet_section,
+    preferences,
+    reading_rows,
+    scores_into_store,
+    write_readings,
+)
+from proctor.web.readings import Save, adjudicate, edit_item, seal
+from proctor.web.settings import StudyPlan, StudySettings
+from proctor.web.sheets import SheetTally, read_sheet, write_sheet
+from proctor.web.sources import items_of_runs
+from proctor.web.studies import add_study, deal_study, import_items
+from tests.support.web_study import ACCEPT, ALL_CHECKS, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    opened = review(tmp_path / "review.sqlite")
+    yield opened
+    opened.dispose()
+
+
+def settled_study(engine: Engine) -> dict[str, int]:
+    """Three items: one agreed, one adjudicated with an edit, one with a reading missing."""
+    ids = study_of(engine, new_items(3))
+    edit: dict[str, Any] = {
+        "decision": "edit",
+        "checks": ALL_CHECKS,
+        "reason": "=clearer",
+        "edited": QUESTION | {"stem": "And now?"},
+    }
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        for name, key, payload in (
+            ("anna", "q000", ACCEPT), ("ben", "q000", ACCEPT), ("anna", "q001", ACCEPT), ("ben", "q001", REJECT),
+            ("anna", "q002", REJECT),
+        ):  # fmt: skip
+            seal(connection, who[name], ids[key], Save(1, 0, payload, f"by {name}", 5), NOW)
+        adjudicate(connection, who["cleo"], ids["q001"], 1, edit, "seen twice", NOW)
+    return ids
+
+
+def test_every_single_reading_is_exported_by_pseudonym(engine: Engine, tmp_path: Path) -> None:
+    settled_study(engine)
+    with engine.begin() as connection:
+        rows = reading_rows(connection, accounts_of(connection)["olga"], "s")
+    assert [(one["item"], one["reader"], one["payload"]["decision"], one["comment"]) for one in rows] == [
+        ("q000", "R0", "accept", "by anna"),
+        ("q000", "R1", "accept", "by ben"),
+        ("q001", "R0", "accept", "by anna"),
+        ("q001", "R1", "reject", "by ben"),
+    ]
+    assert tuple(rows[0]) == READING_COLUMNS
+    assert (rows[0]["version"], rows[0]["seconds"], rows[0]["sealed"]) == (1, 5.0, NOW.isoformat())
+    assert write_readings(rows, READING_COLUMNS, tmp_path / "r.jsonl", "jsonl") == 4
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert lines == rows
+    assert not any(name in (tmp_path / "r.jsonl").read_text() for name in ('"anna"', '"ben"'))
+
+
+def test_readings_in_parquet_are_the_same(engine: Engine, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    settled_study(engine)
+    with engine.begin() as connection:
+        rows = reading_rows(connection, accounts_of(connection)["olga"], "s")
+    write_readings(rows, READING_COLUMNS, tmp_path / "r.parquet", "parquet")
+    kept = parquet.read_table(tmp_path / "r.parquet").to_pylist()
+    assert [one | {"payload": json.loads(one["payload"]), "gold": one["gold"] == "true"} for one in kept] == rows
+
+
+def test_the_consensus_has_who_settled_and_the_settled_item(engine: Engine) -> None:
+    settled_study(engine)
+    with engine.begin() as connection:
+        rows = consensus_rows(connection, accounts_of(connection)["olga"], "s")
+        assert consensus_rows(connection, accounts_of(connection)["rita"], "s") == []
+    assert [(one["item"], one["by"], one["reason"], one["body"]["stem"]) for one in rows] == [
+        ("q000", "agreed", "", QUESTION["stem"]),
+        ("q001", "R2", "seen twice", "And now?"),
+    ]
+    assert tuple(rows[0]) == CONSENSUS_COLUMNS
+
+
+def test_readings_of_former_versions_stay_in_the_export(engine: Engine) -> None:
+    ids = settled_study(engine)
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        edit_item(connection, who["olga"], ids["q000"], QUESTION | {"stem": "Now?"}, "typing error", NOW)
+        rows = reading_rows(connection, who["olga"], "s")
+    assert [one["version"] for one in rows] == [1, 1, 1, 1]
+
+
+def test_a_datasheet_says_who_reviewed_and_how_far_they_agreed(engine: Engine) -> None:
+    settled_study(engine)
+    with engine.begin() as connection:
+        text = "\n".join(datasheet_section(connection, accounts_of(connection)["olga"], "s"))
+    assert (
+        "2 readers (R0, R1), each blind to the others until the reading was sealed: 4 sealed readings of 2 of 3 items."
+        in text
+    )
+    assert (
+        "1 item settled by agreement, 1 by adjudication. Two readings of an item said the same in 50.0 % of pairs"
+        in text
+    )
+    assert "| decision | 50.0 % |" in text
+
+
+# -- answers of runs
+
+DIMENSION = {"name": "correct", "levels": [0, 1, 2]}
+
+
+def rated(engine: Engine, folder: Path, form: str) -> tuple[Store, StudySettings]:
+    items = tuple(
+        Item(id=f"q{n}", group=f"v{n}", question="What?", answer=FreeTextFormat(), reference=Reference(answer="liver"))
+        for n in range(4)
+    )
+    store = Store(folder / "runs.db")
+    store.add_benchmark(Benchmark("b", "B", items, (ACCURACY,), "accuracy"))
+    for system in ("good", "bad"):
+        run = store.start_run("b", system, "video", {})
+        store.write(run, [(Answer(item_id=item.id, text=f"{system} {item.id}"), []) for item in items])
+    plan = StudyPlan(readers=("anna", "ben"))
+    fields = {"name": "s", "form": form, "benchmark": "b", "dimensions": [DIMENSION], "plan": plan}
+    study = StudySettings.model_validate(fields)
+    with engine.begin() as connection:
+        number = add_study(connection, study, NOW)
+        import_items(connection, number, [new for new, _ in items_of_runs(store, study)], NOW)
+        deal_study(connection, number, study.plan, NOW)
+    return store, study
+
+
+def read_all(engine: Engine, payload: Any) -> None:
+    """Anna and Ben read all items; `payload` makes a reading of the name and the body."""
+    from sqlalchemy import select
+
+    from proctor.web.schema import study_items, versions
+
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        query = select(study_items.c.id, versions.c.body).join(versions, versions.c.item == study_items.c.id)
+        for row in connection.execute(query).all():
+            for name in ("anna", "ben"):
+                seal(connection, who[name], row.id, Save(1, 0, payload(name, row.body)), NOW)
+
+
+def test_ratings_become_scores_that_the_audit_uses(engine: Engine, tmp_path: Path) -> None:
+    store, study = rated(engine, tmp_path, "rating")
+    read_all(
+        engine,
+        lambda name, body: {
+            "scores": {
+                "correct": (2 if "good" in body["answer"] else 0) - (name == "ben" and "good q0" in body["answer"])
+            }
+        },
+    )
+    for _ in range(2):  # again: the same scores
+        with engine.begin() as connection:
+            assert scores_into_store(connection, accounts_of(connection)["olga"], study, store) == 16
+    assert store.scorers("b") == {"human:R0": {"correct"}, "human:R1": {"correct"}}
+    for run in store.runs("b"):
+        value = 2.0 if run.system == "good" else 0.0
+        store.add_scores(run, [Score(item_id=f"q{n}", metric="correct", value=value, scorer="judge") for n in range(4)])
+    table, (judge,) = compared(store, "b", ["judge"])
+    assert len(table.ratings) == 16
+    assert {one.rater for one in table.ratings} == {"R0", "R1"}
+    assert judge.scores["q0", "good", "correct"] == 2.0
+    assert {one.value for one in table.ratings if one.item == "q0" and one.system == "good"} == {1.0, 2.0}
+    store.close()
+
+
+def test_choices_become_strengths_of_systems(engine: Engine, tmp_path: Path) -> None:
+    store, study = rated(engine, tmp_path, "pairwise")
+
+    def choose(name: str, body: dict[str, Any]) -> dict[str, Any]:
+        if "q0" in body["answers"][0]:
+            return {"choice": "tie"}
+        better = "good" if "q1" not in body["answers"][0] else "bad"
+        return {"choice": "first" if body["answers"][0].startswith(better) else "second"}
+
+    read_all(engine, choose)
+    with engine.begin() as connection:
+        found = preferences(connection, accounts_of(connection)["olga"], study, store, Resampling(draws=50))
+        with pytest.raises(InputError, match="found the form pairwise, expected a study with form: rating"):
+            scores_into_store(connection, accounts_of(connection)["olga"], study, store)
+    assert [one.name for one in found.systems] == ["good", "bad"]
+    assert found.systems[0].points.value == pytest.approx(5 / 8)  # of 8 comparisons 4 won, 2 lost, 2 tied
+    store.close()
+
+
+# -- sheets
+
+
+def filled(file: Path, cells: dict[str, dict[str, str]]) -> None:
+    """Fills cells of a sheet by item and column."""
+    with file.open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    with file.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(row | cells.get(row["item"], {}) for row in rows)
+
+
+YES = dict.fromkeys(ALL_CHECKS, "yes")
+
+
+def test_a_sheet_is_written_filled_in_and_sealed(engine: Engine, tmp_path: Path) -> None:
+    study_of(engine, new_items(3))
+    file = tmp_path / "anna.csv"
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        assert write_sheet(connection, who["anna"], "s", file) == 3
+    assert "1. Slides to the liver edge" in file.read_text()
+    filled(
+        file,
+        {
+            "q000": {"decision": "Accept", **YES},
+            "q001": {"decision": "reject", **YES, "one_right": "no", "reason": "two are right", "comment": "see 0:12"},
+        },
+    )
+    for tally in (SheetTally(2, 1, 0), SheetTally(0, 1, 2)):
+        with engine.begin() as connection:
+            assert read_sheet(connection, who["anna"], "s", file, NOW) == tally
+    with engine.begin() as connection:
+        assert write_sheet(connection, who["anna"], "s", file) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (
+            {"decision": "accept", **YES, "pictures": "maybe"},
+            "row 2, column 'pictures': found 'maybe', expected yes or",
+        ),
+        ({"decision": "perhaps", **YES}, "row 2: found reading, field 'decision'"),
+        ({"decision": "accept"}, "row 2: found no question.check.pictures, .*, expected a whole reading"),
+        ({"item": "q9"}, "row 2, column 'item': found 'q9', expected an item of this person's work"),
+        ({"version": "2"}, "row 2, column 'version': found '2', expected 1: write a new sheet"),
+    ],
+)
+def test_a_wrong_sheet_is_refused_as_a_whole(engine: Engine, tmp_path: Path, cells: dict[str, str], said: str) -> None:
+    study_of(engine, new_items(2))
+    file = tmp_path / "anna.csv"
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        write_sheet(connection, who["anna"], "s", file)
+    with file.open(newline="") as opened:
+        first, second = (row["item"] for row in csv.DictReader(opened))
+    filled(file, {first: cells, second: {"decision": "accept", **YES}})
+    with pytest.raises(InputError, match=said), engine.begin() as connection:
+        read_sheet(connection, who["anna"], "s", file, NOW)
+    with engine.begin() as connection:
+        assert write_sheet(connection, who["anna"], "s", file) == 2
+
+
+def test_another_persons_sheet_is_refused(engine: Engine, tmp_path: Path) -> None:
+    study_of(engine, [replace(one, key=f"k{one.key}") for one in new_items(4)], readings=1)
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        write_sheet(connection, who["anna"], "s", tmp_path / "anna.csv")
+        with pytest.raises(InputError, match="expected an item of this person's work"):
+            read_sheet(connection, who["ben"], "s", tmp_path / "anna.csv", NOW)
+
+
+@pytest.mark.parametrize(
+    ("form", "cells", "payload"),
+    [
+        ("presence", {"clip": "yes", "stapler": "no"}, {"present": ["clip"]}),
+        ("presence", {"clip": "no", "stapler": "nein"}, {"nothing": True}),
+        ("rating", {"correct": "2", "tone": "0.5"}, {"scores": {"correct": 2.0, "tone": 0.5}}),
+        ("pairwise", {"choice": "tie", "reason": "both wrong"}, {"choice": "tie", "reason": "both wrong"}),
+    ],
+)
+def test_sheets_of_other_forms(
+    engine: Engine, tmp_path: Path, form: str, cells: dict[str, str], payload: dict[str, Any]
+) -> None:
+    study_of(engine, new_items(1, form), form, readings=1, readers=("anna",))
+    file = tmp_path / "anna.csv"
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        write_sheet(connection, who["anna"], "s", file)
+    filled(file, {"q000": cells})
+    with engine.begin() as connection:
+        read_sheet(connection, who["anna"], "s", file, NOW)
+        (row,) = reading_rows(connection, who["olga"], "s")
+    assert row["payload"] == payload
+
+
+def test_boxes_fit_no_sheet(engine: Engine, tmp_path: Path) -> None:
+    study_of(engine, new_items(1, "boxes"), "boxes")
+    with engine.begin() as connection, pytest.raises(InputError, match="found the form boxes, expected question, pres"):
+        write_sheet(connection, accounts_of(connection)["anna"], "s", tmp_path / "a.csv")
