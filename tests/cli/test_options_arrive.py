@@ -37,6 +37,13 @@ class Way(NamedTuple):
 
 STORE = "api:open_store api:name_in"
 WAYS = (
+    Way("serve", "folder", "web:Listening web:open_review"),
+    Way("users add", "folder anna", "web:add_person"),
+    Way("users invite", "folder anna", "web:invite_person"),
+    Way("users list", "folder", "web:people_table", FORMAT),
+    Way("users role", "folder anna organiser", "web:change_role"),
+    Way("users trail", "folder", "web:read_trail", FORMAT),
+    Way("users disable", "folder anna", "web:disable_person"),
     Way("run", "bench", "api:arrange", {"dry_run": "asks nothing"}, {"systems": "system"}),
     Way("import", "bench file", "api:import_answers"),
     Way(

@@ -39,6 +39,7 @@ def site(folder: Path, *, tls: bool = False, store: str | None = None) -> Review
         title="Simulated procedures, first round",
         engine=open_store(folder, store),
         key="k" * 43,
+        media=folder,
         hosts=("review.test",),
         tls=tls,
         now=Clock(),

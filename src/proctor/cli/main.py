@@ -29,16 +29,17 @@ _OF_THE_MACHINE = {
 could do better, wherever it happens."""
 
 RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challenges"
-JUDGE, BUILD, MEDIA, STORE = "Judges", "Build and check items", "Media", "Store"
+JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review in the browser", "Media", "Store"
 
 GROUPS = {
     "judge": "Tune judges on ratings; index documents.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
+    "users": "Say who may review, and as what.",
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }
-PANELS = {JUDGE: ("judge",), BUILD: ("build", "items"), MEDIA: ("media",), STORE: ("store",)}
+PANELS = {JUDGE: ("judge",), BUILD: ("build", "items"), REVIEW: ("users",), MEDIA: ("media",), STORE: ("store",)}
 
 app = typer.Typer(
     cls=Group,
@@ -67,7 +68,9 @@ def commands() -> typer.Typer:
         results,
         run,
         score,
+        serve,
         store,
+        users,
     )
 
     tree: dict[str, dict[str, Callable[..., None]]] = {
@@ -92,6 +95,15 @@ def commands() -> typer.Typer:
         CHALLENGE: {"rank": results.rank, "validate": plugins.validate},
         JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},
         BUILD: {"items audit": items.audit_items},
+        REVIEW: {
+            "serve": serve.serve,
+            "users add": users.add,
+            "users invite": users.invite,
+            "users list": users.list_users,
+            "users role": users.set_role,
+            "users disable": users.disable,
+            "users trail": users.show_trail,
+        },
         MEDIA: {"media frames": media.frames, "media cache": media.cached, "media duplicates": media.duplicates},
         STORE: {
             "store check": store.check,

@@ -119,7 +119,8 @@ def _from_elsewhere(request: Request) -> bool:
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return True
     origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    own = (request.headers.get("host", ""), urlsplit(request.app.state.review.address).netloc)
+    return origin is not None and (not (netloc := urlsplit(origin).netloc) or netloc not in own)
 
 
 async def _refuse(send: Send) -> None:

@@ -26,13 +26,15 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class ReviewSite:
-    """What pages are made from. `key` signs cookies, `hosts` are the names under which it answers, `tls` says whether
-    browsers reach it by https."""
+    """What pages are made from. `key` signs cookies; media lie below the folder `media`; `address` is where
+    browsers find it, `hosts` are the names under which it answers, `tls` says whether they reach it by https."""
 
     folder: Path
     title: str
     engine: Engine
     key: str
+    media: Path
+    address: str = ""
     hosts: tuple[str, ...] = LOCAL_NAMES
     tls: bool = False
     now: Callable[[], datetime] = _utc_now

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from proctor.core import InputError, one_of, read_yaml
 from proctor.web.forms import FORMS, RatedDimension
@@ -18,6 +19,8 @@ READING_ROLES = ("organiser", "reviewer", "annotator", "adjudicator")
 
 FROM_RUNS = ("rating", "pairwise")
 """The forms whose items can be answers of stored runs."""
+
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 Named = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 Person = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
@@ -86,11 +89,20 @@ class StudySettings(_Settings):
 
 
 class ReviewSettings(_Settings):
-    """All of `review.yaml`; `media` is the folder below which the media of items lie."""
+    """All of `review.yaml`; `media` is the folder below which the media of items lie, `address` is where browsers find
+    the review, such as `https://review.hospital.org`."""
 
     title: str = Field(default="", max_length=200)
+    address: str = Field(default="", max_length=200)
     media: str = "."
     studies: tuple[StudySettings, ...] = Field(default=(), max_length=200)
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, address: str) -> str:
+        if address and not _ADDRESS.fullmatch(address):
+            raise ValueError(f"found {address!r}, expected an address such as https://review.hospital.org")
+        return address.casefold()
 
     def study(self, name: str) -> StudySettings:
         """A study by name. Raises `InputError` that lists them."""

@@ -20,8 +20,8 @@ def text(language: str, key: str, **values: object) -> str:
     """The text of a key such as `login.title`, with values for its {names}. Of a text with `one` and `other` the value
     `count` chooses. Raises `KeyError` where there is none: texts are as complete as code is.
 
-    >>> text("en", "home.left", count=1)
-    '1 left'
+    >>> text("en", "home.to_settle", count=1)
+    '1 item on which readings differ waits for you'
     """
     found = _texts(language)[key] if key in _texts(language) else _texts(language)[_form(key, values["count"])]
     return found.format(**values) if values else found

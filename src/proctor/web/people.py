@@ -1,0 +1,135 @@
+"""The accounts of a review and its trail, for the shell: each call is one transaction, and what it changes stands in the
+trail without an account."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, RowMapping, func, select
+
+from proctor.core import Table, columns
+from proctor.web.accounts import Changed, add_account, all_accounts, disable, enable, find_account, invite, set_role
+from proctor.web.review import open_store
+from proctor.web.schema import accounts, invitations, logins, trail, utc_text
+from proctor.web.settings import read_review
+from proctor.web.trail import first_fault, head
+
+_LOCAL = "http://localhost:8000"
+
+
+@dataclass(frozen=True)
+class InvitationLink:
+    """A link that sets an account's password. Where `review.yaml` has no address it is not `reachable`: its beginning
+    is a guess."""
+
+    link: str
+    reachable: bool
+
+
+def add_person(folder: Path, name: str, role: str, language: str, store: str | None = None) -> InvitationLink:
+    """Makes an account in the review of a folder. Raises `InputError` for a name, role or language that is none."""
+    with _changing(folder, store) as connection:
+        return _link(folder, invite(connection, add_account(connection, name, role, language, _now()), _now()))
+
+
+def invite_person(folder: Path, name: str, store: str | None = None) -> InvitationLink:
+    """A new link; the former one ends. The password that there is holds until the link is used."""
+    with _changing(folder, store) as connection:
+        return _link(folder, invite(connection, find_account(connection, name), _now()))
+
+
+def change_role(folder: Path, name: str, role: str, store: str | None = None) -> None:
+    """Gives another role; who is logged in has to log in again."""
+    with _changing(folder, store) as connection:
+        set_role(connection, find_account(connection, name), role, _now())
+
+
+def disable_person(folder: Path, name: str, store: str | None = None, *, undo: bool = False) -> None:
+    """Shuts somebody out at once; what they said stays."""
+    with _changing(folder, store) as connection:
+        (enable if undo else disable)(connection, find_account(connection, name), _now())
+
+
+def people_table(folder: Path, store: str | None = None) -> Table:
+    """All accounts with their state."""
+    with _changing(folder, store) as connection:
+        logged_in = select(logins.c.name, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.name)
+        last: dict[str, str] = dict(iter(connection.execute(logged_in)))
+        holds = (invitations.c.used.is_(None), invitations.c.expires > utc_text(datetime.now(UTC)))
+        open_now = select(invitations.c.account, invitations.c.expires).where(*holds)
+        until: dict[int, str] = dict(iter(connection.execute(open_now)))
+        rows = [
+            (
+                *(row[name] for name in ("name", "role", "pseudonym", "language")),
+                _state(row, until.get(row["id"], "")),
+                last.get(row["name"], "")[:10],
+            )
+            for row in all_accounts(connection)
+        ]
+    return Table("", columns("name", "role", "pseudonym", "language", "state", "last login"), tuple(rows))
+
+
+@dataclass(frozen=True)
+class TrailReport:
+    """The entries of the trail, the id of the first one that was changed or does not follow the one before (None: all
+    are as recorded), and the newest entry's hash."""
+
+    entries: Table
+    fault: int | None
+    head: str
+
+
+def read_trail(folder: Path, store: str | None = None) -> TrailReport:
+    """Who changed what in the review of a folder, checked entry by entry."""
+    with _changing(folder, store) as connection:
+        who = (
+            select(trail, accounts.c.name)
+            .join(accounts, accounts.c.id == trail.c.account, isouter=True)
+            .order_by(trail.c.id)
+        )
+        rows = [
+            (
+                row["id"],
+                row["at"],
+                row["name"] or "",
+                row["action"],
+                row["subject"],
+                json.dumps(row["detail"], ensure_ascii=False) if row["detail"] else "",
+            )
+            for row in connection.execute(who).mappings()
+        ]
+        entries = Table("", columns(">entry", "at", "by", "action", "subject", "detail"), tuple(rows))
+        return TrailReport(entries, first_fault(connection), head(connection))
+
+
+@contextmanager
+def _changing(folder: Path, store: str | None) -> Iterator[Connection]:
+    read_review(folder)  # no store is made where there is no review
+    engine = open_store(folder, store)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _link(folder: Path, token: str) -> InvitationLink:
+    address = read_review(folder).address
+    return InvitationLink(f"{address or _LOCAL}/invitation/{token}", reachable=bool(address))
+
+
+def _state(row: RowMapping, invited_until: str) -> str:
+    if row["disabled"]:
+        return f"disabled since {row['disabled'][:10]}"
+    if invited_until:
+        return f"invited until {invited_until[:10]}"
+    return "active" if row["password"] else "invitation ended"
+
+
+def _now() -> Changed:
+    return Changed(None, datetime.now(UTC))
