@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,9 @@ from proctor.web.forms import FORMS
 from proctor.web.readings import Save, my_reading, open_item, save_draft, seal
 from proctor.web.studies import next_item
 from proctor.web.trail import first_fault
+from tests.support.web_attack import TEXTS, places, put
 from tests.support.web_study import NOW, READINGS, accounts_of, new_items, review, study_of
 
-TEXTS = {
-    "script": "<script>alert(1)</script>",
-    "attribute": "\"'><img src=x onerror=alert(1)>",
-    "template": "{{ 7 * 7 }}{% debug %}${7*7}",
-    "statement": "'; drop table readings; --",
-    "condition": "' or 1=1 --",
-    "path": "../../../../etc/passwd\x00.mp4",
-    "header": "a\r\nSet-Cookie: proctor=1\r\n\r\n<html>",
-    "surrogates": "\ud800 \udfff \x00",
-    "direction": "\u202egpj.exe\u2066",
-    "formula": "=cmd|' /C calc'!A0",
-    "json": '"},"role":"organiser",{"',
-    "long": "x" * 20_000,
-}
 NUMBERS = [float("nan"), float("inf"), -float("inf"), -1, 10**400, 1e308, True, "1", None, [], {}]
 LISTS = [[], "abc", {}, [[]], [None], [{}] * 5_000, 7, None]
 
@@ -42,26 +28,6 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     made = review(tmp_path / "review.sqlite")
     yield made
     made.dispose()
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every place of a JSON value, with what stands there."""
-    yield path, value
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in pairs:
-        yield from places(part, (*path, key))
-
-
-def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy with something else at one place."""
-    copy = deepcopy(value)
-    if not path:
-        return new
-    part = copy
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = new
-    return copy
 
 
 def whole(form: str) -> list[dict[str, Any]]:

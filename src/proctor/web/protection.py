@@ -120,7 +120,7 @@ def _from_elsewhere(request: Request) -> bool:
         return True
     origin = request.headers.get("origin")
     own = (request.headers.get("host", ""), urlsplit(request.app.state.review.address).netloc)
-    return origin is not None and (not (netloc := urlsplit(origin).netloc) or netloc not in own)
+    return origin is not None and (not (name := origin.partition("://")[2]) or name not in own)
 
 
 async def _refuse(send: Send) -> None:

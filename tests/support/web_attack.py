@@ -1,0 +1,184 @@
+"""What attacks on a review need: hostile texts, every way in, a review full of hostile texts, and an eye for markup that
+became part of a page."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from sqlalchemy import insert, select
+
+from proctor.web import routes, schema
+from proctor.web.forms import FORMS
+from proctor.web.readings import Save, save_draft, seal
+from proctor.web.review import ReviewSite
+from proctor.web.settings import StudyPlan, StudySettings
+from proctor.web.sources import NewItem
+from proctor.web.studies import add_study, deal_study, import_items
+from tests.support.web_site import join, site
+from tests.support.web_study import BODIES, NOW, READINGS
+
+TEXTS = {
+    "script": "<script>alert(1)</script>",
+    "attribute": "\"'><img src=x onerror=alert(1)>",
+    "template": "{{ 7 * 191 }}{% print(7 * 191) %}${7*191}#{7*191}",
+    "statement": "'; drop table readings; --",
+    "condition": "' or 1=1 --",
+    "path": "../../../../etc/passwd\x00.mp4",
+    "header": "a\r\nSet-Cookie: proctor=1\r\n\r\n<html>",
+    "surrogates": "\ud800 \udfff \x00",
+    "direction": "\u202egpj.exe\u2066",
+    "formula": "=cmd|' /C calc'!A0",
+    "json": '"},"role":"organiser",{"',
+    "address": "javascript:alert(1)//",
+    "number": "9" * 400,
+    "long": "x" * 20_000,
+}
+STORED = "".join(TEXTS[name] for name in ("script", "attribute", "template", "address", "json", "condition"))
+"""What stands in every text of a hostile review."""
+
+PEOPLE = {
+    "anna": "reviewer",
+    "ben": "reviewer",
+    "cleo": "adjudicator",
+    "olga": "organiser",
+    "paul": "participant",
+    "rita": "reviewer",
+}
+"""Anna and Ben read everything and Cleo adjudicates; nothing is assigned to the others."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in: a method and a path with the names of what it takes."""
+
+    method: str
+    path: str
+    places: tuple[str, ...]
+    query: tuple[str, ...]
+    fields: tuple[str, ...]
+
+    @property
+    def unsafe(self) -> bool:
+        return self.method not in {"GET", "HEAD", "OPTIONS"}
+
+    def at(self, **values: str) -> str:
+        """The path with these values in their places; 1 in the others."""
+        path = self.path
+        for name in self.places:
+            for written in (f"{{{name}}}", f"{{{name}:path}}", f"{{{name}:int}}"):
+                path = path.replace(written, values.get(name, "1"))
+        return path
+
+
+def ways() -> list[Way]:
+    """Every method of every route of every module of routes."""
+    found = []
+    for one in pkgutil.iter_modules(routes.__path__):
+        router = importlib.import_module(f"{routes.__name__}.{one.name}").router
+        for route in router.routes:
+            assert isinstance(route, APIRoute), route
+            inputs = [_inputs(route.dependant, kind) for kind in ("path_params", "query_params", "body_params")]
+            found += [Way(method, route.path, *inputs) for method in sorted(route.methods or ())]
+    return found
+
+
+def _inputs(dependant: Dependant, kind: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for parameter in getattr(dependant, kind):
+        model = getattr(parameter.field_info.annotation, "model_fields", {})
+        found += model or [parameter.alias]
+    for needed in dependant.dependencies:
+        found += _inputs(needed, kind)
+    return tuple(dict.fromkeys(found))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every place of a JSON value, with what stands there."""
+    yield path, value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in pairs:
+        yield from places(part, (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy with something else at one place."""
+    if not path:
+        return new
+    copy = deepcopy(value)
+    part = copy
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = new
+    return copy
+
+
+def hostile_review(folder: Path) -> ReviewSite:
+    """A review with one item of every form. All texts of people and files that may be free are hostile; of every item
+    Anna and Ben have sealed readings that differ."""
+    made = site(folder)
+    object.__setattr__(made, "title", STORED)
+    who = {name: join(made, name, role) for name, role in PEOPLE.items()}
+    plan = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))
+    for form in FORMS:
+        settings = StudySettings(name=form, title=STORED[:200], form=form, items="items.jsonl", plan=plan)
+        item = NewItem(f"{form} {STORED}", f"video {STORED}", (), _hostile_body(form))
+        with made.writing() as connection:
+            study = add_study(connection, settings, NOW)
+            import_items(connection, study, [item], NOW)
+            deal_study(connection, study, plan, NOW)
+            query = select(schema.study_items.c.id).where(schema.study_items.c.study == study)
+            number = connection.execute(query).scalar_one()
+            for name, payload in zip(("anna", "ben"), READINGS[form], strict=True):
+                said = payload | ({"reason": STORED} if form in {"question", "pairwise"} else {})
+                save_draft(connection, who[name], number, Save(1, 0, said, STORED, 1.0), NOW)
+                seal(connection, who[name], number, Save(1, 1, said, STORED, 1.0), NOW)
+            row = {"item": number, "account": who["anna"], "at": NOW.isoformat(), "text": STORED}
+            connection.execute(insert(schema.comments).values(row))
+    return made
+
+
+def _hostile_body(form: str) -> dict[str, Any]:
+    """A body whose free texts are hostile, as far as the form takes them."""
+    body: dict[str, Any] = BODIES[form]
+    for path, value in places(body):
+        if isinstance(value, str) and path[-1] not in {"id", "name"} and path[0] not in {"classes", "kinds"}:
+            body = put(body, path, f"{STORED} {path[-1]}")
+    FORMS[form].read_body(body)
+    return body
+
+
+class MarkupEye(HTMLParser):
+    """What in a page could run, load or lead elsewhere, and is not Proctor's own: `faults`."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag in {"iframe", "object", "embed", "base", "applet", "frame"} or "http-equiv" in given:
+            self.faults.append(self.get_starttag_text() or tag)
+        data = given.get("type") == "application/json"
+        if tag == "script" and not data and not given.get("src", "").startswith("/static/"):
+            self.faults.append(self.get_starttag_text() or tag)
+        if any(name.startswith("on") or name in {"style", "srcdoc"} for name in given):
+            self.faults.append(self.get_starttag_text() or tag)
+        for name in ("href", "src", "action", "formaction", "poster", "data", "xlink:href"):
+            value = given.get(name, "/")
+            if value != "data:," and (not value.startswith(("/", "#")) or value.startswith(("//", "/\\"))):
+                self.faults.append(self.get_starttag_text() or tag)
+
+    def handle_data(self, data: str) -> None:
+        if "1337" in data:  # 7 · 191: a template was filled in with a template
+            self.faults.append(data)

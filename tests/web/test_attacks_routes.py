@@ -1,0 +1,237 @@
+"""Attacks on every route that there is: what people typed before, what comes in an address, a field or a header, ids of
+others, and nobody's requests. A route that is added later is attacked as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import inspect
+from starlette.testclient import TestClient
+
+from proctor.web.forms import FORMS
+from proctor.web.review import ReviewSite
+from proctor.web.sessions import session_cookie
+from proctor.web.trail import first_fault
+from tests.support.web_attack import PEOPLE, TEXTS, MarkupEye, Way, hostile_review, ways
+from tests.support.web_site import browser, csrf_of, log_in
+
+OPEN = {"/login", "/logout", "/invitation/{token}"}
+"""What is there for who is not logged in."""
+
+BENIGN = {"name": "rita", "password": "brown kettle 7", "again": "brown kettle 7", "language": "en", "next": "/"}
+IDS = range(1, len(FORMS) + 1)
+
+
+@pytest.fixture(scope="module")
+def review(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewSite]:
+    """Shared by the tests of this file, which all are refused."""
+    made = hostile_review(tmp_path_factory.mktemp("review"))
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def people(review: ReviewSite) -> Iterator[dict[str, TestClient]]:
+    with ExitStack() as kept:  # entered, a browser needs no new thread for each request
+        yield {name: kept.enter_context(come_in(review, name)) for name in PEOPLE}
+
+
+def asked(client: TestClient, method: str, path: str, **more: Any) -> httpx2.Response | None:
+    """The answer; None where not even the client can write such a request."""
+    try:
+        return client.request(method, path, **more)
+    except (UnicodeError, httpx2.InvalidURL):
+        return None
+
+
+def check(answer: httpx2.Response | None, what: object) -> None:
+    """Nothing broke, and nothing that came in or was stored became part of the page."""
+    if answer is None:
+        return
+    assert answer.status_code < 500, (what, answer.text[:300])
+    assert "unsafe" not in answer.headers["content-security-policy"], what
+    assert answer.headers["x-content-type-options"] == "nosniff", what
+    assert not re.search(r"proctor=1(;|$)", answer.headers.get("set-cookie", "")), what
+    if answer.headers.get("content-type", "").startswith("text/html"):
+        assert MarkupEye(answer.text).faults == [], what
+    location = answer.headers.get("location", "/")
+    assert location.startswith("/"), what
+    assert not location.startswith(("//", "/\\")), what
+    assert "Traceback" not in answer.text, what
+    assert "sqlalchemy" not in answer.text.lower(), what
+
+
+def paths(way: Way) -> list[str]:
+    """Its path for every item and study."""
+    if not way.places:
+        return [way.path]
+    values = [str(number) for number in IDS] + list(FORMS)
+    return [way.at(**dict.fromkeys(way.places, value)) for value in values]
+
+
+def both_ways(body: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As a form sends it, and as a script does."""
+    return {"data": body}, {"json": body}
+
+
+def test_every_route_is_found() -> None:
+    known = {way.path for way in ways()}
+    assert {"/", "/login", "/logout", "/invitation/{token}", "/language"} <= known
+
+
+def test_the_eye_sees_what_it_should() -> None:
+    page = '<p onclick="x"><script>1</script><a href="javascript:1">1337</a><img src=//e><base href="/"><p style=x>'
+    assert len(MarkupEye(page).faults) == 7
+    plain = '<script src="/static/htmx.js"></script><a href="/item/1">&lt;script&gt;</a><link rel=icon href="data:,">'
+    assert MarkupEye(plain).faults == []
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_stored_texts_stay_texts_on_every_page(people: dict[str, TestClient], name: str) -> None:
+    for way in ways():
+        if way.method == "GET":
+            for path in paths(way):
+                check(asked(people[name], "GET", path), path)
+                check(asked(people[name], "GET", path, headers={"hx-request": "true"}), path)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
+    review: ReviewSite, people: dict[str, TestClient], text: str
+) -> None:
+    for name in ("anna", "olga"):
+        client, encoded = people[name], text.encode(errors="surrogatepass")
+        token = csrf_of(client.get("/"))
+        for way in ways():
+            if way.path == "/logout":
+                continue
+            headers = {"x-csrf-token": token} if way.unsafe else {}
+            for place in way.places:
+                quoted = "".join(f"%{byte:02x}" for byte in encoded)
+                for written in (quoted, text):
+                    check(asked(client, way.method, way.at(**{place: written}), headers=headers), (way, place))
+            for field in way.query:
+                answer = asked(client, way.method, way.at(), params={field: encoded.decode("latin-1")}, headers=headers)
+                check(answer, (way, field))
+            for field in way.fields:
+                data = {one: BENIGN.get(one, "1") for one in way.fields} | {field: encoded}
+                check(asked(client, way.method, way.at(), data=data, headers=headers), (way, field))
+                body = {one: BENIGN.get(one, "1") for one in way.fields} | {field: text}
+                check(asked(client, way.method, way.at(), json=body, headers=headers), (way, field))
+            client = again(review, people, name)
+            token = csrf_of(client.get("/"))
+    assert inspect(review.engine).has_table("readings")
+    with review.reading() as connection:
+        assert first_fault(connection) is None
+
+
+def again(review: ReviewSite, people: dict[str, TestClient], name: str) -> TestClient:
+    """The same browser, or a new one where an attack has logged it in as somebody else."""
+    known = session_cookie(review)
+    if people[name].cookies.get(known) != people[name].headers["x-test-session"]:
+        people[name] = come_in(review, name)
+    return people[name]
+
+
+def come_in(review: ReviewSite, name: str) -> TestClient:
+    """A browser in which somebody is logged in, and which remembers by which session."""
+    client = browser(review)
+    assert log_in(client, name).status_code == 303
+    client.headers["x-test-session"] = client.cookies[session_cookie(review)]
+    return client
+
+
+HEADERS = [
+    "accept", "accept-language", "content-type", "cookie", "forwarded", "host", "hx-request", "if-none-match", "origin",
+    "range", "referer", "sec-fetch-site", "transfer-encoding", "x-csrf-token", "x-forwarded-for", "x-forwarded-host",
+    "x-http-method-override", "x-original-url",
+]  # fmt: skip
+VALUES = [
+    b"<script>alert(1)</script>", b"{{7*191}}", b"\x80\xff", b"http://[::1", b"bytes=0-0,1-1,2-2", b"' or 1=1 --",
+    b"multipart/form-data; boundary=\x80", b"multipart/form-data", b"text/html;q=x,*/*;q=-1", b"x" * 4_000, b"",
+    b"application/json; charset=utf-7", b'W/""', b"DELETE", b"/organise/", b"proctor=x; proctor-form=y",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_no_header_breaks_anything_or_comes_back(
+    people: dict[str, TestClient], review: ReviewSite, header: str
+) -> None:
+    token = csrf_of(people["anna"].get("/")).encode()
+    for value in VALUES:
+        for method, path in (("GET", "/"), ("POST", "/language"), ("GET", "/static/proctor.css")):
+            given = {
+                b"x-csrf-token": token,
+                b"content-type": b"application/x-www-form-urlencoded",
+                header.encode(): value,
+            }
+            check(asked(people["anna"], method, path, headers=given, content=b"language=en"), (header, value, path))
+            again(review, people, "anna")
+
+
+def test_nobody_sees_more_than_the_entrance(review: ReviewSite) -> None:
+    client = browser(review)
+    for way in ways():
+        if way.path in OPEN:
+            continue
+        for path in paths(way):
+            answer = client.request(way.method, path)
+            assert answer.status_code in {303, 401, 403, 404, 405, 422}, path
+            if answer.status_code == 303:
+                assert answer.headers["location"].startswith("/login"), path
+            assert "alert" not in re.sub(r"<title>.*?</title>|<header.*?</header>", "", answer.text, flags=re.DOTALL)
+
+
+def without_tokens(answer: httpx2.Response) -> tuple[int, str]:
+    """What can be told apart, without the tokens, which differ anyway, and the address that was asked for."""
+    text = re.sub(r'(csrf[^"]*" (?:content|value)=|X-CSRF-Token": )"[^"]+"', "", answer.text)
+    return answer.status_code, text
+
+
+@pytest.mark.parametrize("name", ["rita", "paul"])
+def test_others_items_and_items_that_are_not_there_are_one(people: dict[str, TestClient], name: str) -> None:
+    """Rita has no item; who guesses ids learns nothing, not even which there are."""
+    client = people[name]
+    token = {"x-csrf-token": csrf_of(client.get("/"))}
+    for way in ways():
+        if not any("item" in place for place in way.places):
+            continue
+        body = {field: BENIGN.get(field, "1") for field in way.fields}
+        for sent in both_ways(body):
+            answers = [
+                client.request(way.method, way.at(**dict.fromkeys(way.places, str(number))), headers=token, **sent)
+                for number in (*IDS, 999_999)
+            ]
+            assert {one.status_code for one in answers} <= {404, 405, 422}, way
+            assert len({without_tokens(one) for one in answers}) == 1, way
+
+
+@pytest.mark.parametrize("name", ["anna", "cleo", "paul", "rita"])
+def test_what_is_the_organisers_is_not_there_for_others(people: dict[str, TestClient], name: str) -> None:
+    client = people[name]
+    token = {"x-csrf-token": csrf_of(client.get("/"))}
+    for way in ways():
+        if way.path.startswith(("/organise", "/export")):
+            for path in paths(way):
+                answer = client.request(way.method, path, headers=token, data={"csrf": token["x-csrf-token"]})
+                assert answer.status_code in {404, 405, 422}, (way, answer.status_code)
+                assert "alert" not in re.sub(
+                    r"<title>.*?</title>|<header.*?</header>", "", answer.text, flags=re.DOTALL
+                )
+
+
+def test_every_change_needs_the_token_of_the_session(people: dict[str, TestClient]) -> None:
+    for name in PEOPLE:
+        for way in ways():
+            if not way.unsafe:
+                continue
+            for path in paths(way)[:3]:
+                body = {field: BENIGN.get(field, "1") for field in way.fields}
+                for sent in both_ways(body):
+                    answer = people[name].request(way.method, path, **sent)
+                    assert answer.status_code == 403, (name, way)
