@@ -34,7 +34,7 @@ from proctor.core import (
     Usage,
     View,
 )
-from proctor.media import PlaysSounds, RecordsShown
+from proctor.media import RecordsShown
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.store import Run, Store
 
@@ -366,7 +366,7 @@ async def ask(
 
 def _check_heard(system: System, item: Item, seen: View) -> None:
     """Sound that belongs to a question must not get lost on a system that looks and does not listen."""
-    if isinstance(seen, PlaysSounds) and seen.unheard:
+    if getattr(seen, "unheard", False):  # as `PlaysSounds` says; asking for the protocol itself costs more
         raise ConfigurationError(
             f"{system.name} looked at item {item.id!r} and did not ask for its sound, which belongs to the question: "
             "use --condition muted, or a system that asks its view for sounds()"

@@ -217,6 +217,8 @@ class TextSimilarity:
 
     def __init__(self) -> None:
         self._vectorizer: Any = None
+        self._weights: Any = None
+        self._rows: dict[str, int] = {}
         self._donors: dict[str, list[Item]] = {}
         self._matrices: dict[str, Any] = {}
 
@@ -231,15 +233,16 @@ class TextSimilarity:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [text for item in items for text in (item.question, *item.options)]
+        texts.append("question")  # never without a single word
         self._vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, analyzer="word")
-        self._vectorizer.fit([*texts, "question"])  # never without a single word
+        self._weights = self._vectorizer.fit_transform(texts)
+        self._rows = {text: row for row, text in enumerate(texts)}
         self._donors = {}
         for item in items:
             if item.has_answer and not isinstance(item.answer, ChoiceFormat):
                 self._donors.setdefault(item.answer.kind, []).append(item)
         self._matrices = {
-            kind: self._vectorizer.transform([donor.question for donor in donors])
-            for kind, donors in self._donors.items()
+            kind: self._weighed([donor.question for donor in donors]) for kind, donors in self._donors.items()
         }
 
     async def answer(self, item: Item, view: View) -> Answer:
@@ -252,15 +255,19 @@ class TextSimilarity:
             return self._nearest_option(item)
         return self._nearest_reference(item)
 
+    def _weighed(self, texts: Sequence[str]) -> Any:
+        rows = [self._rows.get(text) for text in texts]
+        return self._vectorizer.transform(texts) if None in rows else self._weights[rows]
+
     def _nearest_option(self, item: Item) -> Answer:
-        weights = self._vectorizer.transform([item.question, *item.options])
+        weights = self._weighed([item.question, *item.options])
         near = _cosines(weights[1:], weights[0])
         return reply(item, option_letters(len(item.options))[int(np.argmax(near))])
 
     def _nearest_reference(self, item: Item) -> Answer:
         donors = self._donors.get(item.answer.kind, [])
         if donors:
-            weights = self._vectorizer.transform([item.question])
+            weights = self._weighed([item.question])
             near = _cosines(self._matrices[item.answer.kind], weights)
             for place in np.argsort(-near, kind="stable"):
                 donor = donors[int(place)]
