@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
 from proctor.web import schema
+from proctor.web.accounts import Changed, add_account, disable, find_account
 from proctor.web.logins import BY_ADDRESS, BY_NAME, begin_attempt, log_in
 from proctor.web.review import ReviewSite
 from tests.support.web_site import PASSWORD, browser, clock_of, join
@@ -55,6 +59,26 @@ def test_an_unknown_name_is_made_to_wait_like_a_known_one(review: ReviewSite) ->
     client = browser(review)
     answers = [fill_in(client, "nobody", "wrong kettle 7").status_code for _ in range(BY_NAME + 1)]
     assert answers == [401] * BY_NAME + [429]
+
+
+def test_no_password_takes_less_work_than_another(review: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time of an answer would tell which names there are."""
+    join(review, "anna")
+    join(review, "ben")
+    with review.writing() as connection:
+        disable(connection, find_account(connection, "ben"), Changed(None, review.now()))
+        add_account(connection, "cleo", "reviewer", "en", Changed(None, review.now()))
+    work = []
+
+    class Counted(PasswordHasher):
+        def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002 (as argon2 has it)
+            work.append(len(password))
+            return super().verify(hash, password)
+
+    monkeypatch.setattr("proctor.web.accounts._HASHER", Counted(time_cost=1, memory_cost=8, parallelism=1))
+    for name in ("anna", "ben", "cleo", "nobody", "no name!"):
+        assert not log_in(review, name, "wrong kettle 7", "192.0.2.1").token
+    assert work == [14] * 5
 
 
 def test_strangers_can_not_lock_out_who_logged_in_from_here_before(review: ReviewSite) -> None:

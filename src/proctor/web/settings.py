@@ -8,9 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from proctor.core import InputError, one_of, read_yaml
+from proctor.web.accounts import account_name
 from proctor.web.forms import FORMS, RatedDimension
 
 REVIEW_FILE = "review.yaml"
@@ -23,7 +33,17 @@ FROM_RUNS = ("rating", "pairwise")
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
 Named = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
-Person = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+
+
+def _account(name: str) -> str:
+    try:
+        return account_name(name)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+
+
+Person = Annotated[str, AfterValidator(_account)]
+"""The name of an account, as accounts keep it."""
 
 
 class _Settings(BaseModel):
@@ -179,7 +199,7 @@ def _strangers(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterato
             for name in names:
                 where = f"studies {number} ({study.name}), plan, {field}"
                 if name not in accounts:
-                    yield f"{where}: found {name!r}, expected an account (proctor users add {name})"
+                    yield f"{where}: found {name!r}, expected an account (proctor users add DIR {name})"
                 elif accounts[name] not in READING_ROLES:
                     expected = f"one who is {', '.join(READING_ROLES[:-1])} or {READING_ROLES[-1]}"
                     yield f"{where}: found {name!r}, a {accounts[name]}, expected {expected}"
