@@ -7,10 +7,12 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.audits.items.audit import FormatAudit, ItemAudit, audit_items, to_json
     from proctor.audits.items.elsewhere import OptionPools
+    from proctor.audits.items.living import RuleCue, TextCues, text_cues
     from proctor.audits.items.options import Histogram, OptionAudit, tfidf, words
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "OptionPools", "audit_items", "tfidf", "to_json", "words",
+    "FormatAudit", "Histogram", "ItemAudit", "OptionAudit", "OptionPools", "RuleCue", "TextCues", "audit_items",
+    "text_cues", "tfidf", "to_json", "words",
 ]  # fmt: skip

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
         lend_video,
     )
     from proctor.construction.pipeline.project import SETTINGS_FILE, Project, ProjectSettings, SourceVideo
-    from proctor.construction.pipeline.questions import FORBIDDEN, QuestionsStage, QuestionType
+    from proctor.construction.pipeline.questions import (
+        FORBIDDEN,
+        KEY_STANDS_OUT,
+        QuestionsSettings,
+        QuestionsStage,
+        QuestionType,
+        broken_rule,
+        stands_out,
+    )
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
     from proctor.construction.pipeline.rework import RepairStage, Reworked
     from proctor.construction.pipeline.running import (
@@ -67,13 +75,13 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "DATASHEET", "FORBIDDEN", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call", "DraftQuestion",
-    "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen", "HistoryStep",
-    "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings", "QuestionType",
-    "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked", "ScreenSettings", "ScreenStage", "Screening",
-    "Sentence", "SourceVideo", "SplitSettings", "SplitStage", "Stage", "StageSettings", "Timed", "TranscriptStage",
-    "UnitState", "WaitingError", "Word", "Work", "about_sources", "as_item", "as_json", "content_words", "dealt_parts",
-    "flagged_by_chance", "funnel", "history", "kind_of", "lend_video", "negations", "noted", "records_of",
-    "redo_record", "run_stages", "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings",
-    "units_of", "video_seconds", "with_table",
+    "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call",
+    "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen",
+    "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
+    "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked",
+    "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings", "SplitStage", "Stage",
+    "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
+    "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
+    "kind_of", "lend_video", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "several",
+    "sides_and_numbers", "stage_command", "stage_settings", "stands_out", "units_of", "video_seconds", "with_table",
 ]  # fmt: skip

@@ -1,0 +1,129 @@
+/* Parts of forms that are more than controls: frames put in order, sentences that cite frames, moments on the timeline.
+   Each keeps its value as JSON in a hidden control. Texts are set as texts, never as markup. */
+
+export function element(name, fields = {}, ...inside) {
+  const { data = {}, ...rest } = fields;
+  const one = Object.assign(document.createElement(name), rest);
+  Object.assign(one.dataset, data);
+  one.append(...inside);
+  return one;
+}
+
+export function marks(form, page) {
+  order(form, page);
+  rationale(form, page);
+  moments(form, page);
+}
+
+const value = (control) => (control.value ? JSON.parse(control.value) : []);
+
+function keeper(control, page, draw) {
+  return (some) => {
+    control.value = some.length ? JSON.stringify(some) : "";
+    draw();
+    page.changed();
+  };
+}
+
+function order(form, page) {
+  const strip = form.querySelector("[data-order]");
+  if (!strip) return;
+  const control = form.querySelector("[data-orders]");
+  const frames = [...strip.querySelectorAll("[data-frame]")];
+  const ids = frames.map((one) => one.dataset.frame);
+  const draw = () => {
+    const placed = value(control);
+    for (const one of frames) {
+      const at = placed.indexOf(one.dataset.frame);
+      one.querySelector("output").textContent = at < 0 ? "" : `${at + 1}.`;
+      one.style.order = at < 0 ? placed.length + ids.indexOf(one.dataset.frame) : at;
+    }
+  };
+  const keep = keeper(control, page, draw);
+  const add = (id) => {
+    const placed = value(control);
+    if (placed.includes(id)) return;
+    placed.push(id);
+    if (placed.length === ids.length - 1) placed.push(ids.find((one) => !placed.includes(one)));
+    keep(placed);
+  };
+  let dragged = null;
+  strip.addEventListener("click", (event) => { const one = event.target.closest("[data-frame]"); if (one) add(one.dataset.frame); });
+  strip.addEventListener("dragstart", (event) => { dragged = event.target.closest("[data-frame]")?.dataset.frame; });
+  strip.addEventListener("dragover", (event) => { if (dragged) event.preventDefault(); });
+  strip.addEventListener("drop", (event) => {
+    const onto = event.target.closest("[data-frame]")?.dataset.frame;
+    if (!dragged || !onto || onto === dragged) return;
+    event.preventDefault();
+    const all = [...value(control), ...ids.filter((id) => !value(control).includes(id))];
+    const target = all.indexOf(onto);
+    all.splice(all.indexOf(dragged), 1);
+    all.splice(target, 0, dragged);
+    dragged = null;
+    keep(all);
+  });
+  form.querySelector("[data-clear]").addEventListener("click", () => keep([]));
+  form.addEventListener("written", draw);
+}
+
+function rationale(form, page) {
+  const list = form.querySelector("[data-rationale]");
+  if (!list) return;
+  const control = form.querySelector("[data-rationales]");
+  const ids = JSON.parse(list.dataset.frames);
+  const gather = () => {
+    const some = [...list.children].map((row) => ({
+      text: row.querySelector("textarea").value,
+      frames: [...row.querySelectorAll("[aria-pressed=true]")].map((one) => one.dataset.cited),
+    })).filter((one) => one.text.trim() || one.frames.length);
+    control.value = some.length ? JSON.stringify(some) : "";
+    page.changed();
+  };
+  const add = (said = { text: "", frames: [] }) => {
+    const cited = ids.map((id) => {
+      const one = element("button", { type: "button", textContent: id, data: { cited: id } });
+      one.setAttribute("aria-pressed", String((said.frames ?? []).includes(id)));
+      one.setAttribute("aria-label", `${list.dataset.cite} ${id}`);
+      one.addEventListener("click", () => { one.setAttribute("aria-pressed", String(one.getAttribute("aria-pressed") !== "true")); gather(); });
+      return one;
+    });
+    const text = element("textarea", { rows: 2, maxLength: 10000, value: said.text });
+    text.setAttribute("aria-label", list.dataset.sentence);
+    text.addEventListener("input", gather);
+    list.append(element("div", { className: "sentence" }, text, element("div", { className: "choices" }, ...cited)));
+    return text;
+  };
+  form.querySelector("[data-add]").addEventListener("click", () => add().focus());
+  form.addEventListener("written", () => {
+    list.replaceChildren();
+    for (const one of value(control)) add(one);
+    if (!list.children.length) add();
+  });
+}
+
+function moments(form, page) {
+  const list = form.querySelector("[data-moments]");
+  if (!list) return;
+  const control = form.querySelector("[data-marks]");
+  const draw = () => {
+    const some = value(control);
+    list.replaceChildren(...some.map((one, place) => {
+      const remove = element("button", { type: "button", textContent: "×", ariaLabel: `${list.dataset.remove} ${one.kind} ${one.time} s` });
+      remove.addEventListener("click", () => keep(some.filter((_, other) => other !== place)));
+      return element("li", {}, element("button", { type: "button", textContent: `${one.time.toFixed(2)} s`, data: { seek: one.time } }), ` ${one.kind} `, remove);
+    }));
+  };
+  const keep = keeper(control, page, draw);
+  for (const button of form.querySelectorAll("[data-mark]")) {
+    button.addEventListener("click", async () => {
+      const player = await page.player();
+      if (!player) return;
+      const time = Math.round(player.times.time(player.place) * 1000) / 1000;
+      const some = [...value(control), { time: Math.max(0, time), kind: button.dataset.mark }];
+      form.querySelector("[data-nothing]").checked = false;
+      keep(some.sort((a, b) => a.time - b.time));
+    });
+  }
+  form.addEventListener("nothing", () => keep([]));
+  form.addEventListener("written", draw);
+}

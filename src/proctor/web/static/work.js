@@ -1,0 +1,336 @@
+/* A page of work: what is said goes from the form's controls into one JSON value, is kept in this browser at once and on
+   the server as soon as it answers, and is sealed with a key. Nothing is thrown away before the server has it.
+
+   A control has `data-path` (its place in the value) and `data-type`; what a key does stands in `data-key`. */
+
+import { marks } from "./marks.js";
+
+const PAUSE_MS = 500;
+const RETRY_MS = 3000;
+const IDLE_MS = 60000;
+const TYPED = "textarea, select, input:not([type=radio]):not([type=checkbox]):not([type=range]):not([type=hidden])";
+
+const form = document.querySelector("[data-work]");
+const words = JSON.parse(form.dataset.words);
+const place = `proctor ${form.dataset.account} ${form.dataset.form === "new" ? "new " : ""}${form.dataset.item}`;
+const drafts = form.dataset.role === "reader";
+const state = {
+  revision: Number(form.dataset.revision), seconds: 0, active: Date.now(), dirty: false, sending: false, sealing: false,
+  stopped: form.dataset.open !== "yes",
+};
+
+/* ---- the value */
+
+const controls = () => [...form.querySelectorAll("[data-path]")];
+const comment = form.querySelector("[data-comment]");
+
+function convert(text, type) {
+  return type === "bool" ? text === "true" : type === "number" ? Number(text) : text;
+}
+
+function said(one) {
+  const type = one.dataset.type;
+  if (one.type === "radio") return one.checked ? convert(one.value, type) : undefined;
+  if (one.type === "checkbox") return one.checked ? (type === "flag" ? true : one.value) : undefined;
+  if (type === "member") return one.value.trim();
+  if (!one.value.trim()) return undefined;
+  if (type === "json") return JSON.parse(one.value);
+  if (type === "list") return one.value.split(",").map((part) => part.trim()).filter(Boolean);
+  if (type === "number") return Number.isFinite(Number(one.value)) ? Number(one.value) : one.value;
+  return one.value;
+}
+
+function read(some) {
+  const value = {};
+  for (const one of some) {
+    const found = said(one);
+    if (found === undefined) continue;
+    const path = JSON.parse(one.dataset.path);
+    const last = path.pop();
+    let at = value;
+    for (const name of path) at = at[name] ??= {};
+    if (one.dataset.type === "member") (at[last] ??= []).push(found); else at[last] = found;
+  }
+  return trimmed(value);
+}
+
+/* Without empty members at the end of lists, and without lists of nothing else. */
+function trimmed(value) {
+  for (const [name, part] of Object.entries(value)) {
+    if (Array.isArray(part)) {
+      while (part.length && part.at(-1) === "") part.pop();
+      if (!part.length) delete value[name];
+    } else if (part && typeof part === "object") trimmed(part);
+  }
+  return value;
+}
+
+const shown = (one) => !one.closest("[data-when]")?.hidden;
+export const payload = () => read(controls().filter(shown));
+
+function write(value) {
+  const members = new Map();
+  for (const one of controls()) {
+    const path = JSON.parse(one.dataset.path);
+    const parent = path.slice(0, -1).reduce((at, name) => at?.[name], value);
+    let known = parent?.[path.at(-1)];
+    if (one.dataset.type === "member" && one.type !== "checkbox") {
+      const number = members.get(one.dataset.path) ?? 0;
+      members.set(one.dataset.path, number + 1);
+      known = known === undefined ? undefined : known[number] ?? "";
+    }
+    if (parent === undefined && one.dataset.first !== undefined) known = convert(one.dataset.first, one.dataset.type);
+    if (one.type === "radio") one.checked = known !== undefined && known === convert(one.value, one.dataset.type);
+    else if (one.type === "checkbox") one.checked = one.dataset.type === "flag" ? known === true : Boolean(known?.includes(one.value));
+    else if (one.dataset.type === "json") one.value = known === undefined ? "" : JSON.stringify(known);
+    else one.value = Array.isArray(known) ? known.join(", ") : known ?? "";
+  }
+  form.dispatchEvent(new CustomEvent("written"));
+  arrange();
+}
+
+function arrange() {
+  const decision = form.querySelector("[name=decision]:checked")?.value;
+  for (const one of form.querySelectorAll("[data-when]")) one.hidden = !one.dataset.when.split(" ").includes(decision);
+  for (const one of form.querySelectorAll("label.button > input")) one.parentElement.classList.toggle("on", one.checked);
+}
+
+/* ---- keeping and sending */
+
+const status = form.querySelector("[data-status]");
+const missing = form.querySelector("[data-missing]");
+
+function tell(text, mood = "") {
+  status.textContent = text;
+  status.dataset.mood = mood;
+}
+
+function refuse(told, lines = []) {
+  missing.replaceChildren(...[told, ...lines].map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  missing.hidden = false;
+}
+
+function snapshot() {
+  const value = { version: Number(form.dataset.version), revision: state.revision, payload: payload() };
+  return { ...value, comment: comment.value, seconds: state.seconds };
+}
+
+function keep() {
+  try {
+    localStorage.setItem(place, JSON.stringify({ ...snapshot(), sealing: state.sealing }));
+  } catch { /* a browser that keeps nothing: the server does */ }
+}
+
+let timer = 0;
+function later(ms) {
+  clearTimeout(timer);
+  timer = setTimeout(send, ms);
+}
+
+export function changed() {
+  if (state.stopped) return;
+  state.dirty = true;
+  missing.hidden = true;
+  keep();
+  if (drafts) { tell(words.saving); later(PAUSE_MS); } else tell(words.kept ?? "");
+}
+
+const token = () => document.querySelector("meta[name=csrf-token]");
+
+async function post(url, value, keepalive = false) {
+  const headers = { "Content-Type": "application/json", "X-CSRF-Token": token().content };
+  return fetch(url, { method: "POST", headers, body: JSON.stringify(value), keepalive });
+}
+
+async function renewed() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("meta[name=csrf-token]");
+  if (answer.ok && !answer.redirected && found) token().content = found.content;
+}
+
+const action = () => (state.sealing ? { reader: "seal", adjudicator: "adjudicate", author: "new" }[form.dataset.role] : "draft");
+
+async function send() {
+  if (state.sending || state.stopped || !(state.dirty || state.sealing)) return;
+  Object.assign(state, { sending: true, dirty: false });
+  const sent = snapshot();
+  let answer = null;
+  try {
+    answer = await post(`/item/${form.dataset.item}/${action()}`, sent);
+    await received(answer, sent);
+  } catch {
+    tell(state.sealing ? words.waiting : words.offline, "bad");
+    state.dirty = true;
+    later(RETRY_MS);
+  } finally {
+    state.sending = false;
+  }
+  if (state.dirty && answer?.ok) later(PAUSE_MS);
+}
+
+async function received(answer, sent) {
+  if (answer.ok) {
+    const told = await answer.json();
+    state.seconds -= sent.seconds;
+    if (told.next !== undefined) return done(told.next);
+    state.revision = told.revision;
+    if (state.sealing) later(0);
+    else if (state.dirty) keep();
+    else { localStorage.removeItem(place); tell(words.saved, "good"); }
+    return;
+  }
+  if (answer.status === 401 || answer.status === 403) {
+    tell(words.login, "bad");
+    await renewed();
+    state.dirty = true;
+    later(RETRY_MS);
+    return;
+  }
+  if (answer.status === 429 || answer.status >= 500) throw new Error("the server could not");
+  const told = await answer.json();
+  state.sealing = false;
+  state.stopped = answer.status !== 422;
+  keep();
+  refuse(told.told, told.missing);
+  tell("");
+}
+
+function done(next) {
+  state.stopped = true;
+  localStorage.removeItem(place);
+  location.assign(next);
+}
+
+function seal() {
+  if (state.stopped) return;
+  missing.hidden = true;
+  Object.assign(state, { sealing: true, dirty: true });
+  keep();
+  later(0);
+}
+
+/* What this browser kept of a page whose server did not have it yet. */
+function restore() {
+  let kept = null;
+  try { kept = JSON.parse(localStorage.getItem(place)); } catch { /* not ours */ }
+  if (!kept || kept.version !== Number(form.dataset.version)) return;
+  if (kept.revision !== state.revision) { localStorage.removeItem(place); return; }
+  write(kept.payload);
+  comment.value = kept.comment;
+  tell(words.restored, "good");
+  state.dirty = true;
+  state.sealing = Boolean(kept.sealing) && drafts;
+  if (drafts) later(0);
+}
+
+/* ---- how guessable the text is */
+
+const guess = form.querySelector("[data-guess]");
+let asked = 0;
+let pause = 0;
+
+function living() {
+  if (!guess) return;
+  clearTimeout(pause);
+  pause = setTimeout(async () => {
+    const number = ++asked;
+    const root = form.dataset.form === "new" ? "" : "edited";
+    const some = controls().filter((one) => JSON.parse(one.dataset.path)[0] === root || !root);
+    const value = read(some);
+    const text = root ? value.edited ?? {} : value;
+    const answer = await post(guess.dataset.guess, { text: { stem: "", ...text } }).catch(() => null);
+    if (answer?.ok && number === asked) guess.innerHTML = await answer.text();
+  }, 250);
+}
+
+/* ---- keys and clicks */
+
+function toggle(key) {
+  const group = form.querySelector(`[data-toggle="${CSS.escape(key)}"]`);
+  if (!group) return false;
+  const [yes, no] = group.querySelectorAll("input");
+  (yes.checked ? no : yes).click();
+  return true;
+}
+
+function rate(key) {
+  const some = [...form.querySelectorAll("[data-digits]")];
+  const open = document.activeElement?.closest?.("[data-digits]") ?? some.find((one) => !one.querySelector(":checked")) ?? some.at(-1);
+  const choice = open?.querySelectorAll("input")[Number(key) - 1];
+  if (!choice) return false;
+  choice.click();
+  document.activeElement?.blur?.();
+  some.find((one) => !one.querySelector(":checked"))?.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+const usable = (one) => one.getClientRects().length > 0 && !one.matches(":disabled") && !one.closest("fieldset:disabled");
+
+function press(key) {
+  const one = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key && usable(each.type ? each.closest("label") ?? each : each));
+  if (!one) return /^[1-9]$/.test(key) && form.dataset.open === "yes" && (toggle(key) || rate(key));
+  if (one.matches(TYPED)) one.focus(); else one.click();
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); seal(); return; }
+  if (event.target.closest?.(TYPED)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  if (event.key === "Enter" && event.target.closest?.("a, button, summary, [data-frame]")) return;
+  if (press(event.key)) { event.preventDefault(); event.stopImmediatePropagation(); }
+}, true);
+
+async function player() {
+  const root = document.querySelector("[data-player]");
+  return root ? (await import("./player.js")).playerOf(root) : null;
+}
+
+document.addEventListener("click", async (event) => {
+  const one = event.target.closest?.("[data-seek], [data-take], [data-seal]");
+  if (!one) return;
+  if (one.dataset.seek !== undefined) (await player())?.seek(Number(one.dataset.seek));
+  else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
+  else seal();
+});
+
+form.addEventListener("change", (event) => {
+  const one = event.target;
+  if (one.dataset.checks && one.checked) {
+    for (const yes of form.querySelectorAll("[data-toggle]")) if (!yes.querySelector(":checked")) yes.querySelector("input").checked = true;
+  }
+  arrange();
+  if (one.dataset.opens && one.checked) {
+    const at = one.dataset.opens === "edited" ? form.querySelector("#stem") : form.querySelector("#reason");
+    at?.focus();
+  }
+});
+form.addEventListener("input", (event) => {
+  if (event.target.dataset.nothing !== undefined && event.target.checked) form.dispatchEvent(new CustomEvent("nothing"));
+  if (event.target.dataset.clears && event.target.checked) form.querySelector("[data-nothing]").checked = false;
+  arrange();
+  changed();
+  if (event.target.dataset.first !== undefined || event.target.name === "key") living();
+});
+form.addEventListener("nothing", () => {
+  for (const one of form.querySelectorAll("[data-clears]")) one.checked = false;
+});
+form.addEventListener("submit", (event) => event.preventDefault());
+
+for (const name of ["keydown", "pointerdown", "pointermove"]) document.addEventListener(name, () => { state.active = Date.now(); }, { passive: true });
+setInterval(() => {
+  if (document.visibilityState === "visible" && Date.now() - state.active < IDLE_MS) state.seconds += 1;
+}, 1000);
+addEventListener("online", () => later(0));
+addEventListener("pagehide", () => {
+  if (drafts && state.dirty && !state.stopped && !state.sealing) post(`/item/${form.dataset.item}/draft`, snapshot(), true).catch(() => {});
+});
+
+marks(form, { player, changed });
+write(JSON.parse(form.dataset.payload));
+if (!state.stopped) restore();
+living();
+form.dataset.ready = "yes";

@@ -1,0 +1,188 @@
+"""The pages of work: what a person sees, saves and seals, through the application."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx2
+import pytest
+from sqlalchemy import select
+from starlette.testclient import TestClient
+
+from proctor.web import schema
+from proctor.web.forms import FORMS
+from proctor.web.review import ReviewSite
+from tests.support.web_site import browser, csrf_of, join, log_in
+from tests.support.web_study import ACCEPT, ALL_CHECKS, QUESTION, READINGS, REJECT, new_items, study_of
+
+ROLES = {"anna": "reviewer", "ben": "reviewer", "cleo": "adjudicator", "olga": "organiser", "rita": "reviewer"}
+
+
+class Person:
+    """Somebody in a browser of their own."""
+
+    def __init__(self, review: ReviewSite, name: str) -> None:
+        join(review, name, ROLES.get(name, name))
+        self.client: TestClient = browser(review)
+        log_in(self.client, name)
+        self.csrf = csrf_of(self.client.get("/"))
+
+    def post(self, path: str, value: dict[str, Any]) -> httpx2.Response:
+        return self.client.post(path, json=value, headers={"x-csrf-token": self.csrf})
+
+    def save(self, item: int, payload: dict[str, Any], what: str = "draft", **more: Any) -> httpx2.Response:
+        value = {"version": 1, "revision": 0, "payload": payload} | more
+        return self.post(f"/item/{item}/{what}", value)
+
+    def next(self) -> str:
+        answer = self.client.get("/study/s/next")
+        assert answer.status_code == 303
+        return answer.headers["location"]
+
+
+@pytest.fixture
+def people(review: ReviewSite) -> dict[str, Person]:
+    return {name: Person(review, name) for name in ROLES}
+
+
+def items(review: ReviewSite, count: int = 1, form: str = "question", **plan: Any) -> list[int]:
+    ids = study_of(review.engine, new_items(count, form), form, **plan)
+    return [ids[f"q{number:03d}"] for number in range(count)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_has_a_page_a_draft_a_seal_and_an_adjudication(
+    review: ReviewSite, people: dict[str, Person], form: str
+) -> None:
+    (item,) = items(review, 1, form)
+    one, other = READINGS[form]
+    anna, ben, cleo = people["anna"], people["ben"], people["cleo"]
+    assert anna.next() == f"/item/{item}"
+    page = anna.client.get(f"/item/{item}")
+    assert page.status_code == 200
+    assert 'data-open="yes"' in page.text
+    assert anna.save(item, one).json() == {"revision": 1}
+    assert anna.save(item, one, "seal", revision=1, comment="seen").json() == {"next": "/"}
+    again = anna.client.get(f"/item/{item}").text
+    assert "Your reading is sealed." in again
+    assert "Sealed readings" not in again
+    assert ben.save(item, other, "seal").json() == {"next": "/"}
+    sides = cleo.client.get(cleo.next()).text
+    assert sides.count("data-take=") == 2
+    assert "<q>seen</q>" in sides
+    assert cleo.save(item, one, "adjudicate", comment="clear at 0:12").json() == {"next": "/"}
+    for person in (anna, ben, cleo):
+        settled = person.client.get(f"/item/{item}").text
+        assert "clear at 0:12" in settled
+        assert 'data-open="no"' in settled
+
+
+def test_the_pages_of_everybody_else_are_not_there(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    for name in ("rita", "olga", "cleo"):
+        person = people[name]
+        assert person.client.get(f"/item/{item}").status_code == 404
+        for what in ("draft", "seal", "adjudicate", "new"):
+            assert person.save(item, ACCEPT, what).status_code == 404, (name, what)
+        assert person.post(f"/item/{item}/guess", {"text": QUESTION}).status_code == 404
+        assert person.client.get(f"/item/{item}/new").status_code == 404
+    assert people["anna"].client.get("/item/99").status_code == 404
+    assert people["anna"].save(99, ACCEPT).status_code == 404
+    assert people["anna"].next() != "/"
+    assert people["rita"].next() == "/"
+    participant = Person(review, "participant")
+    assert participant.client.get(f"/item/{item}").status_code == 404
+
+
+def test_an_old_window_is_told_and_changes_nothing(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    anna = people["anna"]
+    anna.save(item, ACCEPT)
+    told = anna.save(item, REJECT)
+    assert (told.status_code, told.json()["revision"]) == (409, 1)
+    assert "another window" in told.json()["told"]
+    assert anna.save(item, ACCEPT).json() == {"revision": 1}  # the same once more: an answer that was lost
+
+
+def test_what_is_missing_is_said_in_the_readers_language(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    anna = people["anna"]
+    told = anna.save(item, {"decision": "reject", "checks": ALL_CHECKS}, "seal")
+    assert told.status_code == 422
+    assert told.json()["missing"] == ["the reason"]
+    anna.client.post("/language", data={"csrf": anna.csrf, "language": "de"})
+    assert anna.save(item, {"decision": "reject", "checks": ALL_CHECKS}, "seal").json()["missing"] == ["die Begründung"]
+    wrong = anna.save(item, {"decision": "maybe"})
+    assert wrong.status_code == 422
+    assert "'accept', 'edit' or 'reject'" in wrong.json()["missing"][0]
+    assert anna.post(f"/item/{item}/draft", {"version": 1}).status_code == 422
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_lack_of_every_form_has_words(form: str) -> None:
+    from proctor.web.strings import text
+
+    chosen = FORMS[form]
+    from tests.support.web_study import BODIES
+
+    body = chosen.read_body(BODIES[form])
+    for payload in ({}, {"nothing": True} if form in ("presence", "boxes", "moments") else {}):
+        for name in chosen.missing(body, chosen.read(body, payload)):
+            assert text("de", f"missing.{name}")
+
+
+def test_a_change_needs_the_pages_token(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    anna = people["anna"]
+    value = {"version": 1, "revision": 0, "payload": {}}
+    assert anna.client.post(f"/item/{item}/draft", json=value).status_code == 403
+    assert browser(review).post(f"/item/{item}/draft", json=value).status_code in {401, 403}
+
+
+def test_hostile_texts_are_shown_as_texts(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    script = '<script>alert("x")</script>\'{{ 7*7 }}'
+    edited = QUESTION | {"stem": script, "options": [script, "b"]}
+    payload = {"decision": "edit", "checks": ALL_CHECKS, "reason": script, "edited": edited}
+    people["anna"].save(item, payload, "seal", comment=script)
+    people["ben"].save(item, REJECT, "seal", comment=script)
+    for name in ("anna", "ben", "cleo"):
+        page = people[name].client.get(f"/item/{item}").text
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert" in page
+        assert not re.search(r"=(?:'|\")?[^>]*<script", page)
+
+
+def test_how_guessable_a_text_is_comes_as_a_fragment(review: ReviewSite, people: dict[str, Person]) -> None:
+    items(review, 3)
+    anna = people["anna"]
+    item = int(anna.next().rpartition("/")[2])
+    whole = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"explanation": ""}})
+    assert whole.status_code == 200
+    assert "Picked by a rule: most: characters" in whole.text
+    assert "Too few other questions (2)" in whole.text
+    assert "<html" not in whole.text
+    half = anna.post(f"/item/{item}/guess", {"text": {"stem": "What"}})
+    assert "until the question is whole" in half.text
+    forbidden = anna.post(f"/item/{item}/guess", {"text": QUESTION | {"stem": "What does the narrator say?"}})
+    assert "sound: " in forbidden.text
+    assert anna.post(f"/item/{item}/guess", {"text": {"stem": ["x"]}}).status_code == 422
+
+
+def test_a_new_question_is_read_by_others(review: ReviewSite, people: dict[str, Person]) -> None:
+    (item,) = items(review)
+    anna, ben = people["anna"], people["ben"]
+    assert anna.client.get(f"/item/{item}/new").status_code == 200
+    new = QUESTION | {"stem": "What is cut?", "labels": ["anticipation"], "relevance": "safety", "tolerance": 2.0}
+    assert anna.save(item, new, "new", comment="from a case").json() == {"next": f"/item/{item}"}
+    with review.reading() as connection:
+        query = select(schema.versions).where(schema.versions.c.item != item)
+        (version,) = connection.execute(query).mappings().all()
+        assert (version["body"]["stem"], version["body"]["labels"]) == ("What is cut?", ["anticipation"])
+        assert version["why"] == "written: from a case"
+    number = version["item"]
+    assert anna.client.get(f"/item/{number}").status_code == 404  # nobody reads their own
+    assert ben.client.get(f"/item/{number}").status_code == 200
+    ben.save(number, ACCEPT, "seal")
+    assert "not whole" in anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"][0]
