@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 import shutil
@@ -28,6 +29,11 @@ _QUIET = (
     "--disable-dev-shm-usage",
     "--remote-debugging-port=0",
 )
+_MODIFIERS = {"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
+_CODES = {
+    "Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37,
+    "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Delete": 46,
+}  # fmt: skip
 _PATIENCE_S = 600.0  # a guard against a browser that hangs; no property of a page
 
 
@@ -78,6 +84,33 @@ class Page:
         if "exceptionDetails" in found:
             raise RuntimeError(json.dumps(found["exceptionDetails"])[:2000])
         return found["result"].get("value")
+
+    async def press(self, *keys: str) -> None:
+        """Presses keys one after the other: a character, a name such as ArrowLeft, or one with modifiers (Shift+Tab)."""
+        for key in keys:
+            *held, name = key.split("+") if len(key) > 1 else [key]
+            modifiers = sum(_MODIFIERS[one] for one in held)
+            text = "\r" if name == "Enter" else name
+            told = (
+                {"text": text} if (len(name) == 1 or name == "Enter") and not modifiers & ~_MODIFIERS["Shift"] else {}
+            )
+            code = {"windowsVirtualKeyCode": _CODES[name]} if name in _CODES else {}
+            for kind in ("keyDown", "keyUp"):
+                more = told if kind == "keyDown" else {}
+                await self.call("Input.dispatchKeyEvent", type=kind, key=name, modifiers=modifiers, **code, **more)
+
+    async def drag(self, *points: tuple[float, float]) -> None:
+        """Presses the left button at the first point (pixels of the viewport), moves over the others and lets go."""
+        for kind, (x, y) in [("mousePressed", points[0]), *(("mouseMoved", at) for at in points[1:])]:
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+        x, y = points[-1]
+        await self.call("Input.dispatchMouseEvent", type="mouseReleased", x=x, y=y, button="left", clickCount=1)
+
+    async def screenshot(self, *, dark: bool = False) -> bytes:
+        """What is seen, as a PNG."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        await self.call("Emulation.setEmulatedMedia", features=scheme)
+        return base64.b64decode((await self.call("Page.captureScreenshot", format="png"))["data"])
 
     async def _next(self) -> dict[str, Any]:
         message: dict[str, Any] = await self.socket.receive_json(timeout=_PATIENCE_S)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
     from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
-    from proctor.media.excerpts import Excerpts, MediaAs
+    from proctor.media.excerpts import Excerpts, MediaAs, Placed
     from proctor.media.files import (
         AUDIO_EXTENSIONS,
         IMAGE_EXTENSIONS,
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
     from proctor.media.speech_parts import SpeechPart, speech_parts
-    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, view, viewer
+    from proctor.media.video import FrameIndex
+    from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer
 else:
     export_lazily(__name__)
 
 __all__ = [
     "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
-    "Excerpts", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture", "PlaysSounds",
-    "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles", "ShowsOriginals", "Sound", "SpeechPart",
-    "TextOverlay", "Tolerance", "VideoFacts", "cache_folder", "damaged", "dicom_facts", "distances", "drop", "encode",
-    "find", "find_leaks", "find_text", "from_jpegs", "hashes", "in_order", "inspect_video", "kept", "labels_of",
-    "locate", "look_at", "nifti_facts", "outside_of", "parse_scan", "parse_window", "plain_media", "prune",
-    "read_image", "redact", "sampled", "scan_kind", "shown_again", "speech_parts", "view", "viewer", "write_page",
+    "Excerpts", "FrameIndex", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture",
+    "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
+    "ShowsOriginals", "Sound", "SpeechPart", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder", "damaged",
+    "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes", "in_order",
+    "inspect_video", "kept", "labels_of", "locate", "look_at", "nifti_facts", "outside_of", "parse_scan",
+    "parse_window", "pictures_at", "plain_media", "prune", "read_image", "redact", "sampled", "scan_kind",
+    "shown_again", "speech_parts", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import lzma
 import os
@@ -15,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -142,6 +144,9 @@ def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[bytes] | Non
 
 def is_whole(entry: Path) -> bool:
     """Whether every picture of the entry is what was written."""
+    if entry.suffix != ".zip":  # a file by itself, named by its hash
+        with entry.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == entry.stem
     places = read_manifest(entry)
     if places is None:
         return False
@@ -235,7 +240,7 @@ _MOST_LOCKS = 32  # each costs an open file
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """One ZIP of the store: its size and when it was last read (seconds since 1970)."""
+    """One ZIP of the store, or one video made for players: its size and when it was last read (seconds since 1970)."""
 
     path: Path
     size: int
@@ -249,7 +254,7 @@ class KeptEntry:
 def kept(cache_dir: Path) -> list[KeptEntry]:
     """All entries, the one that was not read for longest first."""
     found = []
-    for path in cache_dir.glob("frames/*/*/*.zip"):
+    for path in chain(cache_dir.glob("frames/*/*/*.zip"), cache_dir.glob("frames/*/*/*.mp4")):
         with suppress(FileNotFoundError):
             state = path.stat()
             found.append(KeptEntry(path, state.st_size, state.st_mtime))

@@ -115,6 +115,7 @@ def _candidates(root: Path, name: PurePosixPath) -> list[Path]:
     return [exact, *beside, *shouted]
 
 
+_INDEX_VERSION = 2  # of how timestamps are read
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -170,7 +171,7 @@ class Catalogue:
         with self._lock:
             if identity in self._indexes:
                 return self._indexes[identity]
-        note = self._folder / "indexes" / f"{identity}.npz"
+        note = self._folder / "indexes" / f"{identity}-{_INDEX_VERSION}.npz"
         index = _load_index(note)
         if index is None:
             index = made = read_index(path) if scan_kind(path) is None else cine_index(path)

@@ -10,6 +10,7 @@ never changed afterwards.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import logging
 import os
 import threading
@@ -102,6 +103,23 @@ class FrameStore:
             f"pictures of {frame_set.name} were written to {folder} and can't be read back: "
             "choose another cache with the environment variable PROCTOR_CACHE"
         )
+
+    def file(self, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+        """A file too large for an entry, written by the first process to ask, and named by the hash of its content.
+        It may be removed like any entry; who has it open can read on. Raises as `serve`."""
+        address = frame_set.address
+        folder = self._folder / address[:2] / address
+        self._locks.hold(folder)
+        found = _kept_file(folder, frame_set.suffix)
+        if found is None:
+            with _filling(folder):
+                self._locks.hold(folder)
+                found = _kept_file(folder, frame_set.suffix) or _add_file(folder, frame_set, write)
+            if self._max_bytes is not None:
+                prune(self._cache_dir, self._max_bytes)
+        with suppress(OSError):
+            os.utime(found)
+        return found
 
 
 class _Memory:
@@ -222,6 +240,23 @@ def _filling(folder: Path) -> Iterator[None]:
         for draft in folder.glob(f"{_DRAFT}*"):
             draft.unlink(missing_ok=True)
         yield
+
+
+def _kept_file(folder: Path, suffix: str) -> Path | None:
+    return next(iter(sorted(folder.glob(f"{'[0-9a-f]' * 64}{suffix}"))), None)
+
+
+def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+    draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
+    try:
+        write(draft)
+        with draft.open("rb") as file:
+            whole = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}{frame_set.suffix}"
+        return draft.replace(whole)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> None:

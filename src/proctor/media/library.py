@@ -22,6 +22,7 @@ from proctor.media.excerpts import Excerpts
 from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, find, locate
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.pictures import MediaSettings, encode, read_image
+from proctor.media.playback import write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.video import FrameIndex, VideoInfo, probe
 
@@ -32,6 +33,8 @@ Paint = tuple[Callable[[bytes], bytes], str]
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _AT_ONCE = 64
 _SOUND_VERSION = 1  # of how sound is cut
+_EDITED_VERSION = 1  # of how pictures before the first visible keyframe are decoded
+_PLAYBACK_VERSION = 1  # of how videos are made playable
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -93,10 +96,12 @@ class MediaLibrary:
         self._catalogue = Catalogue(folder)
         self._store = FrameStore(folder, cache_bytes)
 
-    def unscaled(self) -> MediaLibrary:
-        """The same files, cache and settings, but pictures as large as the files are."""
-        whole = self.settings.model_copy(update={"max_side": None})
-        return MediaLibrary(self.root, whole, self.cache_dir, cache_bytes=self._cache_bytes)
+    def unscaled(self, *, painted: bool = True) -> MediaLibrary:
+        """The same files, cache and settings, but pictures as large as the files are; without `painted` also without
+        overlay."""
+        overlay = self.settings.overlay if painted else "none"
+        whole = self.settings.model_copy(update={"max_side": None, "overlay": overlay})
+        return MediaLibrary(self.root, whole, self.cache_dir, cache_bytes=self._cache_bytes, excerpts=self.excerpts)
 
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.
@@ -260,6 +265,19 @@ class MediaLibrary:
         pictures = [Picture(clip.source, time, clip.region, scan=clip.scan) for time in times]
         return self.mp4_of(pictures, [time - times[0] for time in times], (lambda jpeg: jpeg, "as they are"))
 
+    def index(self, source: str) -> FrameIndex:
+        """The timestamps of a video's pictures. Blocks, the first time. Raises `InputError` where it can't be read."""
+        return self._catalogue.index(self.locate(source))
+
+    def playback(self, source: str) -> Path:
+        """The whole video as a browser plays it (see `write_playback`), made once for this cache. Blocks, the first
+        time: for as long as reading the file takes, or encoding it. Raises `InputError` for a medical file."""
+        path = self.locate(source)
+        if self._kind(path) is not None:
+            raise InputError(source, found="a medical file", expected="a video")
+        made = FrameSet(self.identity(source), {"as": "playback", "version": _PLAYBACK_VERSION}, source, ".mp4")
+        return self._store.file(made, lambda draft: write_playback(path, self._catalogue.index(path), draft))
+
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of
         what it is kept under. Blocks."""
@@ -338,12 +356,13 @@ class MediaLibrary:
         if scan is not None and kind is None:
             raise InputError(path, found="a window for a video", expected="a DICOM file for it")
         painted = any(picture.shows is not None for picture in pictures)
-        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan)
+        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, edited=index.edited)
         served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make if kind is None else cine)
         return [served[key] for key in keys]
 
     def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
-        frame_set = self._frame_set(source, self.locate(source), None)
+        path = self.locate(source)
+        frame_set = self._frame_set(source, path, None, edited=self._catalogue.index(path).edited)
         mp4 = FrameSet(frame_set.content, {**frame_set.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
         return self._store.serve(mp4, [0], make)[0]
 
@@ -357,7 +376,14 @@ class MediaLibrary:
                 yield time, change(jpeg)
 
     def _frame_set(
-        self, source: str, path: Path, region: Region | None, *, painted: bool = False, scan: Scan | None = None
+        self,
+        source: str,
+        path: Path,
+        region: Region | None,
+        *,
+        painted: bool = False,
+        scan: Scan | None = None,
+        edited: bool = False,
     ) -> FrameSet:
         how: dict[str, JsonValue] = {
             "region": _region(region),
@@ -366,6 +392,8 @@ class MediaLibrary:
         }
         if painted:
             how["overlay"] = "hh:mm:ss"
+        if edited:
+            how["edited"] = _EDITED_VERSION
         if self._kind(path) is not None or scan is not None:
             how["scan"] = [_SCAN_VERSION, *_scan(scan)]
         return FrameSet(self._catalogue.identity(path), how, name=source)

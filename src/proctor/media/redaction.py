@@ -65,13 +65,13 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
     with whole_file(out) as draft:
         if copied:
             try:
-                _copy(source, draft, plan)
+                copy_pictures(source, draft, plan)
                 return RedactedVideo(
                     how="copied", pieces=plan.pieces, check=verify_redaction(source, draft, plan, exact=True)
                 )
             except (InputError, av.FFmpegError):
                 draft.unlink(missing_ok=True)  # what can't be copied exactly is encoded
-        _encode(source, draft, plan)
+        encode_pictures(source, draft, plan)
         try:
             return RedactedVideo(how="encoded", pieces=plan.pieces, check=verify_redaction(source, draft, plan))
         except InputError as error:
@@ -89,9 +89,10 @@ def _may_copy(source: Path, plan: PlannedPictures) -> bool:
         return not any(one.is_discard or one.dts is None for one in container.demux(stream) if one.size)
 
 
-def _copy(source: Path, draft: Path, plan: PlannedPictures) -> None:
-    index, scale = plan.index, plan.index.time_base.numerator
-    lasting = np.diff(plan.stamps)
+def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
+    """Writes an MP4 with the source's packets, without messages in them, at the plan's timestamps. A packet that the
+    source's edit list hides is kept, since others may need it, and lies before the first timestamp."""
+    times = _times(source, plan)
     with open_video(source) as (container, stream), _opened(draft, plan) as target:
         copy = target.add_stream_from_template(stream)
         copy.metadata.clear()
@@ -99,16 +100,39 @@ def _copy(source: Path, draft: Path, plan: PlannedPictures) -> None:
         header, without = without_messages(stream)
         if header is not None:
             copy.codec_context.extradata = header
-        for packet in container.demux(stream):
-            if not packet.size or packet.pts is None or packet.dts is None:
-                continue
-            place, is_key = int(index.pts.searchsorted(packet.pts)), packet.is_keyframe
-            dts = (packet.dts - packet.pts) * scale + plan.stamps[place]
+        packets = (one for one in container.demux(stream) if one.size and one.pts is not None)
+        for packet, (pts, dts, lasting) in zip(packets, times, strict=True):
+            is_key = packet.is_keyframe
             for one in without(packet):
-                one.pts, one.dts, one.duration = plan.stamps[place], dts, int(lasting[place])
+                one.pts, one.dts, one.duration = pts, dts, lasting
                 one.time_base, one.is_keyframe = plan.base, is_key
                 one.stream = copy
                 target.mux(one)
+
+
+def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
+    """Of each packet, in the order of decoding: when it is shown and decoded, and how long it stays. Where the file
+    does not tell all times of decoding (Matroska), they are those of showing in order, early enough for each."""
+    index, scale = plan.index, plan.index.time_base / plan.base
+    lasting = np.diff(plan.stamps)
+    times, early = [], []
+    with open_video(source) as (container, stream):
+        for packet in container.demux(stream):
+            if not packet.size or packet.pts is None:
+                continue
+            if packet.is_discard:
+                pts = plan.stamps[0] + round((packet.pts - int(index.pts[0])) * scale)
+                lasts = round((packet.duration or 0) * scale)
+            else:
+                place = int(index.pts.searchsorted(packet.pts))
+                pts, lasts = plan.stamps[place], int(lasting[place])
+            times.append((pts, lasts))
+            early += [] if packet.dts is None else [pts + round((packet.dts - packet.pts) * scale)]
+    if len(early) < len(times):
+        ordered = sorted(pts for pts, _ in times)
+        most = max(due - pts for due, (pts, _) in zip(ordered, times, strict=True))
+        early = [due - most for due in ordered]
+    return [(pts, dts, lasts) for (pts, lasts), dts in zip(times, early, strict=True)]
 
 
 def _opened(draft: Path, plan: PlannedPictures) -> OutputContainer:
@@ -119,7 +143,9 @@ def _opened(draft: Path, plan: PlannedPictures) -> OutputContainer:
     return container
 
 
-def _encode(source: Path, draft: Path, plan: PlannedPictures) -> None:
+def encode_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
+    """Writes an MP4 in H.264 with the plan's pictures, upright and as the redactions that touch them say, at its
+    timestamps."""
     import av
     from av.bitstream import BitStreamFilterContext
 

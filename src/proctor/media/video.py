@@ -194,6 +194,7 @@ class FrameIndex:
 
     `stamped` is False where packets do not tell when they are shown (AVI, raw streams): then pictures are
     found by counting them, from the start or from a keyframe's time of decoding, which `keys` then holds.
+    An edit list may begin within a group of pictures: its keyframe is in `keys`, but not in `pts`.
     """
 
     time_base: Fraction
@@ -201,6 +202,11 @@ class FrameIndex:
     pts: NDArray[np.int64]
     keys: NDArray[np.int64]
     stamped: bool = True
+
+    @property
+    def edited(self) -> bool:
+        """Whether the first picture needs one that is not shown."""
+        return self.stamped and int(self.keys[0]) < int(self.pts[0])
 
     def seconds(self, pts: int) -> float:
         """A timestamp on the video's own clock."""
@@ -259,13 +265,14 @@ def read_index(path: Path) -> FrameIndex:
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         zero = clock_zero(container, stream)
         in_order, reordered = container.format.name == "avi", bool(stream.has_b_frames)
-        packets: list[tuple[int | None, int | None, bool]] = []
+        all_packets: list[tuple[int | None, int | None, bool, bool]] = []
         with suppress(av.FFmpegError):  # where it breaks off; `probe` says so if the header promised more
-            packets.extend(
-                (packet.pts, packet.dts, packet.is_keyframe)
+            all_packets.extend(
+                (packet.pts, packet.dts, packet.is_keyframe, packet.is_discard)
                 for packet in container.demux(stream)
-                if packet.size and not packet.is_discard
+                if packet.size
             )
+    packets = [(pts, dts, is_key) for pts, dts, is_key, hidden in all_packets if not hidden]
     if in_order:  # AVI tells when packets are decoded: the n-th picture is shown at the n-th such time
         stamps = _ascending([dts for _, dts, _ in packets])
         if stamps is not None:
@@ -273,7 +280,7 @@ def read_index(path: Path) -> FrameIndex:
             keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
             return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
     stamps = _ascending([pts for pts, _, _ in packets])
-    keys = np.array(sorted(pts for pts, _, key in packets if key and pts is not None), dtype=np.int64)
+    keys = np.array(sorted(pts for pts, _, key, _ in all_packets if key and pts is not None), dtype=np.int64)
     if stamps is None or not len(keys) or in_order:
         return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)

@@ -85,6 +85,15 @@ def viewer(
     return lambda item: _MediaView(item, condition, library, seed, others, ahead)
 
 
+def pictures_at(
+    item: Item, condition: str, library: MediaLibrary, times: Sequence[float], *, seed: int = 0
+) -> list[Frame]:
+    """What a system gets to see of an item's one clip at these moments (seconds of its video's clock), each asked for
+    by itself: by the same path and in the same bytes as from its view. Empty where the condition shows nothing.
+    Blocks. Raises `InputError` as `MediaLibrary.jpegs`."""
+    return _MediaView(item, condition, library, seed, ()).at(times)
+
+
 class _MediaView:
     """Several clips of one item are sampled each by itself and share the settings' cap; the span is the
     first one's."""
@@ -257,15 +266,29 @@ class _MediaView:
         return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
 
     def _frames(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
-        slots = self.arranged(count, fps, window)
+        return self._shown(self.arranged(count, fps, window))
+
+    def _shown(self, slots: Sequence[FrameSlot]) -> list[Frame]:
         jpegs = self._library.jpegs([slot.picture for slot in slots])
         return [
             Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in zip(slots, jpegs, strict=True)
         ]
 
+    def at(self, times: Sequence[float]) -> list[Frame]:
+        """The picture of each moment, as if it were asked for alone."""
+        clip = next((medium for medium in self._item.media if isinstance(medium, VideoClip)), None)
+        if clip is None or not self._shows:
+            return []
+        span = self._library.span(clip)
+        own = [FrameSlot(Picture(clip.source, time, clip.region, scan=clip.scan), time, "", span) for time in times]
+        return self._shown([slot for one in own for slot in self._under_condition([one], whole=False)])
+
     def arranged(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[FrameSlot]:
         """What is shown for a request, before anything is decoded."""
         slots, whole = self._slots(count, fps, window)
+        return self._under_condition(slots, whole=whole)
+
+    def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
         scene = ConditionContext(self._item, self._others, self._seed, self._library, whole)
         slots = self._condition.arrange(slots, scene)
         overlay = self._library.settings.overlay

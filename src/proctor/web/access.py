@@ -30,7 +30,8 @@ class LoginNeededError(Exception):
 
 @dataclass(frozen=True)
 class AssignedItem:
-    """An item of a study, and as what it is assigned to who asks: `organiser` where it is not, but is theirs to see."""
+    """An item of a study, and as what it is assigned to who asks: `organiser` where it is not, but is theirs to see.
+    `condition` is the one under which systems saw its media."""
 
     id: int
     study: int
@@ -38,6 +39,7 @@ class AssignedItem:
     form: str
     key: str
     media: list[dict[str, Any]]
+    condition: str
     role: Literal["reader", "adjudicator", "organiser"]
 
 
@@ -80,7 +82,13 @@ def _item(request: Request, item_id: int, *, organiser: bool) -> AssignedItem:
     visitor = current(request)
     mine = (assignments.c.item == study_items.c.id) & (assignments.c.account == visitor.account)
     query = (
-        select(study_items, studies.c.name.label("study_name"), studies.c.form, assignments.c.role.label("mine"))
+        select(
+            study_items,
+            studies.c.name.label("study_name"),
+            studies.c.form,
+            studies.c.settings,
+            assignments.c.role.label("mine"),
+        )
         .join(studies, studies.c.id == study_items.c.study)
         .join(assignments, mine, isouter=True)
         .where(study_items.c.id == item_id)
@@ -93,4 +101,5 @@ def _item(request: Request, item_id: int, *, organiser: bool) -> AssignedItem:
     if row is None or role is None or visitor.role in {"participant", "public"}:
         raise HTTPException(404)
     names = ("id", "study", "study_name", "form", "key", "media")
-    return AssignedItem(**{name: row[name] for name in names}, role=role)
+    condition = row["settings"].get("condition") or "video"
+    return AssignedItem(**{name: row[name] for name in names}, condition=condition, role=role)

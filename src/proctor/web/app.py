@@ -14,11 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from proctor.media import MediaLibrary
 from proctor.web import routes
 from proctor.web.access import LoginNeededError
 from proctor.web.pages import STATIC, page
 from proctor.web.protection import HEADERS, BodyLimit, SecurityHeaders, our_own_pages
 from proctor.web.review import ReviewSite
+from proctor.web.video import ItemMedia
 
 _ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
 
@@ -46,6 +48,7 @@ def create_app(review: ReviewSite) -> FastAPI:
     ):
         app.add_exception_handler(kind, handler)
     app.state.review = review
+    app.state.item_media = ItemMedia(MediaLibrary(review.media))
     for module in sorted(one.name for one in pkgutil.iter_modules(routes.__path__)):
         app.include_router(import_module(f"{routes.__name__}.{module}").router)
     app.mount("/static", StaticFiles(directory=STATIC))

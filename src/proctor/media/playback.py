@@ -1,0 +1,73 @@
+"""A video as a browser plays it: an MP4 of its pictures alone, at times that are known to the tick.
+
+Packets are copied wherever a browser can decode them; else the pictures are encoded. The first picture stands at 0
+whatever its timestamp is, since players differ in what they make of a start that is not 0.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from proctor.core import InputError
+from proctor.media.messages import COPIED
+from proctor.media.redaction import copy_pictures, encode_pictures
+from proctor.media.redaction_plan import PlannedPictures
+from proctor.media.sampling import check_size
+from proctor.media.video import FrameIndex, open_video, probe, read_index
+
+PLAYED = COPIED - {"hevc"}
+"""The codecs that every browser decodes, of those that can be copied; HEVC plays on some systems alone."""
+_PLANES = ("yuv420p", "yuvj420p")  # browsers decode neither 10 bits nor colour in full resolution everywhere
+_FINEST = 1_000_000
+_OFF = Fraction(1, _FINEST)
+
+
+def write_playback(source: Path, index: FrameIndex, out: Path) -> bool:
+    """Writes the MP4 without sound, metadata and messages; the header comes first, so that it plays while it loads.
+    The picture with timestamp `pts` is at (pts - index.pts[0]) * time_base, to the microsecond. Returns whether the
+    packets were copied. Raises `InputError` where the video can't be read, or its pictures can't be given these times.
+    """
+    import av
+
+    check_size(source)
+    plan, turned = _plan(source, index), _turn(source)
+    if _may_copy(source, index):
+        try:
+            copy_pictures(source, out, plan)
+            if _holds(out, plan) and _turn(out) == turned:
+                return True
+        except (InputError, av.FFmpegError):
+            pass  # what can't be copied exactly is encoded
+        out.unlink(missing_ok=True)
+    encode_pictures(source, out, plan)
+    if not _holds(out, plan):
+        raise InputError(source, found="pictures that can't be given their times in an MP4", expected="another file")
+    return False
+
+
+def _plan(source: Path, index: FrameIndex) -> PlannedPictures:
+    base = Fraction(1, min(index.time_base.denominator, _FINEST))
+    first, scale = int(index.pts[0]), index.time_base / base
+    end = index.zero + int(Fraction(probe(source).duration_s) / index.time_base)
+    stamps = [round((int(pts) - first) * scale) for pts in [*index.pts, max(end, int(index.pts[-1]) + 1)]]
+    return PlannedPictures(index, base, [int(pts) for pts in index.pts], stamps, [()] * len(index.pts), ())
+
+
+def _may_copy(source: Path, index: FrameIndex) -> bool:
+    with open_video(source) as (_, stream):
+        return index.stamped and stream.codec_context.name in PLAYED and stream.codec_context.pix_fmt in _PLANES
+
+
+def _turn(path: Path) -> int:
+    with open_video(path) as (container, stream):
+        return next(container.decode(stream)).rotation % 360
+
+
+def _holds(path: Path, plan: PlannedPictures) -> bool:
+    """Whether these are the pictures' times in the file, read back from it."""
+    found = read_index(path)
+    if len(found.pts) != len(plan.kept):
+        return False
+    pairs = zip(found.pts.tolist(), plan.stamps, strict=False)
+    return all(abs(pts * found.time_base - stamp * plan.base) < _OFF for pts, stamp in pairs)
