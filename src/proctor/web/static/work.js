@@ -301,6 +301,7 @@ form.addEventListener("change", (event) => {
   const one = event.target;
   if (one.dataset.checks && one.checked) {
     for (const yes of form.querySelectorAll("[data-toggle]")) if (!yes.querySelector(":checked")) yes.querySelector("input").checked = true;
+    changed();
   }
   arrange();
   if (one.dataset.opens && one.checked) {

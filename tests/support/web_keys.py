@@ -1,0 +1,60 @@
+"""A served review, and keys pressed in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import uvicorn
+
+from proctor.web.app import create_app
+from proctor.web.review import ReviewSite
+from tests.support.chromium import Page
+
+_NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), "Backspace": ("", 8)}
+_PATIENCE_S = 60.0  # a guard against a page that hangs
+
+
+@contextmanager
+def served(review: ReviewSite) -> Iterator[str]:
+    """The review's address while the block lasts."""
+    here = replace(review, hosts=("127.0.0.1",))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(create_app(here), log_level="warning", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(_PATIENCE_S)
+
+
+async def press(page: Page, *keys: str, modifiers: int = 0) -> None:
+    """Presses and releases keys by name, one after the other."""
+    for key in keys:
+        text, code = _NAMED.get(key, (key, ord(key.upper()) if len(key) == 1 else 0))
+        same = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        await page.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **same)
+        await page.call("Input.dispatchKeyEvent", type="keyUp", **same)
+
+
+async def write(page: Page, text: str) -> None:
+    """Types a text where the cursor is."""
+    await page.call("Input.insertText", text=text)
+
+
+async def until(page: Page, expression: str) -> None:
+    """Waits for a JavaScript expression to be true, through changes of the page."""
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            try:
+                if await page.evaluate(f"Boolean({expression})"):
+                    return
+            except RuntimeError:  # the page is changing
+                pass
+            await asyncio.sleep(0.02)

@@ -1,0 +1,235 @@
+"""Work in a real browser: from login to seal without a mouse, and through a lost connection without a loss."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from sqlalchemy import select
+
+from proctor.web import schema
+from proctor.web.readings import Save, save_draft
+from proctor.web.review import ReviewSite
+from tests.conftest import missing
+from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.web_keys import press, served, until, write
+from tests.support.web_site import PASSWORD, join
+from tests.support.web_study import NOW, REJECT, accounts_of, new_items, study_of
+
+Walk = Callable[[Page, str], Awaitable[None]]
+
+
+def walk(review: ReviewSite, form: str, steps: Walk, count: int = 2, **plan: object) -> Page:
+    """Two people in a study, and what happens in a browser."""
+    program = find_chromium()
+    if program is None:
+        missing("no Chromium here (Debian: apt-get install chromium)")
+        raise AssertionError
+    for name in ("anna", "ben", "cleo"):
+        join(review, name, "adjudicator" if name == "cleo" else "reviewer")
+    study_of(review.engine, new_items(count, form), form, **plan)
+
+    async def go() -> Page:
+        with served(review) as url:
+            async with open_page(program) as page:
+                await steps(page, url)
+                return page
+
+    return asyncio.run(go())
+
+
+async def log_in(page: Page, url: str, name: str = "anna") -> None:
+    """Four keys beside name and password: Tab, Enter, and Enter on the study that waits."""
+    await page.open(f"{url}/login")
+    await write(page, name)
+    await press(page, "Tab")
+    await write(page, PASSWORD)
+    await press(page, "Enter")
+    await until(page, "location.pathname === '/' && document.activeElement.matches('a.first')")
+    await press(page, "Enter")
+    await until(page, "document.querySelector('[data-ready=yes]')")
+
+
+def sealed(review: ReviewSite) -> list[tuple[str, dict[str, object]]]:
+    query = (
+        select(schema.accounts.c.name, schema.readings.c.payload)
+        .join(schema.readings, schema.readings.c.account == schema.accounts.c.id)
+        .where(schema.readings.c.sealed.is_not(None))
+        .order_by(schema.readings.c.id)
+    )
+    with review.reading() as connection:
+        return [(row.name, row.payload) for row in connection.execute(query)]
+
+
+NEXT = "location.pathname !== '{0}' && (location.pathname === '/' || document.querySelector('[data-ready=yes]'))"
+
+
+async def leave(page: Page) -> None:
+    """Presses the key that seals, and waits for what comes next."""
+    here = await page.evaluate("location.pathname")
+    await press(page, "s")
+    await until(page, NEXT.format(here))
+
+
+def test_a_question_is_reviewed_from_login_to_seal_in_five_keys(review: ReviewSite) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)  # Tab, Enter, Enter
+        await press(page, "a")
+        await leave(page)  # s
+        await press(page, "a", "3")  # a check fails
+        await press(page, "r")  # reject: the cursor is where the reason is written
+        await write(page, "the first option can't be wrong")
+        await press(page, "Escape")
+        await leave(page)
+
+    page = walk(review, "question", steps)
+    assert page.complaints == []
+    (first, one), (second, other) = sealed(review)
+    assert (first, one["decision"], second, other["decision"]) == ("anna", "accept", "anna", "reject")
+    assert other["checks"] == {"pictures": True, "one_right": True, "distractors": False, "clinical": True}
+    assert other["reason"] == "the first option can't be wrong"
+    assert all(address.startswith(("http://127.0.0.1", "data:")) for address in page.requests)
+
+
+def test_a_question_is_edited_by_keys_while_its_guessability_stands_beside_it(review: ReviewSite) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        await until(page, "document.querySelector('.living')?.textContent.includes('most: characters')")
+        await press(page, "a", "e")
+        await page.evaluate("document.activeElement.select()")
+        await write(page, "What does the narrator do?")
+        await until(page, "document.querySelector('.living').textContent.includes('narrat')")
+        await press(page, "Escape")
+        await page.evaluate("document.querySelector('#reason').focus()")
+        await write(page, "clearer")
+        await press(page, "Enter", modifiers=2)
+        await until(page, "location.pathname === '/'")
+
+    page = walk(review, "question", steps, count=1)
+    assert page.complaints == []
+    ((_, one),) = sealed(review)
+    edited = one["edited"]
+    assert isinstance(edited, dict)
+    assert edited["stem"] == "What does the narrator do?"
+    assert edited["key"] == 0
+    assert len(edited["options"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "keys", "payload"),
+    [
+        ("presence", "120", {"nothing": True}),
+        ("rating", "32", {"scores": {"correct": 2.0, "tone": 0.5}}),
+        ("pairwise", "3", {"choice": "tie"}),
+    ],
+)
+def test_other_forms_are_sealed_by_keys(review: ReviewSite, form: str, keys: str, payload: dict[str, object]) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        await press(page, *keys)
+        await leave(page)
+
+    page = walk(review, form, steps, count=1)
+    assert page.complaints == []
+    assert sealed(review) == [("anna", payload)]
+
+
+def test_frames_are_ordered_by_keys_and_cited(review: ReviewSite) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        await press(page, "2", "1", "Backspace", "2", "1")  # the last frame follows by itself
+        await page.evaluate("document.querySelector('.sentence textarea').focus()")
+        await write(page, "b shows the start.")
+        await press(page, "Tab", "Tab", "Enter")  # cites b
+        await page.evaluate("document.activeElement.blur()")
+        await leave(page)
+
+    walk(review, "order", steps, count=1)
+    assert sealed(review) == [
+        ("anna", {"order": ["b", "a", "c"], "rationale": [{"text": "b shows the start.", "frames": ["b"]}]})
+    ]
+
+
+def test_a_lost_connection_loses_nothing_and_says_so(review: ReviewSite) -> None:
+    status = "document.querySelector('[data-status]').textContent"
+
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        await press(page, "a")
+        await until(page, f"{status} === 'Saved.'")
+        offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        await page.call("Network.emulateNetworkConditions", offline=True, **offline)
+        await press(page, "r")
+        await write(page, "written in the lift")
+        await until(page, f"{status}.startsWith('No connection.')")
+        await press(page, "Escape", "s")
+        await until(page, f"{status}.includes('will be sealed')")
+        assert sealed(review) == []
+        await page.call("Network.emulateNetworkConditions", offline=False, **offline)
+        await until(page, "location.pathname === '/'")
+
+    walk(review, "question", steps, count=1)
+    ((_, one),) = sealed(review)
+    assert (one["decision"], one["reason"]) == ("reject", "written in the lift")
+
+
+def test_what_was_not_sent_is_there_again_after_the_page_was_closed(review: ReviewSite) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        here = await page.evaluate("location.pathname")
+        await page.evaluate("window.fetch = () => Promise.reject(new TypeError('no network'))")
+        await press(page, "a")
+        await until(page, "document.querySelector('[data-status]').textContent.startsWith('No connection.')")
+        await page.open("about:blank")
+        with review.reading() as connection:
+            assert connection.execute(select(schema.readings.c.id)).all() == []
+        await page.open(url + here)
+        await until(page, "document.querySelector('[name=decision]:checked')?.value === 'accept'")
+        await until(page, "document.querySelector('[data-status]').textContent === 'Saved.'")
+        await leave(page)
+
+    walk(review, "question", steps, count=1)
+    ((_, one),) = sealed(review)
+    assert one["decision"] == "accept"
+
+
+def test_another_window_that_saved_is_not_overwritten(review: ReviewSite) -> None:
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        item = int((await page.evaluate("location.pathname")).rpartition("/")[2])
+        with review.writing() as connection:
+            save_draft(connection, accounts_of(connection)["anna"], item, Save(1, 0, REJECT), NOW)
+        await press(page, "a")
+        await until(page, "document.querySelector('[data-missing]').textContent.includes('another window')")
+        with review.reading() as connection:
+            kept = connection.execute(select(schema.readings.c.payload["decision"].as_string())).scalar_one()
+        assert kept == "reject"
+
+    walk(review, "question", steps, count=1)
+
+
+def test_an_adjudicator_takes_one_side_by_key(review: ReviewSite) -> None:
+    from proctor.web.readings import seal
+    from tests.support.web_study import ACCEPT
+
+    async def steps(page: Page, url: str) -> None:
+        with review.writing() as connection:
+            who = accounts_of(connection)
+            item = connection.execute(select(schema.study_items.c.id)).scalar_one()
+            for name, payload in (("anna", ACCEPT), ("ben", REJECT)):
+                seal(connection, who[name], item, Save(1, 0, payload), NOW)
+        await log_in(page, url, "cleo")
+        reject = "document.querySelector('[data-take*=reject]').dataset.key"
+        await press(page, await page.evaluate(reject), modifiers=8)
+        await press(page, "c")
+        await write(page, "two options are right")
+        await press(page, "Escape")
+        await leave(page)
+
+    page = walk(review, "question", steps, count=1)
+    assert page.complaints == []
+    with review.reading() as connection:
+        (settled,) = connection.execute(select(schema.consensus)).mappings().all()
+    assert settled["payload"]["decision"] == "reject"
+    assert settled["reason"] == "two options are right"
