@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from fastapi.dependencies.models import Dependant
+from fastapi.params import Form
 from fastapi.routing import APIRoute
-from sqlalchemy import insert, select
+from sqlalchemy import insert
 
 from proctor.web import routes, schema
 from proctor.web.forms import FORMS
@@ -58,13 +59,14 @@ PEOPLE = {
 
 @dataclass(frozen=True)
 class Way:
-    """A way in: a method and a path with the names of what it takes."""
+    """A way in: a method and a path with the names of what it takes; its fields come from a form or from a script."""
 
     method: str
     path: str
     places: tuple[str, ...]
     query: tuple[str, ...]
     fields: tuple[str, ...]
+    by_script: bool = False
 
     @property
     def unsafe(self) -> bool:
@@ -86,8 +88,9 @@ def ways() -> list[Way]:
         router = importlib.import_module(f"{routes.__name__}.{one.name}").router
         for route in router.routes:
             assert isinstance(route, APIRoute), route
-            inputs = [_inputs(route.dependant, kind) for kind in ("path_params", "query_params", "body_params")]
-            found += [Way(method, route.path, *inputs) for method in sorted(route.methods or ())]
+            taken, asked, said = (_inputs(route.dependant, f"{kind}_params") for kind in ("path", "query", "body"))
+            script = any(not isinstance(one.field_info, Form) for one in route.dependant.body_params)
+            found += [Way(one, route.path, taken, asked, said, script) for one in sorted(route.methods or ())]
     return found
 
 
@@ -124,8 +127,21 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 def hostile_review(folder: Path) -> ReviewSite:
     """A review with one item of every form. All texts of people and files that may be free are hostile; of every item
     Anna and Ben have sealed readings that differ."""
-    made = site(folder)
+    made, who = review_of_all_forms(folder)
     object.__setattr__(made, "title", STORED)
+    for number, form in enumerate(FORMS, start=1):
+        for name, payload in zip(("anna", "ben"), READINGS[form], strict=True):
+            say(made, who[name], number, payload | with_text(form, STORED), STORED, sealed=True)
+        row = {"item": number, "account": who["anna"], "at": NOW.isoformat(), "text": STORED}
+        with made.writing() as connection:
+            connection.execute(insert(schema.comments).values(row))
+    return made
+
+
+def review_of_all_forms(folder: Path) -> tuple[ReviewSite, dict[str, int]]:
+    """A study of each form, named like it, with one item, whose texts are hostile; and people's accounts. Items are
+    numbered from 1 in the order of forms."""
+    made = site(folder)
     who = {name: join(made, name, role) for name, role in PEOPLE.items()}
     plan = StudyPlan(readers=("anna", "ben"), adjudicators=("cleo",))
     for form in FORMS:
@@ -135,15 +151,20 @@ def hostile_review(folder: Path) -> ReviewSite:
             study = add_study(connection, settings, NOW)
             import_items(connection, study, [item], NOW)
             deal_study(connection, study, plan, NOW)
-            query = select(schema.study_items.c.id).where(schema.study_items.c.study == study)
-            number = connection.execute(query).scalar_one()
-            for name, payload in zip(("anna", "ben"), READINGS[form], strict=True):
-                said = payload | ({"reason": STORED} if form in {"question", "pairwise"} else {})
-                save_draft(connection, who[name], number, Save(1, 0, said, STORED, 1.0), NOW)
-                seal(connection, who[name], number, Save(1, 1, said, STORED, 1.0), NOW)
-            row = {"item": number, "account": who["anna"], "at": NOW.isoformat(), "text": STORED}
-            connection.execute(insert(schema.comments).values(row))
-    return made
+    return made, who
+
+
+def with_text(form: str, text: str) -> dict[str, Any]:
+    """A field for free text of a form's reading, where it has one of its own."""
+    return {"reason": text} if form in {"question", "pairwise"} else {}
+
+
+def say(review: ReviewSite, account: int, item: int, payload: dict[str, Any], comment: str, *, sealed: bool) -> None:
+    """A draft, which is sealed or not."""
+    with review.writing() as connection:
+        mine = save_draft(connection, account, item, Save(1, 0, payload, comment, 1.0), NOW)
+        if sealed:
+            seal(connection, account, item, Save(1, mine.revision, payload, comment, 1.0), NOW)
 
 
 def _hostile_body(form: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@ others, and nobody's requests. A route that is added later is attacked as well."
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,7 +24,15 @@ from tests.support.web_site import browser, csrf_of, log_in
 OPEN = {"/login", "/logout", "/invitation/{token}"}
 """What is there for who is not logged in."""
 
-BENIGN = {"name": "rita", "password": "brown kettle 7", "again": "brown kettle 7", "language": "en", "next": "/"}
+ORGANISERS = ("/organise", "/export")
+
+BENIGN: dict[str, Any] = {"payload": {}, "text": {}} | {
+    "name": "rita",
+    "password": "brown kettle 7",
+    "again": "brown kettle 7",
+    "language": "en",
+    "next": "/",
+}
 IDS = range(1, len(FORMS) + 1)
 
 
@@ -74,7 +83,12 @@ def paths(way: Way) -> list[str]:
     return [way.at(**dict.fromkeys(way.places, value)) for value in values]
 
 
-def both_ways(body: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def as_json(body: object) -> dict[str, Any]:
+    """As a script sends it, with halves of characters in it as well."""
+    return {"content": json.dumps(body), "headers": {"content-type": "application/json"}}
+
+
+def both_ways(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """As a form sends it, and as a script does."""
     return {"data": body}, {"json": body}
 
@@ -104,11 +118,12 @@ def test_stored_texts_stay_texts_on_every_page(people: dict[str, TestClient], na
 def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
     review: ReviewSite, people: dict[str, TestClient], text: str
 ) -> None:
-    for name in ("anna", "olga"):
-        client, encoded = people[name], text.encode(errors="surrogatepass")
+    encoded = text.encode(errors="surrogatepass")
+    for name, theirs in (("anna", False), ("olga", True)):
+        client = people[name]
         token = csrf_of(client.get("/"))
         for way in ways():
-            if way.path == "/logout":
+            if way.path == "/logout" or way.path.startswith(ORGANISERS) != theirs:
                 continue
             headers = {"x-csrf-token": token} if way.unsafe else {}
             for place in way.places:
@@ -119,10 +134,10 @@ def test_what_comes_in_any_place_of_an_address_or_field_stays_a_text(
                 answer = asked(client, way.method, way.at(), params={field: encoded.decode("latin-1")}, headers=headers)
                 check(answer, (way, field))
             for field in way.fields:
-                data = {one: BENIGN.get(one, "1") for one in way.fields} | {field: encoded}
-                check(asked(client, way.method, way.at(), data=data, headers=headers), (way, field))
-                body = {one: BENIGN.get(one, "1") for one in way.fields} | {field: text}
-                check(asked(client, way.method, way.at(), json=body, headers=headers), (way, field))
+                body: dict[str, Any] = {one: BENIGN.get(one, "1") for one in way.fields}
+                sent = as_json(body | {field: text}) if way.by_script else {"data": body | {field: encoded}}
+                sent["headers"] = sent.get("headers", {}) | headers
+                check(asked(client, way.method, way.at(), **sent), (way, field))
             client = again(review, people, name)
             token = csrf_of(client.get("/"))
     assert inspect(review.engine).has_table("readings")
@@ -216,7 +231,7 @@ def test_what_is_the_organisers_is_not_there_for_others(people: dict[str, TestCl
     client = people[name]
     token = {"x-csrf-token": csrf_of(client.get("/"))}
     for way in ways():
-        if way.path.startswith(("/organise", "/export")):
+        if way.path.startswith(ORGANISERS):
             for path in paths(way):
                 answer = client.request(way.method, path, headers=token, data={"csrf": token["x-csrf-token"]})
                 assert answer.status_code in {404, 405, 422}, (way, answer.status_code)
@@ -226,11 +241,11 @@ def test_what_is_the_organisers_is_not_there_for_others(people: dict[str, TestCl
 
 
 def test_every_change_needs_the_token_of_the_session(people: dict[str, TestClient]) -> None:
-    for name in PEOPLE:
+    for name in ("anna", "olga"):
         for way in ways():
             if not way.unsafe:
                 continue
-            for path in paths(way)[:3]:
+            for path in paths(way)[:1]:
                 body = {field: BENIGN.get(field, "1") for field in way.fields}
                 for sent in both_ways(body):
                     answer = people[name].request(way.method, path, **sent)

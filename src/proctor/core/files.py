@@ -334,7 +334,7 @@ def parse_model(file: Path, text: str | bytes, model: type[Model], place: str = 
         raise refusal(file, place, error) from error
 
 
-def validated(model: type[Model], entry: object, file: Path, place: str = "") -> Model:
+def validated(model: type[Model], entry: object, file: Path | None, place: str = "") -> Model:
     """One entry, checked. Raises `InputError` that names the field.
 
     >>> class Frame(BaseModel):

@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import JsonValue
 from sqlalchemy import Connection, func, insert, select
 
-from proctor.core import InputError, kept_text
+from proctor.core import kept_text, validated
 from proctor.web.dealing import deal
 from proctor.web.forms import QuestionBody, QuestionText
 from proctor.web.schema import accounts, assignments, studies, study_items, versions
@@ -22,11 +22,8 @@ def write_question(
 ) -> int:
     """Adds a question about the media of another item to its study, and deals it to readers other than its author.
     Returns the new item's id. Raises `InputError` for a text that is no whole question."""
-    try:
-        body = QuestionBody.model_validate(QuestionText.model_validate(text).model_dump())
-    except ValueError as error:
-        message = str(error).splitlines()[-1].strip()
-        raise InputError(None, "question", found="one that is not whole", expected=message) from error
+    said = validated(QuestionText, text, None, "question")
+    body = validated(QuestionBody, said.model_dump(), None, "question")
     query = (
         select(study_items, studies.c.name, studies.c.settings)
         .join(studies, studies.c.id == study_items.c.study)

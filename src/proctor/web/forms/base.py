@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from pathlib import Path
+from typing import Annotated, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 
@@ -99,13 +100,13 @@ class Form(ABC, Generic[B, P]):
     body: ClassVar[type[FormModel]]
     payload: ClassVar[type[FormModel]]
 
-    def read_body(self, body: object, file: Any = None, place: str = "") -> B:
+    def read_body(self, body: object, file: Path | None = None, place: str = "") -> B:
         """The body of an item, checked. Raises `InputError` that names the field."""
         return validated(self.body, body, file, place)  # type: ignore[return-value]
 
     def read(self, body: B, payload: object) -> P:
         """A payload, checked on its own and against the item. Raises `InputError` that names the field."""
-        found: P = validated(self.payload, payload, None, "reading")  # type: ignore[arg-type, assignment]
+        found: P = validated(self.payload, payload, None, "reading")  # type: ignore[assignment]
         self.check(body, found)
         return found
 

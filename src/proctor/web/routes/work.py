@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -48,6 +48,7 @@ def _worker(request: Request) -> Visitor:
 
 
 Worker = Annotated[Visitor, Depends(_worker)]
+After = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
 class _Json(BaseModel):
@@ -86,7 +87,7 @@ class QuestionRequest(_Json):
 
 
 @router.get("/study/{name}/next")
-def next_of_study(request: Request, name: str, visitor: Worker, after: int | None = None) -> Response:
+def next_of_study(request: Request, name: str, visitor: Worker, after: After = None) -> Response:
     """Leads to the item that waits, or to the start."""
     with review_of(request).reading() as connection:
         item = next_item(connection, visitor.account, name, after)
