@@ -4,7 +4,7 @@ trail without an account."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,21 +55,45 @@ def disable_person(folder: Path, name: str, store: str | None = None, *, undo: b
         (enable if undo else disable)(connection, find_account(connection, name), _now())
 
 
+@dataclass(frozen=True)
+class ListedAccount:
+    """An account as lists show it. `state` is one of `active`, `invited`, `ended` (an invitation that nobody took up)
+    and `disabled`, the latter since, an invitation until the day `when`."""
+
+    id: int
+    name: str
+    role: str
+    pseudonym: str
+    language: str
+    state: str
+    when: str
+    last_login: str
+
+
+def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
+    """Everybody with an account, by name."""
+    logged_in = select(logins.c.name, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.name)
+    last: dict[str, str] = dict(iter(connection.execute(logged_in)))
+    holds = (invitations.c.used.is_(None), invitations.c.expires > utc_text(at))
+    open_now = select(invitations.c.account, invitations.c.expires).where(*holds)
+    until: dict[int, str] = dict(iter(connection.execute(open_now)))
+    return [
+        ListedAccount(
+            **{name: row[name] for name in ("id", "name", "role", "pseudonym", "language")},
+            state=_state(row, until),
+            when=(row["disabled"] or until.get(row["id"], ""))[:10],
+            last_login=last.get(row["name"], "")[:10],
+        )
+        for row in all_accounts(connection)
+    ]
+
+
 def people_table(folder: Path, store: str | None = None) -> Table:
     """All accounts with their state."""
     with _changing(folder, store) as connection:
-        logged_in = select(logins.c.name, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.name)
-        last: dict[str, str] = dict(iter(connection.execute(logged_in)))
-        holds = (invitations.c.used.is_(None), invitations.c.expires > utc_text(datetime.now(UTC)))
-        open_now = select(invitations.c.account, invitations.c.expires).where(*holds)
-        until: dict[int, str] = dict(iter(connection.execute(open_now)))
         rows = [
-            (
-                *(row[name] for name in ("name", "role", "pseudonym", "language")),
-                _state(row, until.get(row["id"], "")),
-                last.get(row["name"], "")[:10],
-            )
-            for row in all_accounts(connection)
+            (one.name, one.role, one.pseudonym, one.language, _told(one), one.last_login)
+            for one in people_of(connection, datetime.now(UTC))
         ]
     return Table("", columns("name", "role", "pseudonym", "language", "state", "last login"), tuple(rows))
 
@@ -123,12 +147,17 @@ def _link(folder: Path, token: str) -> InvitationLink:
     return InvitationLink(f"{address or _LOCAL}/invitation/{token}", reachable=bool(address))
 
 
-def _state(row: RowMapping, invited_until: str) -> str:
+def _state(row: RowMapping, until: Mapping[int, str]) -> str:
     if row["disabled"]:
-        return f"disabled since {row['disabled'][:10]}"
-    if invited_until:
-        return f"invited until {invited_until[:10]}"
-    return "active" if row["password"] else "invitation ended"
+        return "disabled"
+    if row["id"] in until:
+        return "invited"
+    return "active" if row["password"] else "ended"
+
+
+def _told(one: ListedAccount) -> str:
+    words = {"active": "active", "ended": "invitation ended"}
+    return words.get(one.state) or f"{one.state} {'since' if one.state == 'disabled' else 'until'} {one.when}"
 
 
 def _now() -> Changed:
