@@ -102,10 +102,18 @@ class BoxesBody(FormModel):
     proposals: tuple[DrawnBox, ...] = Field(default=(), max_length=_MOST_BOXES)
 
 
+class DecidedProposals(FormModel):
+    """Which of the item's proposals, by place from 0, became boxes, and which are none."""
+
+    accepted: tuple[Annotated[int, Field(ge=0, lt=_MOST_BOXES)], ...] = Field(default=(), max_length=_MOST_BOXES)
+    refused: tuple[Annotated[int, Field(ge=0, lt=_MOST_BOXES)], ...] = Field(default=(), max_length=_MOST_BOXES)
+
+
 class BoxesPayload(FormModel):
-    """The boxes; `nothing` says that there is none to draw."""
+    """The boxes, and what became of the proposals; `nothing` says that there is none to draw."""
 
     boxes: tuple[DrawnBox, ...] = Field(default=(), max_length=_MOST_BOXES)
+    decided: DecidedProposals = DecidedProposals()
     nothing: bool = False
 
 
@@ -124,9 +132,18 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
                 place = f"reading, class {label!r} at {time:g} s"
                 raise InputError(None, place, found=f"{times} boxes", expected=f"at most {_MOST_AT_ONCE}")
 
+        decided = Counter([*payload.decided.accepted, *payload.decided.refused])
+        wrong = next((one for one, times in decided.items() if one >= len(body.proposals) or times > 1), None)
+        if wrong is not None:
+            expected = f"each of {len(body.proposals)} once, from 0"
+            raise InputError(None, "reading, proposals", found=str(wrong), expected=expected)
+
     def missing(self, body: BoxesBody, payload: BoxesPayload) -> list[str]:
-        del body
-        return _nothing_or(bool(payload.boxes), nothing=payload.nothing)
+        open_ = len(body.proposals) - len(payload.decided.accepted) - len(payload.decided.refused)
+        lacking = (
+            [] if body.proposals and not payload.boxes else _nothing_or(bool(payload.boxes), nothing=payload.nothing)
+        )
+        return ["boxes.proposals"] * (open_ > 0) + lacking
 
     def said(self, body: BoxesBody, payload: BoxesPayload) -> Said:
         del body

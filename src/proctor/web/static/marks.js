@@ -1,6 +1,8 @@
 /* Parts of forms that are more than controls: frames put in order, sentences that cite frames, moments on the timeline.
    Each keeps its value as JSON in a hidden control. Texts are set as texts, never as markup. */
 
+import { boxes } from "./boxes.js";
+
 export function element(name, fields = {}, ...inside) {
   const { data = {}, ...rest } = fields;
   const one = Object.assign(document.createElement(name), rest);
@@ -13,6 +15,7 @@ export function marks(form, page) {
   order(form, page);
   rationale(form, page);
   moments(form, page);
+  boxes(form, page);
 }
 
 const value = (control) => (control.value ? JSON.parse(control.value) : []);
@@ -118,7 +121,7 @@ function moments(form, page) {
     button.addEventListener("click", async () => {
       const player = await page.player();
       if (!player) return;
-      const time = Math.round(player.times.time(player.place) * 1000) / 1000;
+      const time = player.times.time(player.place); /* not rounded: it leads back to this very picture */
       const some = [...value(control), { time: Math.max(0, time), kind: button.dataset.mark }];
       form.querySelector("[data-nothing]").checked = false;
       keep(some.sort((a, b) => a.time - b.time));

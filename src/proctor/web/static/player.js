@@ -216,6 +216,19 @@ export class Player {
     }
   }
 
+  /* The SHA-256 of a place's JPEG as large as the file: what is stored with whatever was drawn on it. Null offline. */
+  async sha256(place) {
+    try {
+      const answer = await fetch(`${this.root.dataset.media}/frame/${this.times.pts(place)}`);
+      if (!answer.ok) return null;
+      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await answer.arrayBuffer()));
+      return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    } catch (error) {
+      if (error instanceof TypeError) return null;
+      throw error;
+    }
+  }
+
   step(by) { this.halt(); return this.show(this.wanted + by); }
 
   seek(time) { this.halt(); return this.show(this.times.at(time)); }
