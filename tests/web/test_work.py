@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-import httpx2
 import pytest
 from sqlalchemy import select
-from starlette.testclient import TestClient
 
 from proctor.web import schema
 from proctor.web.forms import FORMS
 from proctor.web.review import ReviewSite
-from tests.support.web_site import browser, csrf_of, join, log_in
-from tests.support.web_study import ACCEPT, ALL_CHECKS, QUESTION, READINGS, REJECT, new_items, study_of
-
-ROLES = {"anna": "reviewer", "ben": "reviewer", "cleo": "adjudicator", "olga": "organiser", "rita": "reviewer"}
-
-
-class Person:
-    """Somebody in a browser of their own."""
-
-    def __init__(self, review: ReviewSite, name: str) -> None:
-        join(review, name, ROLES.get(name, name))
-        self.client: TestClient = browser(review)
-        log_in(self.client, name)
-        self.csrf = csrf_of(self.client.get("/"))
-
-    def post(self, path: str, value: dict[str, Any]) -> httpx2.Response:
-        return self.client.post(path, json=value, headers={"x-csrf-token": self.csrf})
-
-    def save(self, item: int, payload: dict[str, Any], what: str = "draft", **more: Any) -> httpx2.Response:
-        value = {"version": 1, "revision": 0, "payload": payload} | more
-        return self.post(f"/item/{item}/{what}", value)
-
-    def next(self) -> str:
-        answer = self.client.get("/study/s/next")
-        assert answer.status_code == 303
-        return answer.headers["location"]
+from tests.support.web_people import ROLES, Person, items
+from tests.support.web_site import browser
+from tests.support.web_study import ACCEPT, ALL_CHECKS, BODIES, QUESTION, READINGS, REJECT
 
 
 @pytest.fixture
 def people(review: ReviewSite) -> dict[str, Person]:
     return {name: Person(review, name) for name in ROLES}
-
-
-def items(review: ReviewSite, count: int = 1, form: str = "question", **plan: Any) -> list[int]:
-    ids = study_of(review.engine, new_items(count, form), form, **plan)
-    return [ids[f"q{number:03d}"] for number in range(count)]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -124,8 +93,6 @@ def test_every_lack_of_every_form_has_words(form: str) -> None:
     from proctor.web.strings import text
 
     chosen = FORMS[form]
-    from tests.support.web_study import BODIES
-
     body = chosen.read_body(BODIES[form])
     for payload in ({}, {"nothing": True} if form in ("presence", "boxes", "moments") else {}):
         for name in chosen.missing(body, chosen.read(body, payload)):
@@ -185,4 +152,4 @@ def test_a_new_question_is_read_by_others(review: ReviewSite, people: dict[str, 
     assert anna.client.get(f"/item/{number}").status_code == 404  # nobody reads their own
     assert ben.client.get(f"/item/{number}").status_code == 200
     ben.save(number, ACCEPT, "seal")
-    assert "not whole" in anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"][0]
+    assert "a stem with two or more" in anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"][0]

@@ -367,3 +367,95 @@ def _next() -> tuple[Select[Any], Select[Any]]:
     reads = query.where(assignments.c.role == "reader", ~_sealed_by_me())
     settles = query.where(assignments.c.role == "adjudicator", all_sealed(assignments.c.item), ~_settled())
     return reads, settles
+
+
+@dataclass(frozen=True)
+class PersonProgress:
+    """How far one person is in a study: of the items assigned as a reader, how many are sealed, and when last; how many
+    items wait for them as an adjudicator, and how many they settled."""
+
+    pseudonym: str
+    role: str
+    items: int
+    sealed: int
+    last: str
+    to_settle: int
+    settled: int
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """How far a study is, without a word of what anybody said: items (gold left out), those that all readers have
+    sealed, those settled by agreement and by an adjudicator, and those whose readings differ and wait."""
+
+    name: str
+    title: str
+    form: str
+    items: int
+    gold: int
+    complete: int
+    agreed: int
+    adjudicated: int
+    people: tuple[PersonProgress, ...]
+
+    @property
+    def differing(self) -> int:
+        """Items whose readings differ, and that nobody has settled yet."""
+        return self.complete - self.agreed - self.adjudicated
+
+
+def study_progress(connection: Connection, study: str) -> StudyProgress | None:
+    """Where a study stands; None where there is none of this name. No reading is read for it."""
+    row = connection.execute(select(studies).where(studies.c.name == study)).mappings().one_or_none()
+    if row is None:
+        return None
+    version = read_version(study_items.c.id)
+    settled = select(consensus.c.version).where(consensus.c.version == version)
+    query = select(
+        study_items.c.gold.is_not(None).label("gold"),
+        all_sealed(study_items.c.id).label("complete"),
+        settled.exists().label("settled"),
+        settled.where(consensus.c.account.is_not(None)).exists().label("by_somebody"),
+    ).where(study_items.c.study == row["id"])
+    items = connection.execute(query).all()
+    counted = [one for one in items if not one.gold]
+    names = (
+        select(accounts.c.id, accounts.c.pseudonym, accounts.c.role)
+        .join(assignments, assignments.c.account == accounts.c.id)
+        .join(study_items, study_items.c.id == assignments.c.item)
+        .where(study_items.c.study == row["id"])
+        .distinct()
+        .order_by(accounts.c.pseudonym)
+    )
+    return StudyProgress(
+        row["name"],
+        row["settings"].get("title") or row["name"],
+        row["form"],
+        len(counted),
+        len(items) - len(counted),
+        sum(bool(one.complete) for one in counted),
+        sum(bool(one.settled and not one.by_somebody and one.complete) for one in counted),
+        sum(bool(one.by_somebody and one.complete) for one in counted),
+        tuple(_person(connection, one, row["id"]) for one in connection.execute(names).all()),
+    )
+
+
+def _person(connection: Connection, person: Any, study: int) -> PersonProgress:
+    work = my_work(connection, person.id, study)
+    mine = [one for one in work if one.role == "reader"]
+    cases = [one for one in work if one.role == "adjudicator"]
+    last = (
+        select(func.max(readings.c.sealed))
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .where(readings.c.account == person.id, study_items.c.study == study)
+    )
+    return PersonProgress(
+        person.pseudonym,
+        person.role,
+        len(mine),
+        sum(one.done for one in mine),
+        connection.execute(last).scalar() or "",
+        sum(one.due for one in cases),
+        sum(one.done for one in cases),
+    )
