@@ -59,20 +59,3 @@ async def faults(page: Page) -> dict[str, dict[str, Any]]:
             if wrong := {name: seen[name] for name, value in _GOOD.items() if seen[name] != value}:
                 found[f"{width} px, {scheme}"] = wrong
     return found
-
-
-async def type_text(page: Page, text: str) -> None:
-    """Types into what has the focus."""
-    await page.call("Input.insertText", text=text)
-
-
-async def press(page: Page, key: str, *, loads: bool = False) -> None:
-    """Presses a key; where it leads to another page, waits for that."""
-    code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}.get(key, ord(key[0].upper()))
-    typed = {"Enter": "\r", "Tab": ""}.get(key, key if len(key) == 1 else "")
-    before = page.loads
-    about = {"key": key, "windowsVirtualKeyCode": code, "code": key}
-    await page.call("Input.dispatchKeyEvent", type="keyDown" if typed else "rawKeyDown", text=typed, **about)
-    await page.call("Input.dispatchKeyEvent", type="keyUp", **about)
-    while loads and page.loads == before:
-        await page.evaluate("0")

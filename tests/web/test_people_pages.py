@@ -18,7 +18,8 @@ from tests.conftest import missing
 from tests.support.chromium import find_chromium, open_page
 from tests.support.program import proctor
 from tests.support.web_folder import invitations, review_folder, serving
-from tests.support.web_page import faults, press, type_text
+from tests.support.web_keys import press, until, write
+from tests.support.web_page import faults
 from tests.support.web_site import PASSWORD, browser, csrf_of, entered, join, log_in
 
 
@@ -142,15 +143,17 @@ def test_the_pages_in_a_browser(tmp_path: Path) -> None:
         async with open_page(str(program)) as page:
             await page.open(address + link)
             for text in (PASSWORD, PASSWORD):
-                await type_text(page, text)
+                await write(page, text)
                 await press(page, "Tab")
-            await press(page, "Enter", loads=True)
+            await press(page, "Enter")
+            await until(page, "location.pathname === '/' && document.readyState === 'complete'")
             for path in ("/organise/trail", "/organise/people"):
                 await page.open(address + path)
                 assert await faults(page) == {}, path
             await page.evaluate("document.getElementById('name').focus()")
-            await type_text(page, "zoe")
-            await press(page, "Enter", loads=True)
+            await write(page, "zoe")
+            await press(page, "Enter")
+            await until(page, "document.querySelector('.good') && document.readyState === 'complete'")
             assert "zoe" in await page.evaluate("document.querySelector('.good').textContent")
             assert await faults(page) == {}
             assert page.complaints == []
