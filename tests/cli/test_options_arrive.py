@@ -38,6 +38,13 @@ class Way(NamedTuple):
 STORE = "api:open_store api:name_in"
 WAYS = (
     Way("serve", "folder", "web:Listening web:open_review"),
+    Way("review update", "folder", "web:open_review"),
+    Way("review status", "folder", "web:progress_tables", FORMAT),
+    Way("review agreement", "folder q", "web:agreement_of", FORMAT),
+    Way("review export", "folder q --out r.csv", "web:export_study"),
+    Way("review scores", "folder q", "web:ratings_to_scores", FORMAT),
+    Way("review sheet", "folder q anna --out a.csv", "web:sheet_for"),
+    Way("review decisions", "folder q anna a.csv", "web:decisions_from"),
     Way("users add", "folder anna", "web:add_person"),
     Way("users invite", "folder anna", "web:invite_person"),
     Way("users list", "folder", "web:people_table", FORMAT),

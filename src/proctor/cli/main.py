@@ -35,11 +35,18 @@ GROUPS = {
     "judge": "Tune judges on ratings; index documents.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
+    "review": "Studies: progress, agreement, exports, CSV.",
     "users": "Say who may review, and as what.",
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }
-PANELS = {JUDGE: ("judge",), BUILD: ("build", "items"), REVIEW: ("users",), MEDIA: ("media",), STORE: ("store",)}
+PANELS = {
+    JUDGE: ("judge",),
+    BUILD: ("build", "items"),
+    REVIEW: ("review", "users"),
+    MEDIA: ("media",),
+    STORE: ("store",),
+}
 
 app = typer.Typer(
     cls=Group,
@@ -66,6 +73,7 @@ def commands() -> typer.Typer:
         proofs,
         report,
         results,
+        review,
         run,
         score,
         serve,
@@ -97,6 +105,13 @@ def commands() -> typer.Typer:
         BUILD: {"items audit": items.audit_items},
         REVIEW: {
             "serve": serve.serve,
+            "review update": review.update,
+            "review status": review.status,
+            "review agreement": review.agreement,
+            "review export": review.export,
+            "review scores": review.scores,
+            "review sheet": review.sheet,
+            "review decisions": review.decisions,
             "users add": users.add,
             "users invite": users.invite,
             "users list": users.list_users,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from proctor.cli.output import note, say
 from proctor.core import ConfigurationError, Option, pip_install
+
+if TYPE_CHECKING:
+    from proctor.web import StudyUpdate
 
 ReviewFolder = Annotated[Path, Option("The folder with review.yaml.", metavar="DIR", argument=True)]
 ReviewStore = Annotated[
@@ -50,15 +53,18 @@ def serve(
     listening = Listening(host, port, tls_cert, tls_key, proxy)
     review, updates = open_review(folder, store, listening)
     for one in updates:
-        tally = one.items
-        told = (
-            f"{tally.new} new items, {tally.changed} changed, {tally.same} as before, {one.assigned} assignments made"
-        )
-        say(f"{one.name}: {told}")
-        if tally.gone:
-            note(f"{one.name}: {tally.gone} items are no longer in the source; they stay, with what was said of them")
+        told_update(one)
     with bound(listening) as opened:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if tls_cert is None else "https"
         say(f"Serving {review.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
         run(review, listening, [opened])
+
+
+def told_update(one: StudyUpdate) -> None:
+    """Says what became of a study."""
+    tally = one.items
+    told = f"{tally.new} new items, {tally.changed} changed, {tally.same} as before, {one.assigned} assignments made"
+    say(f"{one.name}: {told}")
+    if tally.gone:
+        note(f"{one.name}: {tally.gone} items are no longer in the source; they stay, with what was said of them")

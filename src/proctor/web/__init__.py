@@ -16,11 +16,21 @@ if TYPE_CHECKING:
         read_trail,
     )
     from proctor.web.schema import ROLES
-    from proctor.web.server import Listening, bound, open_review, serve
+    from proctor.web.server import Listening, StudyUpdate, bound, open_review, serve
+    from proctor.web.shell import WHAT as EXPORTS
+    from proctor.web.shell import (
+        agreement_of,
+        decisions_from,
+        export_study,
+        progress_tables,
+        ratings_to_scores,
+        sheet_for,
+    )
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ROLES", "InvitationLink", "Listening", "TrailReport", "add_person", "bound", "change_role", "disable_person",
-    "invite_person", "open_review", "people_table", "read_trail", "serve",
+    "EXPORTS", "ROLES", "InvitationLink", "Listening", "StudyUpdate", "TrailReport", "add_person", "agreement_of",
+    "bound", "change_role", "decisions_from", "disable_person", "export_study", "invite_person", "open_review",
+    "people_table", "progress_tables", "ratings_to_scores", "read_trail", "serve", "sheet_for",
 ]  # fmt: skip

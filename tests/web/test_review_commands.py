@@ -1,0 +1,154 @@
+"""`proctor review`: from a folder to agreement, exports and an audit, with sheets in place of a browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score
+from proctor.core.formats import FreeTextFormat
+from proctor.runs import Store
+from tests.support.program import proctor
+from tests.support.web_study import ALL_CHECKS, QUESTION
+
+PLAN = "plan: {readings: 2, readers: [anna, ben], adjudicators: [cleo]}"
+
+
+def folder_of(tmp_path: Path, study: str, people: str = "anna ben cleo olga") -> Path:
+    """A review with one study."""
+    folder = tmp_path / "review"
+    folder.mkdir()
+    lines = [{"id": f"q{number}", "group": f"v{number // 2}", "body": QUESTION} for number in range(4)]
+    (folder / "items.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    (folder / "review.yaml").write_text(f"title: One\nstudies:\n  - {study}\n    {PLAN}\n")
+    roles = {"cleo": "adjudicator", "olga": "organiser"}
+    for name in people.split():
+        assert proctor("users", "add", folder, name, "--role", roles.get(name, "reviewer")).returncode == 0
+    return folder
+
+
+def questions(tmp_path: Path, people: str = "anna ben cleo olga") -> Path:
+    return folder_of(tmp_path, "name: q\n    form: question\n    items: items.jsonl", people)
+
+
+def said(*arguments: Any) -> str:
+    done = proctor("review", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def fill(file: Path, cells: dict[str, dict[str, str]], every: dict[str, str]) -> None:
+    with file.open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    with file.open("w", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(row | every | cells.get(row["item"], {}) for row in rows)
+
+
+def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
+    folder = questions(tmp_path)
+    assert said("update", folder) == "q: 4 new items, 0 changed, 0 as before, 12 assignments made\n"
+    assert said("update", folder) == "q: 0 new items, 0 changed, 4 as before, 0 assignments made\n"
+    assert said("agreement", folder, "q") == "Nothing is sealed by all readers yet.\n"
+    accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
+    for name in ("anna", "ben"):
+        file = tmp_path / f"{name}.csv"
+        assert said("sheet", folder, "q", name, "--out", file) == f"4 items in {file}\n"
+        reject = {"decision": "reject", "one_right": "no", "reason": "two are right"}
+        fill(file, {"q0": reject} if name == "ben" else {}, accept)
+        assert said("decisions", folder, "q", name, file) == "4 sealed, 0 sealed before, 0 left open\n"
+    status = json.loads(said("status", folder, "--format", "json"))
+    assert [(one["read by all"], one["agreed"], one["waiting"]) for one in status] == [(4, 3, 1)]
+    (found,) = json.loads(said("agreement", folder, "q", "--format", "json"))
+    assert found["same"]["value"] == 0.75
+    shown = said("agreement", folder, "q")
+    assert "Agreement by dimension" in shown
+    assert "75.0 %" in shown
+    readings = tmp_path / "r.jsonl"
+    assert said("export", folder, "q", "--out", readings) == f"8 rows of readings in {readings}\n"
+    consensus = tmp_path / "c.parquet"
+    assert said("export", folder, "q", "--what", "consensus", "--out", consensus).startswith("3 rows of consensus")
+    sheet = tmp_path / "d.md"
+    said("export", folder, "q", "--what", "datasheet", "--out", sheet)
+    assert "8 sealed readings of 4 of 4 items" in sheet.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("agreement", "x"), "study: found 'x', expected one of q"),
+        (("export", "q", "--out", "r.xlsx"), "found a file for readings that ends in '.xlsx', expected one of .jsonl"),
+        (("sheet", "q", "zoe", "--out", "a.csv"), "person: found 'zoe', expected one of"),
+        (("decisions", "q", "anna", "none.csv"), "none.csv: found no such file"),
+        (("scores", "q"), "found the form question, expected a study with form: rating"),
+    ],
+)
+def test_what_does_not_fit_is_told(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    folder = questions(tmp_path)
+    said("update", folder)
+    done = proctor("review", arguments[0], folder, *arguments[1:])
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_exports_need_an_organiser(tmp_path: Path) -> None:
+    folder = questions(tmp_path, "anna ben cleo")
+    said("update", folder)
+    done = proctor("review", "export", folder, "q", "--out", tmp_path / "r.csv")
+    assert (done.returncode, "organiser: found no account" in done.stderr) == (1, True)
+    assert not (tmp_path / "r.csv").exists()
+
+
+def rated(tmp_path: Path, form: str) -> Path:
+    """A review whose own store has the answers of two systems."""
+    dimensions = "dimensions: [{name: correct, levels: [0, 1, 2]}]"
+    folder = folder_of(tmp_path, f"name: a\n    form: {form}\n    benchmark: b\n    {dimensions}")
+    items = tuple(
+        Item(id=f"q{n}", group=f"v{n}", question="What?", answer=FreeTextFormat(), reference=Reference(answer="liver"))
+        for n in range(4)
+    )
+    store = Store(folder / "review.sqlite")
+    store.add_benchmark(Benchmark("b", "B", items, (ACCURACY,), "accuracy"))
+    for system in ("good", "bad"):
+        run = store.start_run("b", system, "video", {})
+        store.write(run, [(Answer(item_id=item.id, text=f"{system} {item.id}"), []) for item in items])
+        value = 2.0 if system == "good" else 0.0
+        scores = [Score(item_id=item.id, metric="correct", value=value, scorer="judge") for item in items]
+        store.add_scores(run, scores)
+    store.close()
+    return folder
+
+
+def decide(folder: Path, tmp_path: Path, cells: Any) -> None:
+    for name in ("anna", "ben"):
+        file = tmp_path / f"{name}.csv"
+        said("sheet", folder, "a", name, "--out", file)
+        with file.open(newline="") as opened:
+            rows = list(csv.DictReader(opened))
+        fill(file, {row["item"]: cells(row) for row in rows}, {})
+        said("decisions", folder, "a", name, file)
+
+
+def test_ratings_go_into_the_audit(tmp_path: Path) -> None:
+    folder = rated(tmp_path, "rating")
+    assert said("update", folder).startswith("a: 8 new items")
+    decide(folder, tmp_path, lambda row: {"correct": "2" if "good" in row["answer"] else "1"})
+    assert said("scores", folder, "a") == "16 scores by people\n"
+    done = proctor("audit", "b", "--store", folder / "review.sqlite", "--draws", "50", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "judge" in done.stdout
+
+
+def test_choices_become_preferences(tmp_path: Path) -> None:
+    folder = rated(tmp_path, "pairwise")
+    said("update", folder)
+    decide(folder, tmp_path, lambda row: {"choice": "first" if row["answers"].startswith("1. good") else "second"})
+    (good, bad) = json.loads(said("scores", folder, "a", "--format", "json"))
+    assert (good["system"], bad["system"]) == ("good", "bad")
+    assert good["points expected"] == 1.0
+    assert "preferred in every comparison" in said("scores", folder, "a")
