@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support import web_keys
 from tests.support.chromium import Page
 
 _LOOK = """
@@ -59,3 +60,11 @@ async def faults(page: Page) -> dict[str, dict[str, Any]]:
             if wrong := {name: seen[name] for name, value in _GOOD.items() if seen[name] != value}:
                 found[f"{width} px, {scheme}"] = wrong
     return found
+
+
+async def press(page: Page, key: str, *, loads: bool = False) -> None:
+    """Presses a key; where it leads to another page, waits for that."""
+    before = page.loads
+    await web_keys.press(page, key)
+    while loads and page.loads == before:
+        await page.evaluate("0")

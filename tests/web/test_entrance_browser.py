@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import missing
 from tests.support.chromium import find_chromium, open_page
 from tests.support.web_folder import invitations, review_folder, serving
-from tests.support.web_keys import press, until, write
-from tests.support.web_page import faults
+from tests.support.web_keys import write
+from tests.support.web_page import faults, press
 from tests.support.web_site import PASSWORD
 
 
@@ -35,8 +35,7 @@ def test_from_the_invitation_to_the_first_item_by_keyboard(tmp_path: Path, chrom
             await write(page, PASSWORD)
             await press(page, "Tab")
             await write(page, PASSWORD)
-            await press(page, "Enter")
-            await until(page, "location.pathname === '/' && document.readyState === 'complete'")
+            await press(page, "Enter", loads=True)
             assert await page.evaluate("document.querySelector('h1').textContent") == "Your studies"
             assert await faults(page) == {}
             assert await page.evaluate("document.activeElement.getAttribute('href')") == "/study/questions/next"

@@ -18,8 +18,8 @@ from tests.conftest import missing
 from tests.support.chromium import find_chromium, open_page
 from tests.support.program import proctor
 from tests.support.web_folder import invitations, review_folder, serving
-from tests.support.web_keys import press, until, write
-from tests.support.web_page import faults
+from tests.support.web_keys import write
+from tests.support.web_page import faults, press
 from tests.support.web_site import PASSWORD, browser, csrf_of, entered, join, log_in
 
 
@@ -145,15 +145,13 @@ def test_the_pages_in_a_browser(tmp_path: Path) -> None:
             for text in (PASSWORD, PASSWORD):
                 await write(page, text)
                 await press(page, "Tab")
-            await press(page, "Enter")
-            await until(page, "location.pathname === '/' && document.readyState === 'complete'")
+            await press(page, "Enter", loads=True)
             for path in ("/organise/trail", "/organise/people"):
                 await page.open(address + path)
                 assert await faults(page) == {}, path
             await page.evaluate("document.getElementById('name').focus()")
             await write(page, "zoe")
-            await press(page, "Enter")
-            await until(page, "document.querySelector('.good') && document.readyState === 'complete'")
+            await press(page, "Enter", loads=True)
             assert "zoe" in await page.evaluate("document.querySelector('.good').textContent")
             assert await faults(page) == {}
             assert page.complaints == []
