@@ -16,6 +16,7 @@ from proctor.web.review import ReviewSite
 from tests.support.chromium import Page
 
 _NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), "Backspace": ("", 8)}
+_ANSWER_S = 5.0
 _PATIENCE_S = 60.0  # a guard against a page that hangs
 
 
@@ -53,8 +54,9 @@ async def until(page: Page, expression: str) -> None:
     async with asyncio.timeout(_PATIENCE_S):
         while True:
             try:
-                if await page.evaluate(f"Boolean({expression})"):
-                    return
-            except RuntimeError:  # the page is changing
+                async with asyncio.timeout(_ANSWER_S):
+                    if await page.evaluate(f"Boolean({expression})"):
+                        return
+            except (RuntimeError, TimeoutError):  # the page is changing: some questions are never answered then
                 pass
             await asyncio.sleep(0.02)

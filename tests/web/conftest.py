@@ -1,4 +1,4 @@
-"""Passwords of tests are hashed in a millisecond."""
+"""Passwords of tests are hashed in a millisecond, and their media are kept apart."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ from tests.support.web_site import site
 def _quick_hashes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proctor.web.accounts._HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROCTOR_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

@@ -2,74 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from itsdangerous import Signer
-from sqlalchemy import select
 
-from proctor.core import InputError, VideoClip
+from proctor.core import InputError
 from proctor.media import MediaLibrary, Picture
-from proctor.web import schema
-from proctor.web.app import create_app
 from proctor.web.forms import FORMS
 from proctor.web.review import ReviewSite
-from proctor.web.sessions import session_cookie, start_session
-from proctor.web.sources import NewItem
-from tests.conftest import missing
-from tests.support.chromium import Page, find_chromium, open_page
-from tests.support.clock_video import ClockVideo, write_clock_video
+from tests.support.chromium import Page
+from tests.support.web_form import SOURCE, one_item_page, sealed_payload, until
 from tests.support.web_page import press
-from tests.support.web_player import serving
-from tests.support.web_site import join
-from tests.support.web_study import study_of
 
-_HANGS_S = 60  # a guard, no property of the page
 PROPOSALS = [
     {"time": 1.0, "label": "clip", "x": 0.5, "y": 0.5, "width": 0.2, "height": 0.2},
     {"time": 1.0, "label": "stapler", "x": 0.1, "y": 0.1, "width": 0.1, "height": 0.1},
 ]
 BODY: dict[str, Any] = {"classes": ["clip", "stapler"], "times": [0.0, 1.0, 2.0]}
-
-
-def walk(review: ReviewSite, body: dict[str, Any], steps: Callable[[Page], Awaitable[None]]) -> None:
-    """What happens on the page of one item, whose reader is logged in."""
-    program = find_chromium()
-    if program is None:
-        missing("no Chromium here (Debian: apt-get install chromium)")
-        raise AssertionError
-    write_clock_video(review.media / "clock.mp4", ClockVideo(range(0, 2400, 40)))
-    anna = join(review, "anna")
-    join(review, "ben")
-    join(review, "cleo", "adjudicator")
-    items = study_of(review.engine, [NewItem("q", "v", (VideoClip(source="clock.mp4"),), body)], "boxes")
-    with review.writing() as connection:
-        token = start_session(connection, anna, review.now())
-    here = replace(review, hosts=("127.0.0.1",))
-
-    async def go() -> None:
-        with serving(create_app(here)) as url:
-            async with open_page(program) as page, asyncio.timeout(_HANGS_S):
-                cookie = Signer(review.key, salt="session").sign(token).decode()
-                await page.call("Network.setCookie", name=session_cookie(here), value=cookie, url=url)
-                await page.open(f"{url}/item/{items['q']}")
-                await until(page, "document.querySelector('.boxes:not([hidden])')")
-                await steps(page)
-                assert page.complaints == []
-
-    asyncio.run(go())
-
-
-async def until(page: Page, condition: str) -> None:
-    await page.evaluate(
-        f"new Promise((done) => {{ const look = () => {condition} ? done() : requestAnimationFrame(look); look(); }})"
-    )
 
 
 async def drawn(page: Page, count: int) -> list[dict[str, Any]]:
@@ -100,19 +51,7 @@ def near(*values: float) -> Any:
 
 def hash_of(review: ReviewSite, time: float) -> str:
     library = MediaLibrary(review.media).unscaled(painted=False)
-    return hashlib.sha256(library.jpegs([Picture("clock.mp4", time)])[0]).hexdigest()
-
-
-def sealed(review: ReviewSite) -> dict[str, Any]:
-    with review.reading() as connection:
-        row = connection.execute(select(schema.readings.c.payload, schema.readings.c.sealed)).one()
-    assert row.sealed
-    return dict(row.payload)
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "cache"))
+    return hashlib.sha256(library.jpegs([Picture(SOURCE, time)])[0]).hexdigest()
 
 
 def test_by_mouse_a_box_is_drawn_moved_and_resized(review: ReviewSite) -> None:
@@ -133,7 +72,7 @@ def test_by_mouse_a_box_is_drawn_moved_and_resized(review: ReviewSite) -> None:
         await page.drag(await point(page, 0.1, 0.1), await point(page, 0.1, 0.1))  # a click draws nothing
         await drawn(page, 1)
 
-    walk(review, BODY, steps)
+    one_item_page(review, "boxes", BODY, steps)
 
 
 def test_by_keys_alone_boxes_are_drawn_copied_interpolated_and_sealed(review: ReviewSite) -> None:
@@ -168,8 +107,8 @@ def test_by_keys_alone_boxes_are_drawn_copied_interpolated_and_sealed(review: Re
         await page.press("Escape")
         await press(page, "s", loads=True)
 
-    walk(review, BODY, steps)
-    said = sealed(review)
+    one_item_page(review, "boxes", BODY, steps)
+    said = sealed_payload(review)
     assert [(one["time"], one.get("by", "hand")) for one in said["boxes"]] == [
         (0, "hand"),
         (2, "copied"),
@@ -197,8 +136,8 @@ def test_proposals_are_accepted_or_refused_before_anything_is_sealed(review: Rev
         page.complaints.clear()  # the browser's line about the refusal
         await press(page, "s", loads=True)
 
-    walk(review, BODY | {"proposals": PROPOSALS}, steps)
-    said = sealed(review)
+    one_item_page(review, "boxes", BODY | {"proposals": PROPOSALS}, steps)
+    said = sealed_payload(review)
     assert (len(said["boxes"]), said["decided"]) == (1, {"accepted": [0], "refused": [1]})
 
 

@@ -96,7 +96,7 @@ class Boxes {
     stage.append(this.layer);
     const button = ([name, key]) => element(
       "button", { type: "button", disabled: !this.open, data: { act: name, key } },
-      `${this.words[name]} `, element("kbd", { textContent: key }),
+      `${this.words[name]} `, element("kbd", { textContent: key.length > 1 ? key : `⇧ ${key}` }),
     );
     this.name = element("input", { type: "text", maxLength: 80, id: "instance", autocomplete: "off", disabled: !this.open });
     this.known = element("div", { className: "sightings", ariaLabel: this.words.known });

@@ -2,6 +2,7 @@
    Each keeps its value as JSON in a hidden control. Texts are set as texts, never as markup. */
 
 import { boxes } from "./boxes.js";
+import { timeline } from "./timeline.js";
 
 export function element(name, fields = {}, ...inside) {
   const { data = {}, ...rest } = fields;
@@ -115,7 +116,9 @@ function moments(form, page) {
       remove.addEventListener("click", () => keep(some.filter((_, other) => other !== place)));
       return element("li", {}, element("button", { type: "button", textContent: `${one.time.toFixed(2)} s`, data: { seek: one.time } }), ` ${one.kind} `, remove);
     }));
+    line?.();
   };
+  let line = null;
   const keep = keeper(control, page, draw);
   for (const button of form.querySelectorAll("[data-mark]")) {
     button.addEventListener("click", async () => {
@@ -127,6 +130,10 @@ function moments(form, page) {
       keep(some.sort((a, b) => a.time - b.time));
     });
   }
+  const kinds = [...form.querySelectorAll("[data-mark]")].map((one) => one.dataset.mark);
+  page.player().then((player) => {
+    if (player) line = timeline(form, player, { read: () => value(control), keep }, kinds);
+  });
   form.addEventListener("nothing", () => keep([]));
   form.addEventListener("written", draw);
 }
