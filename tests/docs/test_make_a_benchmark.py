@@ -45,6 +45,15 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
                     assert code == 0, f"{line}\n{said}"
                     assert not command.output or agrees(command.output, said), said
                     seen.append((line, server.count, said))
+        datasheet = tmp_path / "abdomen" / "items" / "DATASHEET.md"
+        first, count = datasheet.read_text(encoding="utf-8"), server.count
+        (tmp_path / "abdomen" / "reviewed.md").write_text("## Reviewed by\n\n2 readers of 8 items.\n")
+        code, said = called(["proctor", "build", "export", "abdomen"])
+        assert (code, server.count) == (0, count), said
+        again = datasheet.read_text(encoding="utf-8")
+        assert again == first.replace(
+            "Nobody yet: no reading of a clinician is recorded in this project.", "2 readers of 8 items."
+        )
     asked = {line: count for line, count, _ in seen}
     assert (
         asked["proctor build export abdomen"] == asked["proctor build run abdomen"]
@@ -55,7 +64,6 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
     assert redone[1] > redone[0]  # one item is asked for again
     assert redone[2] == redone[1]  # and comes back out of the journal
     items = tmp_path / "abdomen" / "items"
-    sheet = (items / "DATASHEET.md").read_text(encoding="utf-8")
     for part in (
         "## Sources",
         "## Models and prompts",
@@ -63,7 +71,7 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
         "Licence: CC0",
         "no reading of a clinician",
     ):
-        assert part in sheet
+        assert part in first
     questions = [one for file in items.glob("benchmark_questions/*/*.json") for one in json.loads(file.read_text())]
     assert len(questions) >= 8
     status = next(said for line, _, said in seen if line == "proctor build status abdomen")

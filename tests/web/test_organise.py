@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,15 @@ import pytest
 from proctor.web.review import ReviewSite
 from proctor.web.trail import first_fault
 from tests.support.web_people import ROLES, Person, items
+from tests.support.web_site import site
 from tests.support.web_study import ACCEPT, ALL_CHECKS, QUESTION, REJECT
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def review(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReviewSite]:
+    made = site(tmp_path, store=None if request.param == "sqlite" else request.getfixturevalue("postgres_url"))
+    yield made
+    made.engine.dispose()
 
 
 @pytest.fixture

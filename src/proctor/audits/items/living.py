@@ -38,7 +38,7 @@ class RuleCue:
 @dataclass(frozen=True)
 class TextCues:
     """What a question gives away to someone who does not look. `rules` pick its right option, those that are right more
-    often than chance on the other questions first. `probability` is what a classifier of options, fitted on the other
+    often than chance on the other questions first, and of these the ones of length and overlap. `probability` is what a classifier of options, fitted on the other
     groups' questions, gives to the right option (the options of a question sum to 1), with the interval over samples of
     groups; None where there are fewer than 3 other groups or 12 questions."""
 
@@ -60,7 +60,7 @@ def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
 
     Raises `InputError` where the key is none of the options.
     """
-    others = [one for one in beside if one.id != item.id and len(one.options) > 1]
+    others = sorted((one for one in beside if one.id != item.id and len(one.options) > 1), key=lambda one: one.id)
     order = generator(seed, "living", item.id).permutation(len(others))[:MOST_BESIDE]
     others = [others[int(place)] for place in sorted(order.tolist())]
     table = OptionTable([item, *others], seed)
@@ -87,7 +87,7 @@ def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.floa
             values, names = hits[place, 1:].astype(float), [other.group for other in table.items[1:]]
             others = mean_interval(values, names, Resampling(draws=200, seed=seed, bounds=(0.0, 1.0)))
             found.append(RuleCue(one.name, one.label, others, above))
-    return sorted(found, key=lambda one: (not one.above_chance, -(one.others.value or 0.0)))
+    return sorted(found, key=lambda one: (not one.above_chance, one.name not in ALWAYS, -(one.others.value or 0.0)))
 
 
 def _probability(table: OptionTable, right: NDArray[np.bool_], seed: int) -> Estimate | None:

@@ -24,10 +24,12 @@ from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item
 from proctor.construction.pipeline.stage import Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
-from proctor.core import DASH, InputError, Item, count_of, percent, write_whole
+from proctor.core import DASH, InputError, Item, count_of, input_text, percent, write_whole
 from proctor.core.formats import option_letters
 
 DATASHEET = "DATASHEET.md"
+REVIEWED = "reviewed.md"
+"""The file of a project whose text is the datasheet's section on who reviewed it."""
 
 
 class SplitSettings(StageSettings):
@@ -110,7 +112,9 @@ class FilesStage(Stage[ExportedFile]):
         nothing is to be written."""
 
     def reads(self, work: Work) -> Sequence[Path]:
-        return [work.project.path(one, "video") for one in work.sources]
+        reviewed = work.project.folder / REVIEWED
+        videos = [work.project.path(one, "video") for one in work.sources]
+        return [*videos, *([reviewed] if reviewed.is_file() else [])]
 
     def stands(self, project: Project, made: UnitFile) -> bool:
         """Whether the files are still there, as large as they were."""
@@ -185,12 +189,20 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     lines += ["## What can be guessed", ""]
     lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
     lines += _blind(work, questions)
-    lines += ["", "## Reviewed by", "", "Nobody yet: no reading of a clinician is recorded in this project."]
+    lines += ["", *_reviewed(work.project)]
     flags = Counter(flag for one in questions for flag in one.flags)
     if flags:
         lines += ["", "## To be looked at by a clinician", ""]
         lines += [f"- {flag}: {count_of(count, 'question')}" for flag, count in flags.most_common()]
     return "\n".join(lines) + "\n"
+
+
+def _reviewed(project: Project) -> list[str]:
+    """What a review of the questions wrote into the project (`proctor review export`), or that there was none."""
+    file = project.folder / REVIEWED
+    if not file.is_file():
+        return ["## Reviewed by", "", "Nobody yet: no reading of a clinician is recorded in this project."]
+    return input_text(file, "the section of a datasheet").rstrip().splitlines()
 
 
 def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource]) -> list[str]:
