@@ -1,4 +1,4 @@
-"""Passwords of tests are hashed in a millisecond, and their media are kept apart."""
+"""Passwords of tests are hashed in a millisecond, their media are kept apart, and their requests share an event loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 from argon2 import PasswordHasher
+from starlette.testclient import TestClient
 
 from proctor.web.review import ReviewSite
 from tests.support.web_site import site
@@ -23,6 +25,13 @@ def _quick_hashes() -> Iterator[None]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROCTOR_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_loop() -> Iterator[None]:
+    with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TestClient, "portal", portal)
         yield
 
 
