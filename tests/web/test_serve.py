@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from sqlalchemy import create_engine, text
 
-from proctor.web import Listening, open_review
+from proctor.web import Listening, bound, open_review
 from proctor.web.review import KEY_FILE, signing_key
 from tests.support.program import proctor
 from tests.support.web_folder import come_in, invitations, review_folder, serving
@@ -212,6 +212,13 @@ def test_the_key_is_made_once_and_a_short_one_is_refused(tmp_path: Path) -> None
 
     with pytest.raises(InputError, match="found 5 characters, expected a key of 32 or more"):
         signing_key(tmp_path)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_answers_are_sent_at_once(host: str) -> None:
+    """asyncio sets TCP_NODELAY on connections of sockets that are said to be TCP's; others wait 40 ms a page."""
+    with bound(Listening(host, 0)) as opened:
+        assert opened.proto == socket.IPPROTO_TCP
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
