@@ -188,6 +188,18 @@ def test_behind_a_proxy_browsers_names_and_addresses_count(tmp_path: Path) -> No
     review.engine.dispose()
 
 
+def test_every_name_of_the_machine_itself_is_its_own(tmp_path: Path) -> None:
+    folder = review_folder(tmp_path / "review", more="address: https://review.hospital.org:8443\n")
+    invitations(folder)
+    review, _ = open_review(folder, listening=Listening(host="::1"))
+    client = browser(review)
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "review.hospital.org:8443"):
+        assert client.get("/login", headers={"host": host}).status_code == 200
+    for host in ("::1", "[::2]:8000", "hospital.org", "0.0.0.0"):
+        assert client.get("/login", headers={"host": host}).status_code == 400
+    review.engine.dispose()
+
+
 def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
     folder = review_folder(tmp_path / "review")
     for name, role in (("anna", "reviewer"), ("ben", "reviewer"), ("cleo", "adjudicator")):

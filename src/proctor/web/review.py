@@ -17,7 +17,7 @@ from proctor.web.schema import new_token, prepare
 
 STORE_FILE = "review.sqlite"
 KEY_FILE = "review.key"
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def _utc_now() -> datetime:

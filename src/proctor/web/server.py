@@ -170,6 +170,7 @@ def _is_loopback(host: str) -> bool:
 
 def _names(settings: ReviewSettings, at: Listening) -> tuple[str, ...]:
     """Under which it answers: this machine's own, that of its address, and the one it listens on."""
-    anywhere = {"0.0.0.0", "::"}  # noqa: S104 (asked about, not listened on)
+    anywhere = {"0.0.0.0", "[::]"}  # noqa: S104 (asked about, not listened on)
+    own = f"[{at.host}]" if ":" in at.host else at.host
     named = urlsplit(settings.address).hostname
-    return tuple(dict.fromkeys((*LOCAL_NAMES, *([named] if named else []), *({at.host} - anywhere))))
+    return tuple(dict.fromkeys((*LOCAL_NAMES, *([named] if named else []), *({own} - anywhere))))

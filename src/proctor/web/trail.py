@@ -54,7 +54,8 @@ def head(connection: Connection) -> str:
 def first_fault(connection: Connection) -> int | None:
     """The id of the first entry that was changed or does not follow the one before; None where all is as recorded."""
     previous = START
-    for row in connection.execute(select(trail).order_by(trail.c.id)).mappings():
+    entries = select(trail).order_by(trail.c.id).execution_options(yield_per=1000)  # it may be long
+    for row in connection.execute(entries).mappings():
         if row["previous"] != previous or row["hash"] != _hash(row):
             return int(row["id"])
         previous = row["hash"]
