@@ -45,6 +45,7 @@ WAYS = (
     Way("review scores", "folder q", "web:ratings_to_scores", FORMAT),
     Way("review sheet", "folder q anna --out a.csv", "web:sheet_for"),
     Way("review decisions", "folder q anna a.csv", "web:decisions_from"),
+    Way("review reassign", "folder q anna", "web:reassign_work"),
     Way("users add", "folder anna", "web:add_person"),
     Way("users invite", "folder anna", "web:invite_person"),
     Way("users list", "folder", "web:people_table", FORMAT),

@@ -152,3 +152,26 @@ def test_choices_become_preferences(tmp_path: Path) -> None:
     assert (good["system"], bad["system"]) == ("good", "bad")
     assert good["points expected"] == 1.0
     assert "preferred in every comparison" in said("scores", folder, "a")
+
+
+def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
+    folder = questions(tmp_path)
+    settings = (folder / "review.yaml").read_text()
+    said("update", folder)
+    accept = {"decision": "accept", **dict.fromkeys(ALL_CHECKS, "yes")}
+    file = tmp_path / "ben.csv"
+    said("sheet", folder, "q", "ben", "--out", file)
+    fill(file, {"q0": accept}, {})
+    assert said("decisions", folder, "q", "ben", file) == "1 sealed, 0 sealed before, 3 left open\n"
+    alone = proctor("review", "reassign", folder, "q", "ben")
+    assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 stay\n"
+    assert "add a reader to the plan" in alone.stderr
+    for name in ("dora", "eve"):
+        proctor("users", "add", folder, name)
+    (folder / "review.yaml").write_text(settings.replace("[anna, ben]", "[anna, ben, dora, eve]"))
+    assert said("reassign", folder, "q", "ben") == "3 items passed on, 0 gold items taken away, 0 stay\n"
+    assert said("sheet", folder, "q", "ben", "--out", file).startswith("0 items")
+    counts = [int(said("sheet", folder, "q", name, "--out", file).split()[0]) for name in ("anna", "dora", "eve")]
+    assert counts[0] == 4
+    assert sorted(counts[1:]) == [1, 2]
+    assert said("reassign", folder, "q", "ben") == "0 items passed on, 0 gold items taken away, 0 stay\n"

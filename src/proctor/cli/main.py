@@ -112,6 +112,7 @@ def commands() -> typer.Typer:
             "review scores": review.scores,
             "review sheet": review.sheet,
             "review decisions": review.decisions,
+            "review reassign": review.reassign,
             "users add": users.add,
             "users invite": users.invite,
             "users list": users.list_users,

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from proctor.cli.output import Output, OutputFormat, print_json, say, show
+from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
 from proctor.cli.serve import ReviewFolder, ReviewStore, check_extra, told_update
 from proctor.core import Option
 
@@ -149,3 +149,19 @@ def decisions(
 
     tally = decisions_from(folder, study, name, file, store)
     say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open")
+
+
+def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
+    """Give a person's open work to others.
+
+    To the plan's readers who do not have it yet, to those with the least work first. What is sealed stays.
+
+    Example: proctor review reassign my-review questions ben
+    """
+    check_extra()
+    from proctor.web import reassign_work
+
+    tally = reassign_work(folder, study, name, store)
+    say(f"{tally.passed_on} items passed on, {tally.gold} gold items taken away, {tally.stay} stay")
+    if tally.stay:
+        note("add a reader to the plan for those that stay: all others have them already")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         export_study,
         progress_tables,
         ratings_to_scores,
+        reassign_work,
         sheet_for,
     )
 else:
@@ -32,5 +33,5 @@ else:
 __all__ = [
     "EXPORTS", "ROLES", "InvitationLink", "Listening", "StudyUpdate", "TrailReport", "add_person", "agreement_of",
     "bound", "change_role", "decisions_from", "disable_person", "export_study", "invite_person", "open_review",
-    "people_table", "progress_tables", "ratings_to_scores", "read_trail", "serve", "sheet_for",
+    "people_table", "progress_tables", "ratings_to_scores", "read_trail", "reassign_work", "serve", "sheet_for",
 ]  # fmt: skip

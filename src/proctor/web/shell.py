@@ -25,6 +25,7 @@ from proctor.web.export import (
     scores_into_store,
     write_readings,
 )
+from proctor.web.reassignment import ReassignmentTally, reassign
 from proctor.web.review import STORE_FILE, open_store
 from proctor.web.schema import accounts, studies
 from proctor.web.settings import StudySettings, read_review
@@ -154,6 +155,15 @@ def decisions_from(folder: Path, study: str, name: str, file: Path, store: str |
     with _opened(folder, store, reading=False) as connection:
         account = _account(connection, name)
         return read_sheet(connection, account, _known(connection, study), file, datetime.now(UTC))
+
+
+def reassign_work(folder: Path, study: str, name: str, store: str | None = None) -> ReassignmentTally:
+    """Gives what a person has not sealed to the plan's other readers. Raises `InputError` for an unknown study or
+    person."""
+    plan = read_review(folder).study(study).plan
+    with _opened(folder, store, reading=False) as connection:
+        account = _account(connection, name)
+        return reassign(connection, _known(connection, study), account, plan, datetime.now(UTC))
 
 
 def _account(connection: Connection, name: str) -> int:

@@ -248,10 +248,11 @@ class MyStudy:
         return self.sealed == self.items and not self.to_settle
 
 
-def my_studies(connection: Connection, account: int) -> list[MyStudy]:
-    """The studies in which an account has work, by name."""
+def my_studies(connection: Connection, account: int, name: str | None = None) -> list[MyStudy]:
+    """The studies in which an account has work (or the one of this name), by name."""
     found = []
-    for row in connection.execute(select(studies).order_by(studies.c.name)).mappings():
+    query = select(studies) if name is None else select(studies).where(studies.c.name == name)
+    for row in connection.execute(query.order_by(studies.c.name)).mappings():
         work = my_work(connection, account, row["id"])
         if not work:
             continue

@@ -102,7 +102,7 @@ def item_page(request: Request, item_id: ItemId, visitor: Worker) -> Response:
         mine = my_reading(connection, visitor.account, opened.version)
         others = others_readings(connection, visitor.account, opened.version)
         settled = settlement(connection, visitor.account, opened.version)
-        studies = {one.name: one for one in my_studies(connection, visitor.account)}
+        study = next(iter(my_studies(connection, visitor.account, opened.study)), None)
     known = settled.payload if settled is not None and opened.role == "adjudicator" else {}
     return page(
         request,
@@ -116,7 +116,7 @@ def item_page(request: Request, item_id: ItemId, visitor: Worker) -> Response:
         others=[one for one in others if one.account != visitor.account] if opened.role == "reader" else others,
         settled=settled,
         open=settled is None if opened.role == "adjudicator" else mine is None or mine.sealed is None,
-        study=studies.get(opened.study),
+        study=study,
         keys=_KEYS,
     )
 
