@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 
 import pytest
 from itsdangerous import Signer
@@ -13,7 +16,7 @@ from proctor.web import schema
 from proctor.web.accounts import Changed, add_account, disable, find_account, invite, set_role, take_up
 from proctor.web.review import ReviewSite
 from proctor.web.trail import first_fault
-from tests.support.web_site import PASSWORD, browser, clock_of, csrf_of, entered, join, log_in
+from tests.support.web_site import PASSWORD, browser, clock_of, csrf_of, entered, join, log_in, site
 
 
 def changed(review: ReviewSite) -> Changed:
@@ -275,6 +278,31 @@ def test_one_name_is_one_account_however_it_is_written(review: ReviewSite) -> No
     join(review, "J\u00f6rg")
     with pytest.raises(InputError, match="which there is already"), review.writing() as connection:
         add_account(connection, "jO\u0308RG", "organiser", "en", changed(review))
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_of_eight_that_add_one_name_at_once_one_succeeds(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = None if store == "sqlite" else request.getfixturevalue("postgres_url")
+    review = site(tmp_path, store=url)
+    together = Barrier(8)
+
+    def add(number: int) -> bool:
+        together.wait(60)
+        try:
+            with review.writing() as connection:
+                add_account(connection, "zoe", "reviewer", "en", changed(review))
+        except InputError as error:
+            return "which there is already" not in str(error)
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(add, range(8))) == 1
+    with review.reading() as connection:
+        assert first_fault(connection) is None
+        assert connection.execute(select(func.count()).select_from(schema.trail)).scalar() == 1
+    review.engine.dispose()
 
 
 def test_a_role_that_is_none_is_refused(review: ReviewSite) -> None:

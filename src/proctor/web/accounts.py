@@ -17,6 +17,7 @@ from functools import cache
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from proctor.core import InputError, one_of
 from proctor.web.schema import ROLES, Role, accounts, invitations, new_token, utc_text
@@ -58,8 +59,9 @@ def account_name(text: str) -> str:
 def add_account(connection: Connection, name: str, role: str, language: str, changed: Changed) -> RowMapping:
     """A new account, in which nobody can log in before an invitation was taken up."""
     kept = account_name(name)
+    taken = InputError(None, "name", found=f"{kept!r}, which there is already", expected="a new name")
     if connection.execute(select(accounts.c.id).where(accounts.c.name == kept)).first():
-        raise InputError(None, "name", found=f"{kept!r}, which there is already", expected="a new name")
+        raise taken
     values = {
         "name": kept,
         "pseudonym": _pseudonym(connection),
@@ -68,7 +70,10 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
         "language": _language(language),
         "created": utc_text(changed.at),
     }
-    row = connection.execute(insert(accounts).values(values).returning(*accounts.c)).mappings().one()
+    try:
+        row = connection.execute(insert(accounts).values(values).returning(*accounts.c)).mappings().one()
+    except IntegrityError as error:  # somebody else added it at the same moment
+        raise taken from error
     record(connection, changed.at, changed.by, "add account", _subject(row), {"role": role})
     return row
 
