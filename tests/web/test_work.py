@@ -141,7 +141,13 @@ def test_a_new_question_is_read_by_others(review: ReviewSite, people: dict[str, 
     (item,) = items(review)
     anna, ben = people["anna"], people["ben"]
     assert anna.client.get(f"/item/{item}/new").status_code == 200
-    new = QUESTION | {"stem": "What is cut?", "labels": ["anticipation"], "relevance": "safety", "tolerance": 2.0}
+    new = QUESTION | {
+        "stem": "What is cut?",
+        "labels": ["anticipation"],
+        "relevance": "safety",
+        "tolerance": 2.0,
+        "moment": 1.5,
+    }
     assert anna.save(item, new, "new", comment="from a case").json() == {"next": f"/item/{item}"}
     with review.reading() as connection:
         query = select(schema.versions).where(schema.versions.c.item != item)
@@ -150,6 +156,7 @@ def test_a_new_question_is_read_by_others(review: ReviewSite, people: dict[str, 
         assert version["why"] == "written: from a case"
     number = version["item"]
     assert anna.client.get(f"/item/{number}").status_code == 404  # nobody reads their own
-    assert ben.client.get(f"/item/{number}").status_code == 200
+    page = ben.client.get(f"/item/{number}").text
+    assert all(part in page for part in ("anticipation", "safety", 'data-seek="1.5"'))
     ben.save(number, ACCEPT, "seal")
     assert "a stem with two or more" in anna.save(item, QUESTION | {"key": 9}, "new").json()["missing"][0]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
 
+from proctor.core import VideoClip
 from proctor.web import schema
 from proctor.web.readings import Save, save_draft
 from proctor.web.review import ReviewSite
 from tests.conftest import missing
 from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_keys import press, served, until, write
 from tests.support.web_site import PASSWORD, join
 from tests.support.web_study import NOW, REJECT, accounts_of, new_items, study_of
@@ -20,7 +23,7 @@ from tests.support.web_study import NOW, REJECT, accounts_of, new_items, study_o
 Walk = Callable[[Page, str], Awaitable[None]]
 
 
-def walk(review: ReviewSite, form: str, steps: Walk, count: int = 2, **plan: object) -> Page:
+def walk(review: ReviewSite, form: str, steps: Walk, count: int = 2, media: tuple[VideoClip, ...] = ()) -> Page:
     """Two people in a study, and what happens in a browser."""
     program = find_chromium()
     if program is None:
@@ -28,7 +31,7 @@ def walk(review: ReviewSite, form: str, steps: Walk, count: int = 2, **plan: obj
         raise AssertionError
     for name in ("anna", "ben", "cleo"):
         join(review, name, "adjudicator" if name == "cleo" else "reviewer")
-    study_of(review.engine, new_items(count, form), form, **plan)
+    study_of(review.engine, [replace(one, media=media) for one in new_items(count, form)], form)
 
     async def go() -> Page:
         with served(review) as url:
@@ -233,3 +236,33 @@ def test_an_adjudicator_takes_one_side_by_key(review: ReviewSite) -> None:
         (settled,) = connection.execute(select(schema.consensus)).mappings().all()
     assert settled["payload"]["decision"] == "reject"
     assert settled["reason"] == "two options are right"
+
+
+def test_a_new_question_starts_from_a_moment_of_the_video(review: ReviewSite) -> None:
+    write_clock_video(review.media / "v.mp4", ClockVideo([40 * number for number in range(30)]))
+    clip = (VideoClip(source="v.mp4"),)
+
+    async def steps(page: Page, url: str) -> None:
+        await log_in(page, url)
+        await press(page, "w")
+        await until(page, "location.pathname.endsWith('/new') && document.querySelector('[data-ready=yes]')")
+        await until(page, "document.querySelector('[data-player] [data-part=clock]').textContent")
+        await press(page, ".", ".", ".")  # three frames on
+        await until(page, "document.querySelector('[data-part=clock]').textContent.endsWith('0.120')")
+        await press(page, "t")
+        await until(page, "document.querySelector('#moment').value === '0.120'")
+        for number, text in enumerate(("What is cut?", "a vessel", "a nerve")):
+            await page.evaluate(f"document.querySelectorAll('#stem, .option input[type=text]')[{number}].focus()")
+            await write(page, text)
+        await press(page, "Escape")
+        await page.evaluate("document.querySelector('[name=key]').click()")
+        await press(page, "s")
+        await until(page, "!location.pathname.endsWith('/new') && document.querySelector('[data-ready=yes]')")
+
+    page = walk(review, "question", steps, count=1, media=clip)
+    assert page.complaints == []
+    with review.reading() as connection:
+        query = select(schema.versions.c.body).where(schema.versions.c.why == "written")
+        body = connection.execute(query).scalar_one()
+    assert (body["stem"], body["options"], body["key"]) == ("What is cut?", ["a vessel", "a nerve"], 0)
+    assert body["moment"] == 0.12

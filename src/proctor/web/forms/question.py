@@ -26,7 +26,8 @@ class SaidEvent(FormModel):
 
 class QuestionText(FormModel):
     """A question as people may change it: with options (`key` is the place of the right one) or a free `answer`.
-    `format`, `tolerance`, `labels` (capabilities) and `relevance` are what experts' own questions say besides."""
+    `format`, `tolerance`, `labels` (capabilities), `relevance` and the `moment` that it starts from are what experts' own
+    questions say besides."""
 
     stem: Passage
     options: tuple[Line, ...] = Field(default=(), max_length=MOST_OPTIONS)
@@ -37,6 +38,7 @@ class QuestionText(FormModel):
     tolerance: float | None = Field(default=None, ge=0, le=MOST_SECONDS)
     labels: tuple[Label, ...] = Field(default=(), max_length=20)
     relevance: Passage = ""
+    moment: Seconds | None = None
 
     @property
     def faults(self) -> list[str]:

@@ -290,10 +290,13 @@ async function player() {
 }
 
 document.addEventListener("click", async (event) => {
-  const one = event.target.closest?.("[data-seek], [data-take], [data-seal]");
+  const one = event.target.closest?.("[data-seek], [data-take], [data-moment], [data-seal]");
   if (!one) return;
   if (one.dataset.seek !== undefined) (await player())?.seek(Number(one.dataset.seek));
-  else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
+  else if (one.dataset.moment !== undefined) {
+    const at = await player();
+    if (at) { form.querySelector(`#${one.dataset.moment}`).value = at.times.time(at.place).toFixed(3); changed(); }
+  } else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
   else seal();
 });
 
