@@ -4,8 +4,9 @@ python bench/player.py --seeks 1000
 
 For each kind of video: seeks (first, last, and others drawn by the seed) with how many show the picture asked for; how many of
 them the browser's own video below also shows, which nothing promises; and, while playing at 0.25× and at 2×, in how many
-callbacks the media time says what the pixels are (`right`), and in how many the browser still showed the picture that the
-callback told of when its pixels were read (`prompt`; the others had gone on to a later one).
+callbacks the picture's own media time says what its pixels are (`right`), in how many the pixels are those of the picture that
+the callback told of (`prompt`: Chromium may have gone on to a later one before they are read, and Firefox tells of the one that
+comes next), and in how many those of its neighbours at most (`next`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[0] = str(Path(__file__).parents[1])  # in place of this folder, whose statistics.py is not the standard one
 
 from proctor.core import VideoClip
 from proctor.media import MediaLibrary
 from proctor.web.video import ItemMedia, ShownItem
 from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.firefox import FirefoxPage, find_firefox, open_firefox
 from tests.support.player_check import ClockTruth, Played, play_all, seek_all, truth_of
 from tests.support.web_player import clock_kinds, review_app, serving, write_clock_kinds
 
@@ -33,7 +35,7 @@ RATES = (0.25, 2.0)
 _SLOW_PICTURES = 25
 
 
-async def measured(page: Page, url: str, truth: ClockTruth, seeks: Sequence[int]) -> dict[str, Any]:
+async def measured(page: Page | FirefoxPage, url: str, truth: ClockTruth, seeks: Sequence[int]) -> dict[str, Any]:
     """The figures of one kind of video."""
     await page.open(url)
     sought = await seek_all(page, seeks, truth.turn)
@@ -50,7 +52,8 @@ def _playing(played: Sequence[Played], truth: ClockTruth) -> dict[str, int]:
     return {
         "callbacks": len(played),
         "right": sum(one.right(truth) for one in played),
-        "prompt": sum(one.place == one.now for one in played),
+        "prompt": sum(one.off(truth) == 0 for one in played),
+        "next": sum(abs(one.off(truth)) <= 1 for one in played),
     }
 
 
@@ -62,7 +65,7 @@ async def run(program: str, folder: Path, seeks: int, seed: int, pictures: int) 
     items = {k: ShownItem(kind, (VideoClip(source=path.name),)) for k, (kind, path) in enumerate(files.items())}
     rows = {}
     with serving(review_app(folder, ItemMedia(library), items)) as address:
-        async with open_page(program) as page:
+        async with open_firefox(program) if "firefox" in Path(program).name else open_page(program) as page:
             for k, (kind, path) in enumerate(files.items()):
                 library.playback(path.name)
                 truth = truth_of(path, library.index(path.name).pts.tolist(), kinds[kind][1].rotation)
@@ -78,11 +81,13 @@ def main() -> None:
     parser.add_argument("--seeks", type=int, default=1000, help="over all kinds together")
     parser.add_argument("--pictures", type=int, default=300, help="in each video")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--browser", choices=("chromium", "firefox"), default="chromium")
+    parser.add_argument("--program", default="", help="the browser's path, where it is not found by itself")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
-    program = find_chromium()
+    program = given.program or (find_firefox() if given.browser == "firefox" else find_chromium())
     if program is None:
-        parser.error("no Chromium here (Debian: apt-get install chromium)")
+        parser.error(f"no {given.browser} here (Debian: apt-get install chromium firefox-esr)")
     with tempfile.TemporaryDirectory() as folder:
         rows = asyncio.run(run(program, Path(folder), given.seeks, given.seed, given.pictures))
     if given.format == "json":
@@ -90,14 +95,14 @@ def main() -> None:
         return
     print(
         f"{'video':24}{'seeks':>8}{'right':>8}{'below':>8}"
-        + "".join(f"{f'{rate:g}x right / prompt':>24}" for rate in RATES)
+        + "".join(f"{f'{rate:g}x right / prompt / next':>28}" for rate in RATES)
     )
     for kind, row in rows.items():
         playing = [row[f"{rate:g}x"] for rate in RATES]
-        told = [f"{one['right']}/{one['callbacks']} {one['prompt']}/{one['callbacks']}" for one in playing]
+        told = [f"{one['right']} / {one['prompt']} / {one['next']} of {one['callbacks']}" for one in playing]
         print(
             f"{kind:24}{row['seeks']:>8}{row['right']:>8}{row['video below']:>8}"
-            + "".join(f"{one:>24}" for one in told)
+            + "".join(f"{one:>28}" for one in told)
         )
     totals = [sum(row[name] for row in rows.values()) for name in ("seeks", "right", "video below")]
     print(f"{'all':24}" + "".join(f"{total:>8}" for total in totals))

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
-from tests.support.chromium import Page
 from tests.support.clock_video import BITS, shown_by_decoding
 
 READ_CLOCK = """
@@ -58,8 +58,10 @@ window.played = async (rate, first, last, turn) => {
   const told = [];
   const note = ({ detail }) => {
     if (detail.exact || player.moving !== 1) return;
-    const seen = new VideoFrame(video); /* with its own time: the browser may have gone on since it told */
-    const [clock, now] = [readClock(seen, width, height, turn), player.times.nearest(seen.timestamp / 1e6)];
+    const seen = new VideoFrame(video); /* with its own time: Chromium may have gone on since it told */
+    const timed = seen.timestamp > 1000; /* microseconds; Firefox has none worth the name, and does not turn them */
+    const now = timed ? player.times.presented(seen.timestamp / 1e6) : detail.place;
+    const clock = readClock(timed ? seen : video, width, height, turn);
     seen.close();
     told.push([detail.place, detail.pts, now, clock]);
   };
@@ -99,8 +101,8 @@ class Sought:
 @dataclass(frozen=True)
 class Played:
     """One callback while playing: which picture the player says is shown and its timestamp; which one the browser's
-    picture is by its own time when it is read just then (the same, or a later one where reading came late), and the
-    clock in its pixels."""
+    picture is by its own time when it is read just then (the same, or a later one where reading came late; where pictures
+    have no time, as in Firefox, the same), and the clock in its pixels."""
 
     place: int
     pts: int
@@ -111,6 +113,10 @@ class Played:
         """Whether pixels and media time say the same, and the callback was of this picture or one before it."""
         return self.pts == truth.pts[self.place] and self.clock == truth.numbers[self.now] and self.place <= self.now
 
+    def off(self, truth: ClockTruth) -> int:
+        """How many pictures the pixels are from the one that the callback told of; above 0 where they are later."""
+        return self.clock - truth.numbers[self.place]
+
 
 def truth_of(path: Path, pts: Sequence[int], turn: int = 0) -> ClockTruth:
     """By decoding the file from its start."""
@@ -119,14 +125,20 @@ def truth_of(path: Path, pts: Sequence[int], turn: int = 0) -> ClockTruth:
     return ClockTruth(numbers, tuple(int(one) for one in pts), turn % 360)
 
 
-async def seek_all(page: Page, places: Sequence[int], turn: int) -> list[Sought]:
+class CanEvaluate(Protocol):
+    """A page of any browser."""
+
+    async def evaluate(self, expression: str) -> Any: ...
+
+
+async def seek_all(page: CanEvaluate, places: Sequence[int], turn: int) -> list[Sought]:
     """Asks the open page's player for each of these pictures, and reads the JPEG and the video below it."""
     await page.evaluate(READ_CLOCK)
     told = await page.evaluate(f"sought({json.dumps(list(places))}, {turn})")
     return [Sought(place, int(pts), over, under) for place, pts, over, under in told]
 
 
-async def play_all(page: Page, rate: float, first: int, last: int, turn: int) -> list[Played]:
+async def play_all(page: CanEvaluate, rate: float, first: int, last: int, turn: int) -> list[Played]:
     """Plays from one picture to the other, and reads the video at each callback."""
     await page.evaluate(READ_CLOCK)
     told = await page.evaluate(f"played({rate}, {first}, {last}, {turn})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,14 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Response
 from itsdangerous import Signer
+from PIL import Image as PillowImage
 from sqlalchemy import update
 
 from proctor.core import Image, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings, Picture, pictures_at
 from proctor.web.app import create_app
-from proctor.web.schema import study_items
+from proctor.web.schema import studies, study_items
 from proctor.web.sessions import session_cookie, start_session
 from proctor.web.video import ItemMedia, ShownItem
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
@@ -172,6 +174,24 @@ def test_media_are_for_those_who_read_the_item_and_for_organisers(library: Media
         "anna": allowed, "ben": allowed, "cleo": allowed, "olga": allowed, "paul": refused, "rita": refused,
         "nobody": [401] * 4,
     }  # fmt: skip
+
+
+def test_as_shown_is_under_the_condition_of_the_study(library: MediaLibrary, tmp_path: Path) -> None:
+    review = site(tmp_path)
+    with review.writing() as connection:
+        who = people(connection)
+        item, _ = one_item(connection, who)
+        connection.execute(update(study_items).values(media=[VideoClip(source="liver.mkv").model_dump(mode="json")]))
+        connection.execute(update(studies).values(settings={"condition": "black"}))
+        token = start_session(connection, who["anna"], review.now())
+    app = create_app(review)
+    app.state.item_media = ItemMedia(library)
+    cookie = Signer(review.key, salt="session").sign(token).decode()
+    client = TestClient(app, base_url="http://review.test", cookies={session_cookie(review): cookie})
+    plain, shown = (client.get(f"/media/{item}/0/frame/1200{more}").content for more in ("", "?as_shown=true"))
+    assert read_clock(plain) == 0
+    with PillowImage.open(io.BytesIO(shown)) as black:
+        assert black.convert("L").getextrema() == (0, 0)
 
 
 def test_a_broken_video_is_not_there_however_often_it_is_asked_for(client: TestClient) -> None:

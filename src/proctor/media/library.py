@@ -22,7 +22,7 @@ from proctor.media.excerpts import Excerpts
 from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, find, locate
 from proctor.media.frame_store import FrameStore, Make
 from proctor.media.pictures import MediaSettings, encode, read_image
-from proctor.media.playback import write_playback
+from proctor.media.playback import playback_lead, write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.video import FrameIndex, VideoInfo, probe
 
@@ -34,7 +34,7 @@ _THREADS = 32  # most of them wait: for a file to be read, or for another one th
 _AT_ONCE = 64
 _SOUND_VERSION = 1  # of how sound is cut
 _EDITED_VERSION = 1  # of how pictures before the first visible keyframe are decoded
-_PLAYBACK_VERSION = 1  # of how videos are made playable
+_PLAYBACK_VERSION = 2  # of how videos are made playable
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
 
@@ -277,6 +277,11 @@ class MediaLibrary:
             raise InputError(source, found="a medical file", expected="a video")
         made = FrameSet(self.identity(source), {"as": "playback", "version": _PLAYBACK_VERSION}, source, ".mp4")
         return self._store.file(made, lambda draft: write_playback(path, self._catalogue.index(path), draft))
+
+    def playback_lead(self, source: str) -> float:
+        """At which second of `playback` the video's first picture is: 0 but for some videos with an edit list."""
+        index = self.index(source)
+        return playback_lead(index, self._catalogue.index(self.playback(source))) if index.edited else 0.0
 
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of

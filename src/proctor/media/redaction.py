@@ -91,7 +91,7 @@ def _may_copy(source: Path, plan: PlannedPictures) -> bool:
 
 def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
     """Writes an MP4 with the source's packets, without messages in them, at the plan's timestamps. A packet that the
-    source's edit list hides is kept, since others may need it, and lies before the first timestamp."""
+    source's edit list hides is kept, since others may need it, as far as there is time before the first timestamp."""
     times = _times(source, plan)
     with open_video(source) as (container, stream), _opened(draft, plan) as target:
         copy = target.add_stream_from_template(stream)
@@ -102,6 +102,8 @@ def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
             copy.codec_context.extradata = header
         packets = (one for one in container.demux(stream) if one.size and one.pts is not None)
         for packet, (pts, dts, lasting) in zip(packets, times, strict=True):
+            if pts < 0:
+                continue
             is_key = packet.is_keyframe
             for one in without(packet):
                 one.pts, one.dts, one.duration = pts, dts, lasting
@@ -111,8 +113,8 @@ def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
 
 
 def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
-    """Of each packet, in the order of decoding: when it is shown and decoded, and how long it stays. Where the file
-    does not tell all times of decoding (Matroska), they are those of showing in order, early enough for each."""
+    """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it stays.
+    Where the file does not tell all times of decoding (Matroska), they are those of showing in order, early enough for each."""
     index, scale = plan.index, plan.index.time_base / plan.base
     lasting = np.diff(plan.stamps)
     times, early = [], []

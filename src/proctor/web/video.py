@@ -29,8 +29,8 @@ _MOST_TABLES = 64
 class FrameTable(BaseModel):
     """The pictures of a clip's whole video, in order. Timestamps count ticks of `time_base` (numerator, denominator):
     the `first`, as text since it may not fit a JavaScript number, and the `steps` from each to the next; `keys` are the
-    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds; `origin` is the
-    item's time at which that is 0, and `start` and `end` of the clip are item's times. `width` and `height` are as
+    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds after the first one;
+    `origin` is the item's time of that, and `start` and `end` of the clip are item's times. `width` and `height` are as
     displayed, turned upright; `region` is the part that is shown, None for the whole. `sha256` is the file's.
     """
 
@@ -104,11 +104,12 @@ class ItemMedia:
             plays=self._plays(clip),
         )
 
-    def video(self, clip: VideoClip) -> Path | None:
-        """The whole video as a browser plays it; None while it is being made. Raises `InputError` where it can't be."""
+    def video(self, clip: VideoClip) -> tuple[Path, float] | None:
+        """The whole video as a browser plays it, and at which of its seconds the first picture is; None while it is
+        being made. Raises `InputError` where it can't be."""
         made = self._making(clip.source)
         wait([made], _PATIENCE_S)
-        return made.result() if made.done() else None
+        return (made.result(), self._library.playback_lead(clip.source)) if made.done() else None
 
     def _making(self, source: str) -> Future[Path]:
         """What failed once, or was removed to make room, is tried again when it is asked for again."""

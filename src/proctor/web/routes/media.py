@@ -66,11 +66,13 @@ async def timestamps(clip: Clip, media: Ours) -> Response:
 
 @router.api_route("/video", methods=["GET", "HEAD"])
 async def video(request: Request, clip: Clip, media: Ours) -> Response:
-    """The whole video, or one range of its bytes; 202 while it is being made playable."""
-    path = await _found(lambda: media.video(clip))
-    if path is None:
+    """The whole video, or one range of its bytes; 202 while it is being made playable. `Playback-Lead` says at which of
+    its seconds the first picture of the table is."""
+    made = await _found(lambda: media.video(clip))
+    if made is None:
         return Response(status_code=202, headers={"Retry-After": str(_RETRY_S)})
-    return _file(request, path)
+    path, lead = made
+    return _file(request, path, {"Playback-Lead": repr(lead)})
 
 
 @router.get("/frame/{pts}")
@@ -106,14 +108,14 @@ async def _answer(read: Callable[[], bytes], kind: str) -> Response:
     return Response(await _found(read), media_type=kind)
 
 
-def _file(request: Request, path: Path) -> Response:
+def _file(request: Request, path: Path, headers: dict[str, str]) -> Response:
     """The file, or the one range of it that is asked for. Several ranges, ranges that are none, and such as lie outside
     are refused with 416: no browser's player asks for them."""
     state = path.stat()
     asked = request.headers.get("range")
     if asked is not None and not _within(asked, state.st_size):
         return Response(status_code=416, headers={"Content-Range": f"bytes */{state.st_size}"})
-    return FileResponse(path, media_type="video/mp4", stat_result=state)
+    return FileResponse(path, headers=headers, media_type="video/mp4", stat_result=state)
 
 
 def _within(asked: str, size: int) -> bool:

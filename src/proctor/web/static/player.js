@@ -1,8 +1,8 @@
 /* Exact video. A <video> shows motion; whenever time stands still, the frame store's own JPEG lies over it: the picture
    with the presentation timestamp that was asked for, never one found by time × frame rate.
 
-   The table of timestamps is the server's. Played, a picture is at (its timestamp − the first) × time base, so the
-   media time that the browser reports with each picture it presents says which picture that is. */
+   The table of timestamps is the server's. Played, a picture is at (its timestamp − the first) × time base after the
+   first one, so the media time that the browser reports with each picture it presents says which picture that is. */
 
 const PREFETCHED = 16;
 const RATES = [0.1, 0.25, 0.5, 1, 1.5, 2, 4];
@@ -25,12 +25,14 @@ export function clockText(seconds) {
   return `${two(h)}:${two(m)}:${two(s)}.${String(ms % 1000).padStart(3, "0")}`;
 }
 
-/* Which picture is when. Places count pictures from 0; times are seconds of the item's clock, played ones the video's. */
+/* Which picture is when. Places count pictures from 0; times are seconds of the item's clock, played ones count from the
+   first picture, which is at the video's second `lead`. */
 export class FrameTimes {
   constructor(table) {
     const [top, bottom] = table.time_base;
     this.first = BigInt(table.first);
     this.origin = table.origin;
+    this.lead = 0;
     this.ticks = new Float64Array(table.steps.length + 1);
     this.played = new Float64Array(this.ticks.length);
     table.steps.forEach((step, k) => { this.ticks[k + 1] = this.ticks[k] + step; });
@@ -52,11 +54,14 @@ export class FrameTimes {
     return low;
   }
 
-  /* The picture whose time is nearest to a played time. */
-  nearest(played) {
+  /* The picture that a browser presents, by its media time: the picture's own time, which may be rounded down, or
+     after a seek, in Firefox, the one sought. */
+  presented(mediaTime) {
+    const played = mediaTime - this.lead;
     const place = this.under(played);
     if (place === this.last) return place;
-    return played - this.played[place] <= this.played[place + 1] - played ? place : place + 1;
+    const [begin, end] = [this.played[place], this.played[place + 1]];
+    return played - begin > 0.75 * (end - begin) ? place + 1 : place;
   }
 
   at(time) { return this.under(time - this.origin); }
@@ -71,10 +76,10 @@ export class FrameTimes {
     return this.ticks[low] === tick ? low : -1;
   }
 
-  /* A played time well inside a picture's own time, so that no rounding leads to its neighbour. */
+  /* The video's second well inside a picture's own time, so that no rounding leads to its neighbour. */
   inside(place) {
-    if (place < this.last) return (this.played[place] + this.played[place + 1]) / 2;
-    return this.played[place] + (place ? Math.min(0.005, (this.played[place] - this.played[place - 1]) / 2) : 0);
+    if (place < this.last) return this.lead + (this.played[place] + this.played[place + 1]) / 2;
+    return this.lead + this.played[place] + (place ? Math.min(0.005, (this.played[place] - this.played[place - 1]) / 2) : 0);
   }
 }
 
@@ -141,7 +146,10 @@ export class Player {
     for (;;) {
       try {
         const answer = await fetch(address, { method: "HEAD" });
-        if (answer.status === 200) break;
+        if (answer.status === 200) {
+          this.times.lead = Number(answer.headers.get("Playback-Lead") ?? 0);
+          break;
+        }
         if (answer.status >= 400 && answer.status < 500) return;
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
@@ -272,10 +280,10 @@ export class Player {
   /* Follows the video: each picture that it presents says by its media time which one it is. */
   watch(turn) {
     const video = this.video;
-    const presented = (mediaTime) => {
+    const presented = (place) => {
       if (turn !== this.turn) return;
       this.image.hidden = true;
-      this.told(this.times.nearest(mediaTime), false);
+      this.told(place, false);
       if (this.place < this.loop[1]) next(); else over();
     };
     const over = () => {
@@ -289,10 +297,10 @@ export class Player {
     const next = () => {
       if (video.requestVideoFrameCallback) {
         video.cancelVideoFrameCallback(asked);
-        asked = video.requestVideoFrameCallback((_, facts) => presented(facts.mediaTime));
+        asked = video.requestVideoFrameCallback((_, facts) => presented(this.times.presented(facts.mediaTime)));
       } else {
         cancelAnimationFrame(asked);
-        asked = requestAnimationFrame(() => presented(this.times.played[this.times.under(video.currentTime)]));
+        asked = requestAnimationFrame(() => presented(this.times.under(video.currentTime - this.times.lead)));
       }
     };
     video.onended = over;
