@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from proctor.web import schema
 from proctor.web.accounts import Changed, add_account, disable, find_account
 from proctor.web.logins import BY_ADDRESS, BY_NAME, begin_attempt, log_in
 from proctor.web.review import ReviewSite
-from tests.support.web_site import PASSWORD, browser, clock_of, join
+from tests.support.web_site import PASSWORD, browser, clock_of, join, site
 from tests.support.web_site import log_in as fill_in
 
 
@@ -31,6 +33,28 @@ def test_guesses_of_one_address_over_many_names_count_together(review: ReviewSit
     with review.writing() as connection:
         looked_at = [begin_attempt(connection, f"name{n}", f"2001:db8::{n:x}", review.now()) for n in range(200)]
     assert sum(one is not None for one in looked_at) == BY_ADDRESS == 60
+
+
+def test_attempts_at_once_count_like_attempts_in_a_row(tmp_path: Path, postgres_url: str) -> None:
+    """The second one begins before the first one is kept, and waits for it. (SQLite has one writer anyway.)"""
+    review = site(tmp_path, store=postgres_url)
+
+    def guess(number: int) -> bool:
+        with review.writing() as connection:
+            return begin_attempt(connection, "anna", f"192.0.2.{number}", review.now()) is not None
+
+    assert all(guess(number) for number in range(BY_NAME - 1))
+    waiting = text("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")
+    with ThreadPoolExecutor(1) as pool:
+        with review.writing() as first:
+            assert begin_attempt(first, "anna", "192.0.2.98", review.now()) is not None
+            second = pool.submit(guess, 99)
+            while not second.done():
+                with review.reading() as connection:
+                    if connection.execute(waiting).scalar():
+                        break
+        assert second.result(60) is False
+    review.engine.dispose()
 
 
 def test_of_a_days_patient_guessing_two_thirds_are_looked_at(review: ReviewSite) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import IPv6Address, IPv6Network, ip_address
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_, select, text, update
 
 from proctor.core import InputError
 from proctor.web.accounts import account_name, right
@@ -69,6 +69,8 @@ def begin_attempt(connection: Connection, name: str, address: str, at: datetime)
     """Notes an attempt and returns its number; None where there were too many within the last 15 minutes: 10 failures
     for the name, or 60 from the address. From an address where the name's owner has logged in before, only failures
     from there count for the name, so that strangers can't lock anybody out."""
+    if connection.dialect.name == "postgresql":  # attempts at once are counted one after the other, as in SQLite
+        connection.execute(text("lock table logins in share row exclusive mode"))
     place = network(address)
     given = {"name": name, "address": place, "since": utc_text(at - WINDOW)}
     of_name, of_address = connection.execute(_FAILURES, given).one()
