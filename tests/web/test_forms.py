@@ -102,6 +102,22 @@ def test_a_settled_edit_becomes_the_item_and_keeps_the_former_text() -> None:
     assert FORMS["question"].new_body(*read("question", ACCEPT)) is None
 
 
+def test_an_edit_keeps_what_it_does_not_speak_of() -> None:
+    besides = {"format": "choice", "tolerance": 2.0, "labels": ["anticipation"], "relevance": "safety", "moment": 1.5}
+    edit = {"decision": "edit", "checks": ALL_CHECKS, "reason": "r", "edited": QUESTION}
+    assert missing("question", edit, QUESTION | besides) == ["question.edited"]  # nothing was changed
+    edited = edit | {"edited": QUESTION | {"stem": "What now?", "explanation": ""}}
+    new = FORMS["question"].new_body(*read("question", edited, QUESTION | besides))
+    assert new is not None
+    assert {name: new[name] for name in besides} == besides
+    assert (new["stem"], new["explanation"]) == ("What now?", "")
+    other = FORMS["question"].new_body(
+        *read("question", edit | {"edited": QUESTION | {"labels": ["safety"]}}, QUESTION | besides)
+    )
+    assert other is not None
+    assert other["labels"] == ["safety"]
+
+
 def test_a_free_question_has_no_checks_of_options() -> None:
     body = {"stem": "What is it?", "answer": "The liver."}
     assert missing("question", {"decision": "accept", "checks": {"pictures": True, "clinical": True}}, body) == []

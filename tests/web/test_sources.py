@@ -53,7 +53,7 @@ def test_a_file_of_items(tmp_path: Path) -> None:
         ({"colour": 1}, False, "line 2, field 'colour': found 1, expected no field of this name"),
         ({"body": {"stem": "?"}}, False, "line 2, body: .*a stem with two or more different options and a key"),
         ({"body": QUESTION | {"key": 9}}, False, "line 2, body"),
-        ({"media": [{"source": "v2.mp4"}]}, False, "v2.mp4: below .*: found no such file"),
+        ({"media": [{"source": "v2.mp4"}]}, False, "line 2, media 1: found v2.mp4: below .*: found no such file"),
         ({"media": [{"source": "../v1.mp4"}]}, False, "leads out of the media folder"),
         ({"media": [{"source": "v1.mp4", "start": 3, "end": 1}]}, False, "line 2, field 'media.0"),
         ({"gold": ACCEPT}, False, "line 2, field 'gold': found a known reading"),
@@ -66,6 +66,13 @@ def test_what_is_wrong_in_a_file_is_located(tmp_path: Path, entry: dict[str, Any
     first = LINE | ({"gold": ACCEPT} if gold else {})
     with pytest.raises(InputError, match=said):
         read(tmp_path, first, LINE | {"id": "q2"} | entry, gold=gold)
+
+
+def test_frames_of_media_that_an_item_does_not_have_are_refused(tmp_path: Path) -> None:
+    body = {"frames": [{"id": "a", "time": 1}, {"id": "b", "media": 1, "time": 2}]}
+    file = lines(tmp_path, LINE | {"body": body})
+    with pytest.raises(InputError, match="line 1, media: found 1, expected 2, as the body says"):
+        items_of_file(file, FORMS["order"], MediaLibrary(tmp_path))
 
 
 def project(folder: Path, media: str = "sources/v1.mp4") -> Path:

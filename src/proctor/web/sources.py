@@ -78,12 +78,24 @@ def items_of_file(file: Path, form: Form[Any, Any], library: MediaLibrary, *, go
         if line.id in found:
             raise InputError(file, place, found=f"the id {line.id!r} again", expected="each id once")
         body = form.read_body(line.body, file, f"{place}, body")
-        for medium in line.media:
-            library.locate(medium.source)
+        _check_media(form, body, line.media, library, file, place)
         _check_gold(form, body, line.gold, file, place, gold=gold)
         dumped = body.model_dump(mode="json", exclude_defaults=True)
         found[line.id] = NewItem(line.id, line.group or line.id, line.media, dumped, line.gold)
     return list(found.values())
+
+
+def _check_media(
+    form: Form[Any, Any], body: Any, media: Sequence[Media], library: MediaLibrary, file: Path, place: str
+) -> None:
+    for number, medium in enumerate(media, start=1):
+        try:
+            library.locate(medium.source)
+        except InputError as error:
+            raise InputError(file, f"{place}, media {number}", found=str(error)) from error
+    needed = form.media_needed(body)
+    if needed > len(media):
+        raise InputError(file, f"{place}, media", found=str(len(media)), expected=f"{needed}, as the body says")
 
 
 def _with_kinds(value: object) -> object:

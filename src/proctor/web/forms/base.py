@@ -121,6 +121,11 @@ class Form(ABC, Generic[B, P]):
     def said(self, body: B, payload: P) -> Said:
         """The values that are compared."""
 
+    def media_needed(self, body: B) -> int:
+        """How many media a body speaks of."""
+        del body
+        return 0
+
     def dimension(self, label: str) -> str:
         """Under which name agreement on a label is measured: labels of one dimension are pooled."""
         return label

@@ -72,6 +72,9 @@ class OrderForm(Form[OrderBody, OrderPayload]):
             lacking += [] if all(one.text and one.frames for one in payload.rationale) else ["order.citation"]
         return lacking
 
+    def media_needed(self, body: OrderBody) -> int:
+        return 1 + max(one.media for one in body.frames)
+
     def dimension(self, label: str) -> str:
         del label
         return "order of two frames"

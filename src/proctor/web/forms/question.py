@@ -74,6 +74,16 @@ class QuestionBody(QuestionText):
         return QuestionText.model_validate(self.model_dump(include=set(QuestionText.model_fields)))
 
 
+_BESIDES = ("format", "tolerance", "labels", "relevance", "moment")
+
+
+def changed(body: QuestionBody, edited: QuestionText) -> QuestionText:
+    """A question as an edit leaves it: what the edit does not say of format, tolerance, capabilities, relevance and
+    moment stays as it is."""
+    kept = {name: getattr(body, name) for name in _BESIDES if getattr(edited, name) in ("", (), None)}
+    return edited.model_copy(update=kept)
+
+
 class QuestionPayload(FormModel):
     """Accept, edit or reject a question; each check yes or no. `edited` is the question as the reader would have it,
     with `reason`."""
@@ -100,7 +110,7 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
         if payload.decision in ("edit", "reject") and not payload.reason:
             lacking.append("question.reason")
         if payload.decision == "edit":
-            same = payload.edited is None or payload.edited == body.text
+            same = payload.edited is None or changed(body, payload.edited) == body.text
             lacking += ["question.edited"] if same else []
             lacking += payload.edited.faults if payload.edited is not None else []
         return lacking
@@ -113,8 +123,8 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
         given = {str(name): value for name, value in payload.checks.items()}
         labels: dict[str, str] = {"decision": payload.decision or ""}
         labels |= {name: yes(given[name]) for name in self.checks(body) if name in given}
-        edited = payload.decision == "edit" and payload.edited is not None
-        return Said(labels, text=content_hash(payload.edited) if edited and payload.edited is not None else "")
+        edited = payload.edited if payload.decision == "edit" else None
+        return Said(labels, text="" if edited is None else content_hash(changed(body, edited)))
 
     def levels(self, dimension: str) -> tuple[str, ...]:
         return ("accept", "edit", "reject") if dimension == "decision" else super().levels(dimension)
@@ -123,4 +133,4 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
         if payload.decision != "edit" or payload.edited is None:
             return None
         kept = body.model_copy(update={"former": (*body.former, body.text)[-50:]})
-        return kept.model_dump(mode="json") | payload.edited.model_dump(mode="json")
+        return kept.model_dump(mode="json") | changed(body, payload.edited).model_dump(mode="json")
