@@ -15,9 +15,8 @@ from typing import Any
 from fastapi.dependencies.models import Dependant
 from fastapi.params import Form
 from fastapi.routing import APIRoute
-from sqlalchemy import insert
 
-from proctor.web import routes, schema
+from proctor.web import routes
 from proctor.web.forms import FORMS
 from proctor.web.readings import Save, save_draft, seal
 from proctor.web.review import ReviewSite
@@ -132,9 +131,6 @@ def hostile_review(folder: Path) -> ReviewSite:
     for number, form in enumerate(FORMS, start=1):
         for name, payload in zip(("anna", "ben"), READINGS[form], strict=True):
             say(made, who[name], number, payload | with_text(form, STORED), STORED, sealed=True)
-        row = {"item": number, "account": who["anna"], "at": NOW.isoformat(), "text": STORED}
-        with made.writing() as connection:
-            connection.execute(insert(schema.comments).values(row))
     return made
 
 

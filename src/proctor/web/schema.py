@@ -175,17 +175,6 @@ consensus = Table(
     _time("at"),
 )
 
-comments = Table(
-    "comments",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("item", ForeignKey("study_items.id"), nullable=False),
-    _account(),
-    _time("at"),
-    Column("text", Text, nullable=False),
-)
-Index("comments_by_item", comments.c.item)
-
 trail = Table(
     "trail",
     metadata,
