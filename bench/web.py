@@ -159,9 +159,10 @@ async def ask(load: Load, client: httpx2.AsyncClient, kind: str, path: str, body
 
 
 async def work(load: Load, server: Server, who: Reviewer, every: float, until: float) -> None:
-    """One reviewer: an action every `every` seconds, from a random moment on, until the time is over."""
+    """One reviewer: an action every `every` seconds until the time is over. The first comes at a random moment of the
+    four actions that an item takes, so that people are not all at the same one."""
     async with browsing(server, who) as client:
-        due = time.monotonic() + random.Random(who.account).random() * every
+        due = time.monotonic() + 4 * every * random.Random(who.account).random()
         item, step = 0, 0
         while due < until:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
