@@ -61,7 +61,8 @@ window.played = async (rate, first, last, turn) => {
     const seen = new VideoFrame(video); /* with its own time: Chromium may have gone on since it told */
     const timed = seen.timestamp > 1000; /* microseconds; Firefox has none worth the name, and does not turn them */
     const now = timed ? player.times.presented(seen.timestamp / 1e6) : detail.place;
-    const clock = readClock(timed ? seen : video, width, height, turn);
+    const own = readClock(seen, width, height, turn);
+    const clock = timed || own >= 0 ? own : readClock(video, width, height, turn);
     seen.close();
     told.push([detail.place, detail.pts, now, clock]);
   };

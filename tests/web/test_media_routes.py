@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -192,6 +193,30 @@ def test_as_shown_is_under_the_condition_of_the_study(library: MediaLibrary, tmp
     assert read_clock(plain) == 0
     with PillowImage.open(io.BytesIO(shown)) as black:
         assert black.convert("L").getextrema() == (0, 0)
+
+
+def test_a_server_that_stops_waits_for_no_video(
+    library: MediaLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, asked = threading.Event(), []
+
+    def slow(source: str) -> Path:
+        asked.append(source)
+        go_on.wait()
+        return tmp_path
+
+    monkeypatch.setattr("proctor.web.video._PATIENCE_S", 0.0)
+    monkeypatch.setattr(library, "playback", slow)
+    media = ItemMedia(library)
+    clips = [VideoClip(source=f"{name}.mp4") for name in "abca"]
+    assert [media.video(clip) for clip in clips] == [None] * 4
+    makers = [thread for thread in threading.enumerate() if thread.name == "playback"]
+    assert makers
+    assert all(thread.daemon for thread in makers)
+    go_on.set()
+    for thread in makers:
+        thread.join()
+    assert sorted(asked) == ["a.mp4", "b.mp4", "c.mp4"]  # each once, though two asked for a
 
 
 def test_a_broken_video_is_not_there_however_often_it_is_asked_for(client: TestClient) -> None:

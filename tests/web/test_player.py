@@ -179,6 +179,28 @@ def test_backwards_it_goes_picture_by_picture_to_the_start_of_the_window(chromiu
     in_browser(chromium, work)
 
 
+def test_until_the_video_is_made_its_pictures_are_shown_one_by_one(
+    chromium: str, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown.media, "video", lambda _clip: None)
+
+    async def work(page: Page) -> None:
+        pts = shown.truths["B-frames"].pts
+        await page.open(shown.page("B-frames"))
+        await settled(page, pts[0])
+        await page.evaluate(
+            "import('/static/player.js').then(async ({ playerOf }) => {"
+            "window.one = await playerOf(document.querySelector('[data-player]')); await one.show(50);"
+            "window.moved = []; one.root.addEventListener('frame', ({ detail }) => moved.push(detail.exact)); })"
+        )
+        await page.press("l")
+        await settled(page, pts[59])
+        assert await page.evaluate("one.ready") is False
+        assert await page.evaluate("moved.length > 1 && moved.every(Boolean)")
+
+    in_browser(chromium, work)
+
+
 def test_what_the_model_saw_is_one_key_away(chromium: str, shown: Shown) -> None:
     async def work(page: Page) -> None:
         await page.open(f"{shown.url}/player/101")

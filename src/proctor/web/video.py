@@ -7,16 +7,16 @@ A picture is always known by its presentation timestamp: the video plays at time
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from proctor.core import Image, InputError, Item, Media, Region, VideoClip
+from proctor.core import Image, InputError, Item, Media, ProctorError, Region, VideoClip
 from proctor.core.formats import FreeTextFormat
 from proctor.media import FrameIndex, MediaLibrary, Picture, Placed, pictures_at, scan_kind
 
@@ -65,8 +65,9 @@ class ItemMedia:
     def __init__(self, library: MediaLibrary) -> None:
         self._library, self._whole = library, library.unscaled(painted=False)
         self._guard = threading.Lock()
-        self._makers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="playback")
         self._made: dict[str, Future[Path]] = {}
+        self._waiting: deque[tuple[str, Future[Path]]] = deque()
+        self._makers = 0
         self._tables: OrderedDict[tuple[str, VideoClip], bytes] = OrderedDict()
 
     def table(self, clip: VideoClip) -> bytes:
@@ -118,9 +119,32 @@ class ItemMedia:
             if made is not None and made.done() and made.exception():
                 return made
             if made is None or (made.done() and not made.result().is_file()):
-                made = self._makers.submit(self._library.playback, source)
+                made = Future()
+                self._waiting.append((source, made))
+                if self._makers < _AT_ONCE:
+                    self._makers += 1
+                    threading.Thread(target=self._make, name="playback", daemon=True).start()
             self._made[source] = made
         return made
+
+    def _make(self) -> None:
+        """Makes what waits. A server that is stopped does not wait for it: what is half made is never shown."""
+        while (task := self._next()) is not None:
+            source, made = task
+            try:
+                made.set_result(self._library.playback(source))
+            except ProctorError as error:
+                made.set_exception(error)
+            finally:
+                if not made.done():
+                    made.set_exception(InputError(source, found="a video that can't be made playable"))
+
+    def _next(self) -> tuple[str, Future[Path]] | None:
+        with self._guard:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._makers -= 1
+            return None
 
     def _plays(self, clip: VideoClip) -> bool:
         return scan_kind(self._library.locate(clip.source)) is None
