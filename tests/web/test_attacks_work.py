@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -189,3 +190,22 @@ def test_how_guessable_a_hostile_text_is_is_no_markup(shared: Site, text: str) -
         answer = shared.post("anna", "/item/1/guess", {"text": body})
         assert answer.status_code == 200
         assert MarkupEye(answer.text).faults == []
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", '=HYPERLINK("http://evil.example")']
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_an_export_is_a_formula(site: Site, text: str) -> None:
+    first, second = READINGS["question"]
+    for name, payload in (("anna", first), ("ben", second)):
+        assert site.post(name, "/item/1/seal", save(payload, comment=text)).status_code == 200
+    reason = save(first, comment=text)
+    assert site.post("cleo", "/item/1/adjudicate", reason).status_code == 200
+    for what in ("readings", "consensus"):
+        answer = site.browsers["olga"].get(f"/export/question/{what}.csv")
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.headers["content-disposition"].startswith("attachment")
+        cells = [cell for row in csv.reader(answer.text.splitlines()) for cell in row]
+        assert any(text.strip()[1:] in cell for cell in cells), cells
+        assert [cell for cell in cells if cell[:1] in {"=", "+", "-", "@", "\t", "\r"}] == []
