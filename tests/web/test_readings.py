@@ -234,7 +234,8 @@ def test_a_gold_item_is_never_settled(engine: Engine) -> None:
         assert next_item(connection, who["cleo"], "s") is None
 
 
-def test_a_reader_who_comes_after_the_consensus_changes_nothing(engine: Engine) -> None:
+@pytest.mark.parametrize("late", [ACCEPT, REJECT])
+def test_a_reader_who_comes_after_the_consensus_changes_nothing(engine: Engine, late: dict[str, Any]) -> None:
     desk = Desk(engine)
     desk.seal("anna", ACCEPT)
     desk.seal("ben", ACCEPT)
@@ -242,6 +243,6 @@ def test_a_reader_who_comes_after_the_consensus_changes_nothing(engine: Engine) 
         new = {"item": desk.item, "account": desk.who["rita"], "position": 9, "role": "reader"}
         connection.execute(insert(schema.assignments).values(**new))
     assert desk.settled("anna") is None  # Rita has not read yet
-    desk.seal("rita", REJECT)
+    desk.seal("rita", late)
     assert desk.settled("rita").payload["decision"] == "accept"
     assert desk.ask(next_item, desk.who["cleo"], "s") is None
