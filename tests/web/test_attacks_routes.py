@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -19,7 +21,7 @@ from proctor.web.review import ReviewSite
 from proctor.web.sessions import session_cookie
 from proctor.web.trail import first_fault
 from tests.support.web_attack import PEOPLE, TEXTS, MarkupEye, Way, hostile_review, ways
-from tests.support.web_site import browser, csrf_of, log_in
+from tests.support.web_site import browser, csrf_of, join, log_in, site
 
 OPEN = {"/login", "/logout", "/invitation/{token}"}
 """What is there for who is not logged in."""
@@ -253,3 +255,28 @@ def test_every_change_needs_the_token_of_the_session(people: dict[str, TestClien
                 for sent in both_ways(body):
                     answer = people[name].request(way.method, path, **sent)
                     assert answer.status_code == 403, (name, way)
+
+
+UNREADABLE = ["\x00", "a\x00b", str(2**31), str(2**62), str(2**63), "9" * 40, "-1"]
+"""What PostgreSQL takes for no text and no whole number of its own."""
+
+
+def test_postgresql_is_asked_nothing_that_it_can_not_read(tmp_path: Path, postgres_url: str) -> None:
+    review = site(tmp_path, store=postgres_url)
+    with ExitStack() as kept:
+        kept.callback(review.engine.dispose)
+        for name, theirs in (("anna", False), ("olga", True)):
+            join(review, name, PEOPLE[name])
+            client = kept.enter_context(come_in(review, name))
+            headers = {"x-csrf-token": csrf_of(client.get("/"))}
+            for way in ways():
+                if way.path == "/logout" or way.path.startswith(ORGANISERS) != theirs:
+                    continue
+                for text in UNREADABLE:
+                    for place in way.places:
+                        path = way.at(**{place: quote(text)})
+                        check(client.request(way.method, path, headers=headers), (way, place, text))
+                    for field in way.query:
+                        path = way.at(**{place: KNOWN.get(place, ["1"])[0] for place in way.places})
+                        answer = client.request(way.method, path, params={field: text}, headers=headers)
+                        check(answer, (way, field, text))

@@ -22,6 +22,8 @@ from proctor.web.schema import Role, assignments, studies, study_items
 from proctor.web.sessions import Visitor, visitor_of
 
 ItemId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+StudyName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]
+"""As `review.yaml` names studies: what can be no name is not there, and reaches no database."""
 
 
 class LoginNeededError(Exception):

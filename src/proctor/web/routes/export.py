@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from sqlalchemy import select
 
-from proctor.web.access import require, review_of
+from proctor.web.access import StudyName, require, review_of
 from proctor.web.export import (
     CONSENSUS_COLUMNS,
     READING_COLUMNS,
@@ -28,7 +28,7 @@ _TYPES = {"jsonl": "application/jsonl", "csv": "text/csv", "parquet": "applicati
 
 
 @router.get("/datasheet.md")
-def datasheet(request: Request, name: str, visitor: Organiser) -> Response:
+def datasheet(request: Request, name: StudyName, visitor: Organiser) -> Response:
     """How the items were reviewed, in Markdown."""
     with review_of(request).reading() as connection:
         _check_study(connection.execute(select(studies.c.id).where(studies.c.name == name)).scalar())
@@ -39,7 +39,7 @@ def datasheet(request: Request, name: str, visitor: Organiser) -> Response:
 @router.get("/{what}.{form}")
 def exported(
     request: Request,
-    name: str,
+    name: StudyName,
     what: Literal["readings", "consensus"],
     form: Literal["jsonl", "csv", "parquet"],
     visitor: Organiser,

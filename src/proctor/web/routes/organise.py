@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, select
 
 from proctor.core import InputError, JsonError, load_json
-from proctor.web.access import ItemId, require, review_of
+from proctor.web.access import ItemId, StudyName, require, review_of
 from proctor.web.agreement import study_agreement
 from proctor.web.forms import form_named
 from proctor.web.pages import page
@@ -37,7 +37,7 @@ def overview(request: Request, visitor: Organiser) -> Response:
 
 
 @router.get("/study/{name}")
-def study_page(request: Request, name: str, visitor: Organiser) -> Response:
+def study_page(request: Request, name: StudyName, visitor: Organiser) -> Response:
     """One study: people, agreement, items, exports."""
     with review_of(request).reading() as connection:
         progress = study_progress(connection, name)

@@ -81,7 +81,7 @@ def shut_out(
 
 
 @router.get("/trail", dependencies=[Depends(organiser)])
-def show_trail(request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+def show_trail(request: Request, before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None) -> Response:
     """The newest entries, or those before one."""
     query = select(trail, accounts.c.name).join(accounts, accounts.c.id == trail.c.account, isouter=True)
     if before is not None:

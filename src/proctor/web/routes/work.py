@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import InputError
-from proctor.web.access import ItemId, current, review_of
+from proctor.web.access import ItemId, StudyName, current, review_of
 from proctor.web.forms import QuestionText
 from proctor.web.guessing import guessability
 from proctor.web.pages import language_of, page
@@ -87,7 +87,7 @@ class QuestionRequest(_Json):
 
 
 @router.get("/study/{name}/next")
-def next_of_study(request: Request, name: str, visitor: Worker, after: After = None) -> Response:
+def next_of_study(request: Request, name: StudyName, visitor: Worker, after: After = None) -> Response:
     """Leads to the item that waits, or to the start."""
     with review_of(request).reading() as connection:
         item = next_item(connection, visitor.account, name, after)
