@@ -218,3 +218,26 @@ def test_intervals_hold_the_truth(n_groups: int) -> None:
             held[place] += found.ci_low <= truth[place] <= found.ci_high
     for one in held:
         assert_share(float(one), full, 0.93, 0.99)
+
+
+@pytest.mark.parametrize(("others", "interval"), [(2, False), (3, True)])
+def test_agreement_beyond_chance_has_no_interval_where_hardly_anything_could_differ(
+    others: int, interval: bool
+) -> None:
+    """Twelve items in twelve groups; Anna says "no" to some of them, Ben to one fewer."""
+    groups = [f"v{number:02d}" for number in range(12)]
+    anna = ["n" if number < others else "y" for number in range(12)]
+    ben = ["n" if number < others - 1 else "y" for number in range(12)]
+    plan = Resampling(draws=200)
+    both, twice = (
+        [label for pair in zip(anna, ben, strict=True) for label in pair],
+        [one for one in groups for _ in "ab"],
+    )
+    values = [float(label == "y") for label in both]
+    for found in (
+        cohen_kappa(anna, ben, "yn", groups, plan),
+        fleiss_kappa(both, "yn", twice, twice, plan),
+        krippendorff_alpha(values, twice, twice, "nominal", plan),
+    ):
+        assert found.value is not None
+        assert (found.ci_low is not None) is interval

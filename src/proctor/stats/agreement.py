@@ -36,7 +36,8 @@ def krippendorff_alpha(
     for values that differ ("nominal"), (v − w)² ("interval"), or that of their mid-ranks among all
     ratings ("ordinal"). The interval is that of `correlation`, over samples of groups.
 
-    Edges: None where no item has two ratings, or all are the same (nothing could have differed).
+    Edges: None where no item has two ratings, or all are the same (nothing could have differed); no interval where
+    fewer than three groups hold a value other than the commonest, since many samples would hold none.
     Raises `InputError` for values that are not finite, for lengths that differ and for another scale.
 
     >>> krippendorff_alpha([1, 1, 2, 2, 3, 3], list("aabbcc"), list("aabbcc"), plan=Resampling(draws=50)).value
@@ -57,7 +58,15 @@ def krippendorff_alpha(
     samples = Resamples(labels, plan=plan)
     unit, count = samples.units(labels), int((times > 1).sum())
     alphas = _alphas(numbers[kept], code[kept], unit, samples.weights, scale)
-    return samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
+    found = samples.sampled(alphas, unit, n=count, groups=len(set(labels))).estimate()
+    return _carried(found, np.unique(numbers[kept], return_inverse=True)[1], group_codes(labels, len(labels)))
+
+
+def _carried(found: Estimate, label: Ints, group: Ints) -> Estimate:
+    """Without an interval where fewer than three groups hold a label other than the commonest: of all samples more than
+    one in twenty would hold none, and agreement beyond chance has no value there."""
+    others = group[label != np.argmax(np.bincount(label))] if len(label) else group
+    return found if len(np.unique(others)) > 2 else replace(found, ci_low=None, ci_high=None)
 
 
 def _alphas(values: Floats, item: Ints, unit: Ints, weights: Floats, scale: Scale) -> Floats:
@@ -112,7 +121,8 @@ def cohen_kappa(
     same label and p_e that share by chance, of each rater's own shares (Cohen 1960, Educational and Psychological
     Measurement 20:37). The interval is that of `sums_interval`, over samples of groups.
 
-    Edges: None where there is no item, or both raters give one label alone and the same (p_e is 1). Raises `InputError`
+    Edges: None where there is no item, or both raters give one label alone and the same (p_e is 1); no interval where
+    fewer than three groups hold a label other than the commonest. Raises `InputError`
     as `cross_table`, and for lengths that differ.
 
     >>> cohen_kappa("yyyynn", "yyynny", "yn", list("aabbcc"), Resampling(draws=50)).value
@@ -132,7 +142,9 @@ def cohen_kappa(
         by_chance = (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
         return ratio(same - by_chance, n**2 - by_chance)
 
-    return sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
+    found = sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
+    labels = np.array([place[label] for pair in zip(a_labels, b_labels, strict=True) for label in pair], dtype=np.int64)
+    return _carried(found, labels, np.repeat(group_codes(groups, len(groups)), 2))
 
 
 def percent_agreement(
@@ -176,8 +188,8 @@ def fleiss_kappa(
     Reliability, 4th edition, chapter 2); other than there, items with one rating are left out of π_k, too: with them κ
     has no lower bound. For two raters it is Scott's π. The interval is that of `sums_interval`, over samples of groups.
 
-    Edges: None where no item has two ratings, or all have the same label (nothing could have differed). Raises
-    `InputError` as `percent_agreement`.
+    Edges: None where no item has two ratings, or all have the same label (nothing could have differed); no interval
+    where fewer than three groups hold a label other than the commonest. Raises `InputError` as `percent_agreement`.
 
     >>> fleiss_kappa("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
     0.16666666666666663
@@ -193,7 +205,13 @@ def fleiss_kappa(
         left = n - by_chance
         return ratio(sums[:, 0] - by_chance, np.where(left > _ROUNDING * n, left, 0.0))
 
-    return sums_interval(columns, code, kappa, plan=plan.within(-1, 1))
+    found = sums_interval(columns, code, kappa, plan=plan.within(-1, 1))
+    rows, labelled = np.nonzero(counts)
+    return _carried(
+        found,
+        np.repeat(labelled, counts[rows, labelled].astype(np.int64)),
+        np.repeat(code[rows], counts[rows, labelled].astype(np.int64)),
+    )
 
 
 def gwet_ac1(
