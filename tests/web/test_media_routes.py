@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Response
@@ -115,6 +116,21 @@ def test_a_region_is_all_that_is_shown_of_a_picture(client: TestClient, library:
     assert shown == library.unscaled(painted=False).jpegs([Picture("liver.mkv", 0.2, LOWER)])[0]
 
 
+def test_outside_of_a_region_the_video_that_is_played_is_black(client: TestClient, tmp_path: Path) -> None:
+    while (played := client.get("/media/1/2/video")).status_code == 202:
+        pass
+    (tmp_path / "played.mp4").write_bytes(played.content)
+    library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache")
+    index = library.index("played.mp4")
+    assert [round(index.seconds(int(pts)) * 1000) for pts in index.pts] == [time - TIMES[0] for time in TIMES]
+    for jpeg in library.unscaled().jpegs([Picture("played.mp4", 0.0), Picture("played.mp4", 1.0)]):
+        pixels = np.asarray(PillowImage.open(io.BytesIO(jpeg)).convert("L"))
+        middle = pixels.shape[0] // 2
+        assert pixels[: middle - 8].max() < 24
+        assert pixels[middle + 8 :].max() > 60
+    assert client.get("/media/1/0/video").content != played.content
+
+
 def test_pictures_by_time_and_still_images(client: TestClient) -> None:
     assert read_clock(client.get("/media/1/0/picture?time=0.439").content) == 10
     assert read_clock(client.get("/media/1/1/picture").content) == 10
@@ -200,7 +216,7 @@ def test_a_server_that_stops_waits_for_no_video(
 ) -> None:
     go_on, asked = threading.Event(), []
 
-    def slow(source: str) -> Path:
+    def slow(source: str, region: Region | None) -> Path:
         asked.append(source)
         go_on.wait()
         return tmp_path

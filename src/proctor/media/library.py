@@ -269,19 +269,20 @@ class MediaLibrary:
         """The timestamps of a video's pictures. Blocks, the first time. Raises `InputError` where it can't be read."""
         return self._catalogue.index(self.locate(source))
 
-    def playback(self, source: str) -> Path:
+    def playback(self, source: str, region: Region | None = None) -> Path:
         """The whole video as a browser plays it (see `write_playback`), made once for this cache. Blocks, the first
         time: for as long as reading the file takes, or encoding it. Raises `InputError` for a medical file."""
         path = self.locate(source)
         if self._kind(path) is not None:
             raise InputError(source, found="a medical file", expected="a video")
-        made = FrameSet(self.identity(source), {"as": "playback", "version": _PLAYBACK_VERSION}, source, ".mp4")
-        return self._store.file(made, lambda draft: write_playback(path, self._catalogue.index(path), draft))
+        how: dict[str, JsonValue] = {"as": "playback", "version": _PLAYBACK_VERSION}
+        made = FrameSet(self.identity(source), how | ({"region": _region(region)} if region else {}), source, ".mp4")
+        return self._store.file(made, lambda draft: write_playback(path, self._catalogue.index(path), draft, region))
 
-    def playback_lead(self, source: str) -> float:
+    def playback_lead(self, source: str, region: Region | None = None) -> float:
         """At which second of `playback` the video's first picture is: 0 but for some videos with an edit list."""
         index = self.index(source)
-        return playback_lead(index, self._catalogue.index(self.playback(source))) if index.edited else 0.0
+        return playback_lead(index, self._catalogue.index(self.playback(source, region))) if index.edited else 0.0
 
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
         """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of

@@ -9,10 +9,10 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from proctor.core import InputError
+from proctor.core import InputError, Region
 from proctor.media.messages import COPIED
 from proctor.media.redaction import copy_pictures, encode_pictures
-from proctor.media.redaction_plan import PlannedPictures
+from proctor.media.redaction_plan import PlannedPictures, Redaction, outside_of
 from proctor.media.sampling import check_size
 from proctor.media.video import FrameIndex, open_video, probe, read_index
 
@@ -23,8 +23,9 @@ _FINEST = 1_000_000
 _OFF = Fraction(1, _FINEST)
 
 
-def write_playback(source: Path, index: FrameIndex, out: Path) -> bool:
+def write_playback(source: Path, index: FrameIndex, out: Path, region: Region | None = None) -> bool:
     """Writes the MP4 without sound, metadata and messages; the header comes first, so that it plays while it loads.
+    All but the `region` is black in it: what lies there reaches no browser.
     The picture with timestamp `pts` is at (pts - index.pts[0]) * time_base after `playback_lead`, to the microsecond.
     Returns whether the packets were copied. Raises `InputError` where the video can't be read, or its pictures can't be
     given these times.
@@ -33,7 +34,7 @@ def write_playback(source: Path, index: FrameIndex, out: Path) -> bool:
 
     check_size(source)
     turned = _turn(source)
-    if _may_copy(source, index):
+    if region is None and _may_copy(source, index):
         hidden = int(index.pts[0] - index.keys[0]) if index.edited else 0
         plan = _plan(source, index, hidden)
         try:
@@ -43,7 +44,7 @@ def write_playback(source: Path, index: FrameIndex, out: Path) -> bool:
         except (InputError, av.FFmpegError):
             pass  # what can't be copied exactly is encoded
         out.unlink(missing_ok=True)
-    plan = _plan(source, index, 0)
+    plan = _plan(source, index, 0, outside_of(region) if region is not None else ())
     encode_pictures(source, out, plan)
     if not _holds(out, plan, hidden=False):
         raise InputError(source, found="pictures that can't be given their times in an MP4", expected="another file")
@@ -57,12 +58,12 @@ def playback_lead(index: FrameIndex, played: FrameIndex) -> float:
     return float(int(played.pts[first]) * played.time_base)
 
 
-def _plan(source: Path, index: FrameIndex, hidden: int) -> PlannedPictures:
+def _plan(source: Path, index: FrameIndex, hidden: int, covered: tuple[Redaction, ...] = ()) -> PlannedPictures:
     base = Fraction(1, min(index.time_base.denominator, _FINEST))
     first, scale = int(index.pts[0]) - hidden, index.time_base / base
     end = index.zero + int(Fraction(probe(source).duration_s) / index.time_base)
     stamps = [round((int(pts) - first) * scale) for pts in [*index.pts, max(end, int(index.pts[-1]) + 1)]]
-    return PlannedPictures(index, base, [int(pts) for pts in index.pts], stamps, [()] * len(index.pts), ())
+    return PlannedPictures(index, base, [int(pts) for pts in index.pts], stamps, [covered] * len(index.pts), ())
 
 
 def _may_copy(source: Path, index: FrameIndex) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -92,6 +94,8 @@ def serve(review: ReviewSite, listening: Listening, sockets: Sequence[socket.soc
         timeout_graceful_shutdown=10,
         lifespan="off",
     )
+    # What the living item needs takes a second to load: the first who writes a question does not wait for it.
+    threading.Thread(target=import_module, args=("sklearn.linear_model",), daemon=True).start()
     try:
         uvicorn.Server(config).run(sockets=list(sockets))
     finally:

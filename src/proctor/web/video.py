@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -59,14 +60,21 @@ class ShownItem:
     condition: str = "video"
 
 
+class _Played(NamedTuple):
+    """What is played: a video, or a part of its picture."""
+
+    source: str
+    region: Region | None
+
+
 class ItemMedia:
     """The media of a review's items. Its methods may block while a file is read."""
 
     def __init__(self, library: MediaLibrary) -> None:
         self._library, self._whole = library, library.unscaled(painted=False)
         self._guard = threading.Lock()
-        self._made: dict[str, Future[Path]] = {}
-        self._waiting: deque[tuple[str, Future[Path]]] = deque()
+        self._made: dict[_Played, Future[Path]] = {}
+        self._waiting: deque[tuple[_Played, Future[Path]]] = deque()
         self._makers = 0
         self._tables: OrderedDict[tuple[str, VideoClip], bytes] = OrderedDict()
 
@@ -74,7 +82,7 @@ class ItemMedia:
         """The clip's `FrameTable` as JSON; the video begins to be made playable. Raises `InputError` where the file
         can't be read."""
         if self._plays(clip):
-            self._making(clip.source)
+            self._making(self._played(clip))
         address = self._library.identity(clip.source), clip
         with self._guard:
             if address in self._tables:
@@ -100,46 +108,50 @@ class ItemMedia:
             end=end,
             width=info.width,
             height=info.height,
-            region=None if placed.cropped else clip.region,
+            region=self._played(clip).region,
             sha256=library.identity(clip.source),
             plays=self._plays(clip),
         )
 
     def video(self, clip: VideoClip) -> tuple[Path, float] | None:
-        """The whole video as a browser plays it, and at which of its seconds the first picture is; None while it is
-        being made. Raises `InputError` where it can't be."""
-        made = self._making(clip.source)
+        """The whole video as a browser plays it, black outside the clip's region, and at which of its seconds the first
+        picture is; None while it is being made. Raises `InputError` where it can't be."""
+        played = self._played(clip)
+        made = self._making(played)
         wait([made], _PATIENCE_S)
-        return (made.result(), self._library.playback_lead(clip.source)) if made.done() else None
+        return (made.result(), self._library.playback_lead(*played)) if made.done() else None
 
-    def _making(self, source: str) -> Future[Path]:
+    def _played(self, clip: VideoClip) -> _Played:
+        return _Played(clip.source, None if clip.region is None or self._placed(clip).cropped else clip.region)
+
+    def _making(self, played: _Played) -> Future[Path]:
         """What failed once, or was removed to make room, is tried again when it is asked for again."""
         with self._guard:
-            made = self._made.pop(source, None)
+            made = self._made.pop(played, None)
             if made is not None and made.done() and made.exception():
                 return made
             if made is None or (made.done() and not made.result().is_file()):
                 made = Future()
-                self._waiting.append((source, made))
+                self._waiting.append((played, made))
                 if self._makers < _AT_ONCE:
                     self._makers += 1
                     threading.Thread(target=self._make, name="playback", daemon=True).start()
-            self._made[source] = made
+            self._made[played] = made
         return made
 
     def _make(self) -> None:
         """Makes what waits. A server that is stopped does not wait for it: what is half made is never shown."""
         while (task := self._next()) is not None:
-            source, made = task
+            played, made = task
             try:
-                made.set_result(self._library.playback(source))
+                made.set_result(self._library.playback(*played))
             except ProctorError as error:
                 made.set_exception(error)
             finally:
                 if not made.done():
-                    made.set_exception(InputError(source, found="a video that can't be made playable"))
+                    made.set_exception(InputError(played.source, found="a video that can't be made playable"))
 
-    def _next(self) -> tuple[str, Future[Path]] | None:
+    def _next(self) -> tuple[_Played, Future[Path]] | None:
         with self._guard:
             if self._waiting:
                 return self._waiting.popleft()
