@@ -29,7 +29,8 @@ from proctor.stats import (
     time_agreement,
 )
 from proctor.web.forms import BoxAt, Form, Said, form_named
-from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions, visible_readings
+from proctor.web.readings import sealed_of_study
+from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
 
 _EXACT_S = 0.001
 _PARTS = 4  # of a study, in the order in which items were completed
@@ -57,36 +58,23 @@ class SealedReading:
 def sealed_readings(connection: Connection, viewer: int, study: str) -> list[SealedReading]:
     """The sealed readings of a study that an account may see, each item in the newest version that it may see, by item
     and pseudonym."""
-    query = (
-        select(
-            studies.c.form,
-            study_items.c.id.label("item"),
-            study_items.c.key,
-            study_items.c.group_name,
-            study_items.c.gold,
-            versions.c.number,
-            versions.c.body,
-            accounts.c.pseudonym,
-            readings.c.payload,
-            readings.c.comment,
-            readings.c.seconds,
-            readings.c.sealed,
-        )
-        .select_from(readings)
-        .join(visible_readings, visible_readings.c.reading == readings.c.id)
-        .join(versions, versions.c.id == readings.c.version)
-        .join(study_items, study_items.c.id == versions.c.item)
-        .join(studies, studies.c.id == study_items.c.study)
-        .join(accounts, accounts.c.id == readings.c.account)
-        .join(
-            assignments,
-            (assignments.c.item == study_items.c.id)
-            & (assignments.c.account == readings.c.account)
-            & (assignments.c.role == "reader"),
-        )
-        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
-        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
-    )
+    mine = (assignments.c.item == study_items.c.id) & (assignments.c.account == readings.c.account)
+    query = sealed_of_study(
+        viewer,
+        study,
+        studies.c.form,
+        study_items.c.id.label("item"),
+        study_items.c.key,
+        study_items.c.group_name,
+        study_items.c.gold,
+        versions.c.number,
+        versions.c.body,
+        accounts.c.pseudonym,
+        readings.c.payload,
+        readings.c.comment,
+        readings.c.seconds,
+        readings.c.sealed,
+    ).join(assignments, mine & (assignments.c.role == "reader"))
     rows = connection.execute(query).mappings().all()
     newest = {row["item"]: row["number"] for row in rows}
     found = []

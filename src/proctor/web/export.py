@@ -16,16 +16,8 @@ from proctor.core import DASH, Dimension, InputError, Score, count_of, human, nu
 from proctor.runs import ExportFormat, Store, write_rows
 from proctor.stats import PreferenceModel, Resampling, bradley_terry
 from proctor.web.agreement import PLAN, sealed_readings, study_agreement
-from proctor.web.schema import (
-    accounts,
-    assignments,
-    consensus,
-    readings,
-    studies,
-    study_items,
-    versions,
-    visible_readings,
-)
+from proctor.web.readings import sealed_of_study
+from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
 from proctor.web.settings import StudySettings
 from proctor.web.sources import items_of_runs
 from proctor.web.studies import SETTLED
@@ -49,28 +41,20 @@ CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "by", "payload
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
     """Every sealed reading that an account may see, of all versions, by item, version and reader: the columns of
     `READING_COLUMNS`."""
-    query = (
-        select(
-            studies.c.name.label("study"),
-            studies.c.form,
-            study_items.c.key.label("item"),
-            study_items.c.group_name.label("group"),
-            versions.c.number.label("version"),
-            study_items.c.gold.is_not(None).label("gold"),
-            accounts.c.pseudonym.label("reader"),
-            readings.c.payload,
-            readings.c.comment,
-            readings.c.seconds,
-            readings.c.sealed,
-        )
-        .select_from(readings)
-        .join(visible_readings, visible_readings.c.reading == readings.c.id)
-        .join(versions, versions.c.id == readings.c.version)
-        .join(study_items, study_items.c.id == versions.c.item)
-        .join(studies, studies.c.id == study_items.c.study)
-        .join(accounts, accounts.c.id == readings.c.account)
-        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
-        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
+    query = sealed_of_study(
+        viewer,
+        study,
+        studies.c.name.label("study"),
+        studies.c.form,
+        study_items.c.key.label("item"),
+        study_items.c.group_name.label("group"),
+        versions.c.number.label("version"),
+        study_items.c.gold.is_not(None).label("gold"),
+        accounts.c.pseudonym.label("reader"),
+        readings.c.payload,
+        readings.c.comment,
+        readings.c.seconds,
+        readings.c.sealed,
     )
     return [dict(row) | {"gold": bool(row["gold"])} for row in connection.execute(query).mappings()]
 

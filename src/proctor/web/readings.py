@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, RowMapping, Select, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, func, insert, select, update
 
 from proctor.core import InputError, ProctorError, kept_text
 from proctor.web.forms import Form, form_named
@@ -201,6 +201,22 @@ def _visible() -> Select[Any]:
         )
         .where(all_sealed(versions.c.item))
         .order_by(accounts.c.pseudonym)
+    )
+
+
+def sealed_of_study(viewer: int, study: str, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Columns of the sealed readings of a study that a person may see (see `visible_readings`), by item, version and
+    pseudonym."""
+    return (
+        select(*columns)
+        .select_from(readings)
+        .join(visible_readings, visible_readings.c.reading == readings.c.id)
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(accounts, accounts.c.id == readings.c.account)
+        .where(visible_readings.c.viewer == viewer, studies.c.name == study, readings.c.sealed.is_not(None))
+        .order_by(study_items.c.position, versions.c.number, accounts.c.pseudonym)
     )
 
 
