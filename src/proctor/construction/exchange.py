@@ -92,9 +92,14 @@ def exchange(
 class _Search:
     def __init__(self, problem: Exchange, rng: np.random.Generator) -> None:
         self._problem, self._rng = problem, rng
-        self._cost = problem.cost + FORBIDDEN * problem.forbidden
+        self._cost = np.ascontiguousarray(problem.cost + FORBIDDEN * problem.forbidden)
         self._n = sum(map(len, problem.classes))
         self._spread = np.maximum(problem.cues.std(axis=(1, 2)), 1e-9)
+        scores = np.ascontiguousarray(problem.cues.transpose(1, 2, 0))  # of each pair its cues lie side by side
+        own = np.einsum("iic->ic", scores)[:, None]
+        beside = ((scores < own) * (problem.options + 1) + (scores == own)).astype(np.int16, order="C")
+        self._scores, self._beside = (some.reshape(len(own) ** 2, len(problem.cues)) for some in (scores, beside))
+        self._shares = _shares(problem.options)
         self._target = np.append(np.full(problem.options, 1 / problem.options), 0.0)
         self._blocks: list[list[int]] = []
         self._of_class: list[list[int]] = []
@@ -105,9 +110,10 @@ class _Search:
             self._blocks += [mixed[end - size : end] for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
             self._of_class.append(list(range(start, len(self._blocks))))
         self._weights = np.cumsum([len(rows) for rows in problem.classes]) / self._n
-        found = [self._measure(block) for block in self._blocks]
-        self._hits, self._costs = [hits for hits, _ in found], [cost for _, cost in found]
-        self._all_hits, self._all_cost = np.sum(self._hits, axis=0), sum(self._costs)
+        found = [self._measure([block]) for block in self._blocks]
+        self._hits = np.concatenate([hits for hits, _ in found])
+        self._costs = np.concatenate([costs for _, costs in found])
+        self._all_hits, self._all_cost = self._hits.sum(axis=0), sum(self._costs.tolist())
         self.value = self._objective(self._all_hits, self._all_cost)
 
     def step(self, temperature: float) -> None:
@@ -116,17 +122,18 @@ class _Search:
         here, there = int(self._rng.integers(len(self._blocks[one]))), int(self._rng.integers(len(self._blocks[other])))
         if one == other and (here == there or len(self._blocks[one]) == self._problem.options):
             return  # nothing would change
-        changed = {place: list(self._blocks[place]) for place in (one, other)}
+        places = [one] if one == other else [one, other]
+        changed = {place: list(self._blocks[place]) for place in places}
         changed[one][here], changed[other][there] = self._blocks[other][there], self._blocks[one][here]
-        measured = {place: self._measure(block) for place, block in changed.items()}
-        hits = self._all_hits + sum(measured[place][0] - self._hits[place] for place in changed)
-        cost = self._all_cost + sum(measured[place][1] - self._costs[place] for place in changed)
+        new_hits, new_costs = self._measured([changed[place] for place in places])
+        hits = self._all_hits + (new_hits - self._hits[places]).sum(axis=0)
+        cost = self._all_cost + float((new_costs - self._costs[places]).sum())
         value = self._objective(hits, cost)
         if value <= self.value or self._rng.random() < np.exp((self.value - value) / temperature):
             self.value, self._all_hits, self._all_cost = value, hits, cost
-            for place, block in changed.items():
-                self._blocks[place] = block
-                self._hits[place], self._costs[place] = measured[place]
+            self._hits[places], self._costs[places] = new_hits, new_costs
+            for place in places:
+                self._blocks[place] = changed[place]
 
     def found(self) -> Blocks:
         width = self._problem.options
@@ -144,18 +151,33 @@ class _Search:
     def _objective(self, hits: Floats, cost: float) -> float:
         return cost / self._n + CUES * float(((hits / self._n - self._target) ** 2).sum())
 
-    def _measure(self, block: Sequence[int]) -> tuple[Floats, float]:
-        """How many of its right options have each place by each cue, and the sum of their questions' mean costs of an option."""
-        width, rows = self._problem.options, np.asarray(block)
-        items, offered = rows[:, None], rows[_round(len(block), width)]
-        scores = self._problem.cues[:, items, offered]
-        own = scores[:, :, :1]
-        below, equal = (scores < own).sum(axis=2)[:, :, None], (scores == own).sum(axis=2)[:, :, None]
-        places = np.arange(width)
-        shares = (((below <= places) & (places < below + equal)) / equal).sum(axis=1)
-        gap = (own[:, :, 0] - scores[:, :, 1:].mean(axis=2)).sum(axis=1) / self._spread / 4
-        hits = np.concatenate([shares, gap[:, None]], axis=1)
-        return hits, float(self._cost[items, offered[:, 1:]].sum() / max(1, width - 1))
+    def _measured(self, blocks: list[list[int]]) -> tuple[Floats, Floats]:
+        """What `_measure` says of blocks that may differ in size; those of one size are measured in one go."""
+        if len({len(block) for block in blocks}) == 1:
+            return self._measure(blocks)
+        found = [self._measure([block]) for block in blocks]
+        return np.concatenate([hits for hits, _ in found]), np.concatenate([costs for _, costs in found])
+
+    def _measure(self, blocks: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+        """Of each of several blocks of one size how many of its right options have each place by each cue, and the sum of
+        their questions' mean costs of an option."""
+        width, rows = self._problem.options, np.asarray(blocks)
+        pairs = rows[:, :, None] * len(self._cost) + rows.take(_round(rows.shape[1], width), axis=1)
+        hits = np.empty((len(rows), len(self._spread), width + 1))
+        hits[:, :, :-1] = self._shares.take(self._beside.take(pairs, axis=0).sum(axis=2), axis=0).sum(axis=1)
+        scores = self._scores.take(pairs, axis=0)
+        hits[:, :, -1] = (scores[:, :, 0] - scores[:, :, 1:].sum(axis=2) / max(1, width - 1)).sum(axis=1)
+        hits[:, :, -1] /= 4 * self._spread
+        costs = self._cost.take(pairs[:, :, 1:]).reshape(len(rows), -1).sum(axis=1)
+        return hits, costs / max(1, width - 1)
+
+
+def _shares(width: int) -> Floats:
+    """Which share of each place the right option has, where b options are below it and e are equal, itself included:
+    row b · (width + 1) + e."""
+    below, equal, places = np.arange(width)[:, None, None], np.arange(width + 1)[:, None], np.arange(width)
+    taken = (below <= places) & (places < below + equal)
+    return (taken / np.maximum(equal, 1)).reshape(-1, width)
 
 
 def block_sizes(count: int, width: int) -> list[int]:
