@@ -11,7 +11,16 @@ from typing import Any
 
 from pydantic import Field, JsonValue
 
-from proctor.construction.pipeline import DraftQuestion, ProcedureEvent, Project, Record, kind_of, records_of
+from proctor.construction.pipeline import (
+    DraftQuestion,
+    ProcedureEvent,
+    Project,
+    Record,
+    ReviewStage,
+    question_version,
+    records_of,
+    stages_of,
+)
 from proctor.core import (
     Answer,
     Dimension,
@@ -126,7 +135,8 @@ def _check_gold(
 
 
 def items_of_project(folder: Path, media: Path) -> list[NewItem]:
-    """The questions of a construction project as they stand after its last stage that has any: with the events behind
+    """The questions of a construction project as they stand before its stage `review`, or after its last stage that has
+    any: with the events behind
     them and their words, the flags of screening, and former versions. `media` is the review's media folder, which must
     hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
     project = Project(folder)
@@ -149,6 +159,7 @@ def items_of_project(folder: Path, media: Path) -> list[NewItem]:
         body = QuestionBody(
             **_text(one).model_dump(),
             type=one.type,
+            origin=question_version(one, source.region),
             flags=one.flags[:50],
             former=tuple(_text(old) for old in getattr(one, "former", ()))[-50:],
             events=tuple(_event(by_id[name]) for name in one.made_from if name in by_id),
@@ -159,10 +170,12 @@ def items_of_project(folder: Path, media: Path) -> list[NewItem]:
 
 
 def _records(project: Project) -> tuple[list[DraftQuestion], list[ProcedureEvent]]:
-    """The newest questions, and all events."""
+    """The newest questions that a review does not come back into, and all events."""
     questions: list[DraftQuestion] = []
     events: list[ProcedureEvent] = []
-    for stage in kind_of(project).stages:
+    for stage in stages_of(project):
+        if isinstance(stage, ReviewStage):
+            break
         made: Sequence[Record] = records_of(project, stage)
         drafts = [one for one in made if isinstance(one, DraftQuestion)]
         questions = drafts or questions

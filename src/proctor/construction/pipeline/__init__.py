@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         stands_out,
     )
     from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+    from proctor.construction.pipeline.review import ReviewStage, question_version
     from proctor.construction.pipeline.rework import RepairStage, Reworked
     from proctor.construction.pipeline.running import (
         PROJECT_KINDS,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         kind_of,
         redo_record,
         run_stages,
+        stages_of,
         units_of,
     )
     from proctor.construction.pipeline.screening import (
@@ -78,10 +80,11 @@ __all__ = [
     "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call",
     "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
-    "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "Reworked",
-    "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings", "SplitStage", "Stage",
-    "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
+    "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
+    "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings", "SplitStage",
+    "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
     "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
-    "kind_of", "lend_video", "negations", "noted", "records_of", "redo_record", "run_stages", "run_to", "several",
-    "sides_and_numbers", "stage_command", "stage_settings", "stands_out", "units_of", "video_seconds", "with_table",
+    "kind_of", "lend_video", "negations", "noted", "question_version", "records_of", "redo_record", "run_stages",
+    "run_to", "several", "sides_and_numbers", "stage_command", "stage_settings", "stages_of", "stands_out", "units_of",
+    "video_seconds", "with_table",
 ]  # fmt: skip

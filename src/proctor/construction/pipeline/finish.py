@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from abc import abstractmethod
 from collections import Counter
@@ -20,11 +21,12 @@ from proctor.construction.balance import deal_options
 from proctor.construction.pipeline.content import DraftQuestion, FromSource
 from proctor.construction.pipeline.project import Project, SourceVideo
 from proctor.construction.pipeline.records import Record, UnitFile
+from proctor.construction.pipeline.review import REJECTED, REVIEW
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item
-from proctor.construction.pipeline.stage import Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.stage import ALL, Made, Stage, StageSettings, Work
 from proctor.construction.splits import split_items, split_leaks
-from proctor.core import DASH, InputError, Item, count_of, input_text, percent, write_whole
+from proctor.core import DASH, InputError, Item, count_of, input_text, percent, read_model, write_whole
 from proctor.core.formats import option_letters
 
 DATASHEET = "DATASHEET.md"
@@ -52,12 +54,13 @@ class SplitStage(Stage[FinalQuestion]):
     name: ClassVar[str] = "split"
     summary: ClassVar[str] = "Order of options, and parts"
     after: ClassVar[tuple[str, ...]] = ("repair",)
+    also_after: ClassVar[tuple[str, ...]] = (REVIEW,)
     whole: ClassVar[bool] = True
     record = FinalQuestion
     settings = SplitSettings
 
     async def make(self, work: Work) -> Made[FinalQuestion]:
-        stays = work.records("repair", Reworked)
+        stays = work.records(REVIEW if REVIEW in work.before else "repair", Reworked)
         part, notes = dealt_parts(work, [as_item(one, work.project.settings.groups) for one in stays])
         choices = [one for one in stays if one.kind == "mcq"]
         dealt = deal_options(
@@ -83,7 +86,7 @@ def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list
 
 
 def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> FinalQuestion:
-    fields = one.model_dump(exclude={"former"}) | {"made_from": (one.id,), "part": part}
+    fields = one.model_dump(include=set(FinalQuestion.model_fields)) | {"part": part}
     if deck is not None:
         options, letter = deck
         fields |= {"options": tuple(options), "key": option_letters(len(options)).index(letter)}
@@ -148,6 +151,11 @@ class ExportStage(FilesStage):
     """Questions: their own files, as a task says, the videos beside them, and a datasheet."""
 
     after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
+    also_after: ClassVar[tuple[str, ...]] = (REVIEW,)
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        settled = [work.project.work / REVIEW / f"{ALL}.json"] if REVIEW in work.before else []
+        return [*super().reads(work), *settled]
 
     @abstractmethod
     def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
@@ -189,7 +197,7 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     lines += ["## What can be guessed", ""]
     lines += _guessing("Before repair", drafts, work) + _guessing("As published", questions, work)
     lines += _blind(work, questions)
-    lines += ["", *_reviewed(work.project)]
+    lines += ["", *_reviewed(work)]
     flags = Counter(flag for one in questions for flag in one.flags)
     if flags:
         lines += ["", "## To be looked at by a clinician", ""]
@@ -197,12 +205,27 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _reviewed(project: Project) -> list[str]:
-    """What a review of the questions wrote into the project (`proctor review export`), or that there was none."""
-    file = project.folder / REVIEWED
-    if not file.is_file():
+def _reviewed(work: Work) -> list[str]:
+    """What a review of the questions wrote into the project (`proctor review export`), or that there was none; and
+    what came back of it."""
+    file, settled = work.project.folder / REVIEWED, work.before.get(REVIEW)
+    if file.is_file():
+        lines = input_text(file, "the section of a datasheet").rstrip().splitlines()
+    elif settled is None:
         return ["## Reviewed by", "", "Nobody yet: no reading of a clinician is recorded in this project."]
-    return input_text(file, "the section of a datasheet").rstrip().splitlines()
+    else:
+        lines = ["## Reviewed by", "", "By whom and with which agreement is not recorded in this project."]
+    if settled is None:
+        return lines
+    made = read_model(work.project.work / REVIEW / f"{ALL}.json", UnitFile, "a stage's records")
+    outcome = ["", "### What became of the questions", "", f"{'; '.join(made.notes)}."]
+    rejected = [one for one in made.refused if one.kind == REJECTED]
+    return [*lines, *outcome, *([""] if rejected else []), *(f"- {one.id}: {_plain(one.reason)}" for one in rejected)]
+
+
+def _plain(text: str) -> str:
+    """People's words within Markdown: no tag, link or table."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text) or "no reason given"
 
 
 def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource]) -> list[str]:

@@ -184,7 +184,7 @@ class Project:
         for source in self.settings.sources:
             place = f"source {source.id!r}"
             for field in ("video", "transcript", "events"):
-                _inside(self.file, place, field, str(getattr(source, field)))
+                check_inside(self.file, place, field, str(getattr(source, field)))
             if source.end is not None and source.end <= source.start:
                 found = f"{source.end:g} s"
                 raise InputError(
@@ -196,7 +196,8 @@ class Project:
             raise InputError(self.file, "sources", found=f"{double[0]} twice", expected="each stretch of a video once")
 
 
-def _inside(file: Path, place: str, field: str, named: str) -> None:
+def check_inside(file: Path, place: str, field: str, named: str) -> None:
+    """Raises `InputError` for a path that leads out of the project's folder."""
     pure = PurePosixPath(named.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (len(named) > 1 and named[1] == ":"):
         expected = "a path inside the project folder (link or copy the file there)"

@@ -148,6 +148,12 @@ def stages_of(project: Project, named: str = "") -> list[Stage[Any]]:
     ]
 
 
+def reads_from(stage: Stage[Any], stages: Sequence[Stage[Any]]) -> tuple[str, ...]:
+    """The stages whose records a stage reads, the optional ones that are among a project's `stages` in their places."""
+    there = {one.name for one in stages if one.name in stage.also_after}
+    return tuple(one.name for one in stages if one.name in {*stage.after, *there}) if there else stage.after
+
+
 def units_of(project: Project, stage: Stage[Any]) -> list[str]:
     """The units of a stage: the sources by id, or all of them as one."""
     return [ALL] if stage.whole else [one.id for one in project.settings.sources]
@@ -178,7 +184,8 @@ async def run_stages(
             for stage in stages:
                 units = [one for one in units_of(project, stage) if not only or one in {ALL, *only}]
                 with _shown(steps, stage.name, len(units)) as progress:
-                    states += await _Runner(project, kind, stage, states).run(units, progress)
+                    before = [kind.stage(name) for name in reads_from(stage, stages)]
+                    states += await _Runner(project, stage, before, states).run(units, progress)
                 if stage.name == until:
                     break
         finally:
@@ -193,10 +200,12 @@ def _shown(steps: Steps | None, what: str, total: int) -> AbstractContextManager
 class _Runner:
     """One stage of one run."""
 
-    def __init__(self, project: Project, kind: ProjectKind, stage: Stage[Any], so_far: Sequence[UnitState]) -> None:
+    def __init__(
+        self, project: Project, stage: Stage[Any], before: Sequence[Stage[Any]], so_far: Sequence[UnitState]
+    ) -> None:
         self._project, self._stage = project, stage
         self._folder = Folder(project, stage)
-        self._before = {name: Folder(project, kind.stage(name)) for name in stage.after}
+        self._before = {one.name: Folder(project, one) for one in before}
         self._waiting = {(one.stage, one.unit) for one in so_far if one.state == "waiting"}
         self._attempts = self._folder.attempts()
         self._files = Catalogue(cache_folder())

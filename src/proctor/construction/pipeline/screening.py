@@ -92,9 +92,10 @@ class _Asked:
 
 
 async def screen(
-    work: Work, drafts: Sequence[DraftQuestion], settings: ScreenSettings
+    work: Work, drafts: Sequence[DraftQuestion], settings: ScreenSettings, among: Sequence[DraftQuestion] = ()
 ) -> tuple[list[Screening], list[Refused]]:
-    """Screens drafts, in their order. An answer that a model declines to give counts as not right, and is listed."""
+    """Screens drafts, in their order. An answer that a model declines to give counts as not right, and is listed.
+    The baselines of the item audit are fitted on all questions that the drafts stand `among` (themselves, if empty)."""
     refused: list[Refused] = []
     models = range(len(work.project.clients("screen")))
     askers = [Asker(work, "screen", _PROMPT, number) for number in models]
@@ -116,7 +117,7 @@ async def screen(
         else:
             by_draft.setdefault(result.draft.id, []).append(result)
     silent = {name: sum(name in one.made_from for one in refused) for name in (draft.id for draft in drafts)}
-    guessed = guessable(drafts, work) if settings.baselines else {}
+    guessed = guessable(among or drafts, work) if settings.baselines else {}
     return [
         _screening(draft, by_draft.get(draft.id, []), silent[draft.id], guessed.get(draft.id), settings)
         for draft in drafts

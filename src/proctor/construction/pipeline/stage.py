@@ -159,14 +159,15 @@ class Made(Generic[R]):
 
 class Stage(ABC, Generic[R]):
     """A stage. `after` are the stages whose records it reads; a `whole` one takes all sources together, another one source at
-    a time. An `optional` one is part of a project where `project.yaml` names it, or once it was run by name; no other
-    stage comes after it. `makes` says what its records are, where they count something else than those before
+    a time. An `optional` one is part of a project where `project.yaml` names it, or once it was run by name; a stage
+    reads its records only by `also_after`: where the project has it. `makes` says what its records are, where they count something else than those before
     ("files"). `version` changes when the same input makes other records; `prompts` are the files whose
     content does, too."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     after: ClassVar[tuple[str, ...]] = ()
+    also_after: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[bool] = False
     makes: ClassVar[str] = ""
     optional: ClassVar[bool] = False

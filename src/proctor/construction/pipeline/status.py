@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused, UnitFile
-from proctor.construction.pipeline.running import Folder, stages_of, units_of
+from proctor.construction.pipeline.running import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
 from proctor.core import InputError, Noted, Usage, by_cause
 
@@ -50,8 +50,9 @@ def funnel(project: Project) -> list[FunnelRow]:
     out: dict[str, int] = {}
     rows, counted = [], set[str]()  # records keep the calls of those that they were made from
     journal = (project.work / "journal.sqlite").is_file()
-    for stage in stages_of(project):
-        folder = Folder(project, stage)
+    stages = stages_of(project)
+    for stage in stages:
+        folder, before = Folder(project, stage), reads_from(stage, stages)
         units = units_of(project, stage)
         made = [one for unit in units if (one := folder.read(unit))]
         out[stage.name] = sum(len(one.records) for one in made)
@@ -70,7 +71,7 @@ def funnel(project: Project) -> list[FunnelRow]:
                 stage.summary,
                 len(made),
                 len(units),
-                out[stage.after[-1]] if stage.after else None,
+                out[before[-1]] if before else None,
                 out[stage.name],
                 sum(bool(_flags(record)) for one in made for record in one.records),
                 len(refused),
@@ -178,5 +179,7 @@ def _flags(record: dict[str, JsonValue]) -> list[str]:
 
 
 def _calls(record: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
-    given = record.get("calls")
-    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    """The calls behind a record, with those of the screening that it holds."""
+    held = record.get("screening")
+    given = [record.get("calls"), held.get("calls") if isinstance(held, dict) else None]
+    return [one for some in given if isinstance(some, list) for one in some if isinstance(one, dict)]

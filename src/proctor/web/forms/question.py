@@ -55,12 +55,14 @@ class QuestionText(FormModel):
 
 
 class QuestionBody(QuestionText):
-    """A question with what it was made from: events with their words, the flags of screening, and former versions."""
+    """A question with what it was made from: events with their words, the flags of screening, former versions, and the
+    version of a construction project's question that it is (`origin`), by which what is settled finds its way back."""
 
     events: tuple[SaidEvent, ...] = Field(default=(), max_length=100)
     flags: tuple[Line, ...] = Field(default=(), max_length=50)
     former: tuple[QuestionText, ...] = Field(default=(), max_length=50)
     type: Line = ""
+    origin: Line = ""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -1,0 +1,215 @@
+"""The stage `review`: what readers settled comes back. The file that `proctor review export --what consensus` writes is
+all that is known of them here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
+from proctor.construction.pipeline.project import check_inside
+from proctor.construction.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
+from proctor.construction.pipeline.records import Refused
+from proctor.construction.pipeline.rework import Reworked
+from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
+from proctor.construction.pipeline.stage import Made, Stage, StageSettings, WaitingError, Work, stage_settings
+from proctor.core import InputError, Region, content_hash, count_of, read_jsonl, unique_keys, validated
+from proctor.core.formats import MOST_OPTIONS
+
+REVIEW, REJECTED = "review", "rejected in review"
+_LONGEST = 10_000
+_BY_ORGANISER = "changed in the review before it was read"
+
+
+class ReviewStageSettings(StageSettings):
+    """The file, inside the project, with the consensus of a study of its questions: JSON lines, as `proctor review export
+    --what consensus` writes them."""
+
+    consensus: str = "sources/consensus.jsonl"
+
+
+class SettledQuestion(Reworked):
+    """A question as its readers settled it: as it was, or as a new version with the reason. Who they were stays in the
+    review. An edited one was screened again."""
+
+    settled: Literal["accepted", "edited"]
+    by: Literal["review"] = "review"
+    reason: str = ""
+
+
+class ReviewStage(Stage[SettledQuestion]):
+    """Waits until every question is settled in the version that stands; then accepted ones go on, edited ones as a new
+    version, and rejected ones are refused with the reason. Flags that asked for a clinician are answered by that; those
+    of screening stay."""
+
+    name: ClassVar[str] = REVIEW
+    summary: ClassVar[str] = "Questions as readers settled them"
+    after: ClassVar[tuple[str, ...]] = ("events", "repair")
+    whole: ClassVar[bool] = True
+    optional: ClassVar[bool] = True
+    record = SettledQuestion
+    settings = ReviewStageSettings
+    roles: ClassVar[tuple[str, ...]] = ("screen", "judge")
+    prompts = (Path(__file__).with_name("prompts") / "blind.txt.j2",)
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        named = work.settings(ReviewStageSettings).consensus
+        check_inside(work.project.file, "stages: review", "consensus", named)
+        file = work.project.folder / named
+        return [file] if file.exists() else []
+
+    async def make(self, work: Work) -> Made[SettledQuestion]:
+        questions = work.records("repair", Reworked)
+        found, others = _settled(work, questions, self.reads(work))
+        new = {one.id: _as_settled(one, found[one.id]) for one in questions if not found[one.id].rejected}
+        edited = [one for one in new.values() if one.settled == "edited"]
+        silent: list[Refused] = []
+        if edited:
+            how = stage_settings(work.project, "screen", ScreenSettings)
+            screened, silent = await screen(work, edited, how, list(new.values()))
+            new |= {one.id: _screened(work, one, each) for one, each in zip(edited, screened, strict=True)}
+        rejected = [
+            Refused.of(one.id, REJECTED, found[one.id].why, one.text, one.made_from, one.calls)
+            for one in questions
+            if found[one.id].rejected
+        ]
+        notes = [
+            f"{len(new) - len(edited)} accepted, {len(edited)} edited and screened again, {len(rejected)} rejected"
+        ]
+        if others:
+            notes.append(f"{count_of(others, 'other question')} of the study left out, written there or gone from here")
+        return Made(list(new.values()), [*rejected, *silent], notes)
+
+
+def question_version(one: DraftQuestion, region: Region | None) -> str:
+    """A short hash of what a reader is asked to settle: the stretch of video, the words, and which option is right. It
+    is the same whatever the order of the options, which the split deals again."""
+    right = one.answer if one.key is None else one.options[one.key]
+    shown = region.model_dump(mode="json") if region is not None else None
+    texts = [one.text, *sorted(one.options), right, one.groundtruth]
+    return content_hash([one.source, one.start, one.end, shown, *texts])[:16]
+
+
+# -- the file
+
+
+class _Part(BaseModel):
+    """What is read of a line; the rest of it is the review's own."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class _Body(_Part):
+    stem: str = Field(min_length=1, max_length=_LONGEST)
+    options: tuple[str, ...] = Field(default=(), max_length=MOST_OPTIONS)
+    key: int | None = Field(default=None, ge=0, strict=True)
+    answer: str = Field(default="", max_length=_LONGEST)
+    explanation: str = Field(default="", max_length=_LONGEST)
+    origin: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        texts = [" ".join(one.split()) for one in self.options]
+        if not self.stem.split() or (not texts and not self.answer.split()):
+            raise ValueError("a stem with options and a key, or with an answer, is expected")
+        if texts and (len(texts) < 2 or not all(texts) or len({*texts}) < len(texts)):
+            raise ValueError("two or more different options are expected")
+        if texts and (self.key is None or self.key >= len(texts)):
+            raise ValueError("the place of the right option as key is expected")
+        return self
+
+
+class _Payload(_Part):
+    decision: Literal["accept", "edit", "reject"]
+    reason: str = Field(default="", max_length=_LONGEST)
+
+
+class _Line(_Part):
+    form: Literal["question"]
+    item: str = Field(min_length=1, max_length=200)
+    version: int = Field(ge=1, strict=True)
+    payload: _Payload
+    reason: str = Field(default="", max_length=_LONGEST)
+    body: _Body
+
+    @property
+    def rejected(self) -> bool:
+        return self.payload.decision == "reject"
+
+    @property
+    def why(self) -> str:
+        """The reasons of the reading that was settled on, and of the adjudication."""
+        return "; ".join(dict.fromkeys(filter(None, map(_tidy, (self.payload.reason, self.reason)))))
+
+
+def _tidy(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read(file: Path) -> list[_Line]:
+    """The lines of a consensus, older versions of an item first. Raises `InputError` with the line for what does not
+    fit, and for a version that is settled twice."""
+    found: dict[tuple[str, int], _Line] = {}
+    for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
+        line = validated(_Line, value, file, place)
+        if (line.item, line.version) in found:
+            what = f"version {line.version} of {line.item!r} again"
+            raise InputError(file, place, found=what, expected="each version once: the consensus of one study")
+        found[line.item, line.version] = line
+    return [found[key] for key in sorted(found)]
+
+
+def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -> tuple[Mapping[str, _Line], int]:
+    """What was settled of each question as it stands, and how many others were accepted. Raises `WaitingError` where one is open."""
+    regions = {one.id: one.region for one in work.sources}
+    versions = {one.id: question_version(one, regions[one.source]) for one in questions}
+    lines = [line for file in files for line in _read(file)]
+    found = {line.item: line for line in lines if line.body.origin == versions.get(line.item)}
+    left = versions.keys() - found.keys()
+    if left:
+        changed = len(left & {line.item for line in lines})
+        since = f", {changed} of them changed since they were settled" if changed else ""
+        named = work.settings(ReviewStageSettings).consensus
+        raise WaitingError(
+            f"{named}: {len(left)} of {count_of(len(versions), 'question')} to settle{since} (proctor review export "
+            f"REVIEW STUDY --what consensus --out {named} writes what is settled)"
+        )
+    return found, len({line.item for line in lines if not line.rejected} - versions.keys())
+
+
+# -- what becomes of a question
+
+
+def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
+    """The question with the words that were settled on. An edit without an explanation keeps the former one."""
+    body = line.body
+    words: dict[str, object] = {
+        "kind": "mcq" if body.options else "free",
+        "text": _tidy(body.stem),
+        "options": tuple(map(_tidy, body.options)),
+        "key": body.key if body.options else None,
+        "answer": "" if body.options else _tidy(body.answer),
+        "groundtruth": _tidy(body.explanation) or one.groundtruth,
+    }
+    plain = one.model_dump()
+    new = one.model_copy(update=words)
+    if question_version(new, None) == question_version(one, None):
+        flags = tuple(flag for flag in one.flags if flag in {KEY_STANDS_OUT, *one.screening.flags})
+        fields = plain | {"flags": flags, "settled": "accepted", "reason": line.why}
+    else:
+        before = DraftQuestion.model_validate(one.model_dump(include=set(DraftQuestion.model_fields)))
+        fields = plain | words | {"calls": (), "version": one.version + 1, "former": (*one.former, before)}
+        fields |= {"settled": "edited", "reason": line.why or _BY_ORGANISER}
+    return SettledQuestion.model_validate(fields)
+
+
+def _screened(work: Work, one: SettledQuestion, found: Screening) -> SettledQuestion:
+    """An edited question with its own screening, and the flags that the new words earn."""
+    events = [event for event in work.records("events", ProcedureEvent) if event.id in one.made_from]
+    broken = broken_rule(one, events, stage_settings(work.project, "questions", QuestionsSettings))
+    flags = [*found.flags, *([f"edited against a rule: {broken.partition(':')[0]}"] if broken else [])]
+    flags += [KEY_STANDS_OUT] if one.key is not None and stands_out(one.options, one.key) else []
+    return one.model_copy(update={"screening": found, "flags": tuple(flags)})
