@@ -259,6 +259,11 @@ def test_a_long_text_of_anything_is_read_in_linear_time(form: Format) -> None:
         read(form, piece * (_LONG // len(piece)), ORGANS)
 
 
+@pytest.mark.parametrize(("text", "count"), [("Sıx clips.", 6), ("EİGHT", 8), ("Twenty-nıne", 29)])
+def test_a_turkish_i_is_an_i(text: str, count: int) -> None:
+    assert CountFormat().parse(text) == count
+
+
 def test_a_long_reply_is_read_at_both_ends() -> None:
     filler = "The camera moves on. " * MAX_ANSWER_CHARS
     assert CountFormat().parse(f"Answer: 3\n\n{filler}") == 3

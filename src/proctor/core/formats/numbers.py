@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -38,6 +39,7 @@ _HAN = (
 )
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
 _QUANTITY = re.compile(
+    rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[aefhnostz])"
     rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b"
     rf"|(?P<han>{_HAN})){_SHARE}"
     r"(?![A-Za-z0-9_½⅓⅔¼¾²³^]|\s\d+/\d|:\d|[.,/]\d|\s?-\s?(?:second|minute|hour|year|frame|fps|mm|cm|step|picture"
@@ -45,16 +47,16 @@ _QUANTITY = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE = re.compile(
-    r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?|"
-    r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time"
+    r"\b(?=[\daefimnopqstv])(?:\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?|"
+    r"(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time"
     r"|port|no\.|number|item|table|second|t)"
     r"\s?(?:#|=|no\. )?\d+(?:\.\d+)?(?!\s?(?:%|percent))\b(?:\s?(?:-|to|and|through)\s?\d+\b)?|"
-    r"\b\d+(?:\.\d+)?(?:\s?(?:-|to)\s?\d+(?:\.\d+)?)?[\s-]?(?:s|secs?|seconds?|min|mins|minutes?|h|hours?|ms|fps|hz|cm"
+    r"\d+(?:\.\d+)?(?:\s?(?:-|to)\s?\d+(?:\.\d+)?)?[\s-]?(?:s|secs?|seconds?|min|mins|minutes?|h|hours?|ms|fps|hz|cm"
     r"|mm|ml|l|kg|g|px|pixels|x\d+|years?|st|nd|rd|th)\b|"
-    r"\b(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more "
+    r"(?:one|two)(?= (?:can|could|may|might|should|would|sees?|after|by one|of (?:the|these|them)|another|more "
     r"time)\b)|"
-    r"\b(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one"
-    r"|step one|one hand|one side|the other one)\b|"
+    r"(?:first|second|third|fourth|at one point|one by one|no one|each one|this one|that one|every one|number one"
+    r"|step one|one hand|one side|the other one)\b)|"
     r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
     re.IGNORECASE,
 )
@@ -132,7 +134,7 @@ def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
     found = _quantities(text)
     if only:
         return [one for one in found if one.share]
-    return found if share else [one for one in found if not one.share]
+    return list(found) if share else [one for one in found if not one.share]
 
 
 def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
@@ -170,7 +172,8 @@ class _Quantity:
     end: int
 
 
-def _quantities(text: str) -> list[_Quantity]:
+@lru_cache(maxsize=4)  # of one text it is asked several times
+def _quantities(text: str) -> tuple[_Quantity, ...]:
     """The numbers of a text that may be a count or a share: not times, units of length, or numbers of frames."""
     blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
     blank = _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank) if len(_LIST_MARK.findall(blank)) > 1 else blank
@@ -181,7 +184,7 @@ def _quantities(text: str) -> list[_Quantity]:
             value = -1.0
         share = bool(hit["share"]) or hit[0].startswith("百分之")
         found.append(_Quantity(value, share, hit.start(), hit.end()))
-    return found
+    return tuple(found)
 
 
 def _head(text: str) -> _Quantity | None:
@@ -198,7 +201,7 @@ def _alternatives(text: str, chosen: _Quantity) -> bool:
         return True
     found = _quantities(text)
     return any(
-        one.value != other.value and chosen in {one, other} and _either(text, one, other)
+        one.value != other.value and chosen in (one, other) and _either(text, one, other)
         for one, other in pairwise(found)
     )
 
@@ -217,17 +220,12 @@ def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
 def _value(hit: re.Match[str]) -> float:
     if hit["digits"]:
         digits = hit["digits"]
-        plain = (
-            digits.replace(",", "")
-            if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
-            else digits.replace(",", ".")
-        )
-        return float(plain)
+        grouped = "," in digits and re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits)
+        return float(digits.replace(",", "" if grouped else "."))
     if hit["han"]:
         return float(_han(hit["han"].removeprefix("百分之")))
-    parts = re.split(r"[ -]", hit["name"].casefold(), maxsplit=1)
-    whole = hit["name"].casefold()
-    return float(_WORDS[whole]) if whole in _WORDS else float(sum(_WORDS[part] for part in parts))
+    name = hit["name"].casefold().replace("\u0307", "").replace("ı", "i")  # the pattern takes Turkish letters for an i
+    return float(_WORDS[name]) if name in _WORDS else float(sum(_WORDS[part] for part in re.split(r"[ -]", name)))
 
 
 def _han(text: str) -> int:

@@ -196,38 +196,41 @@ _LINE = re.compile(
 )
 _SO = r"(?:\b(?:so|thus|therefore|hence|overall|in (?:conclusion|summary|short|total))\b,?\s{1,2})"
 _ANY = re.compile(
-    rf"\b(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for "
+    r"\b(?=[abceglimoprs])(?:"
+    rf"(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for "
     rf"this(?: \w+)?))?{_IS}|"
-    r"\b(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence"
+    r"(?:correct|right|best|most \w+|appropriate|likely|chosen|selected)\s(?:option|choice|order|ordering|sequence"
     r"|class|classes"
     rf"|arrangement|description|statement|time|timestamp|count|number|value|percentage)(?:\s(?:here|of [a-z "
     rf"]{{1,40}}?))?{_IS}|"
-    r"\b(?:order|sequence)(?: of [A-Za-z0-9, ]{1,60}?)? (?:is|would be|should be)\b\s?:?|"
-    r"\bI(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer"
+    r"(?:order|sequence)(?: of [A-Za-z0-9, ]{1,60}?)? (?:is|would be|should be)\b\s?:?|"
+    r"I(?:'d| would| will|'ll| must| have to)?\s(?:choose|pick|select|go with|say|guess|estimate|opt for|answer"
     r"|conclude)"
-    r"(?:\s(?:that|with|it is|it's|option)\b)?:?|"
-    rf"(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|{_LANGUAGES}",
+    r"(?:\s(?:that|with|it is|it's|option)\b)?:?)|"
+    rf"(?=[应故我选])(?:应该|应当|应|故|我)?(?:选择|选)(?:项)?(?:是|为)?\s{{0,2}}:?|"
+    rf"(?=[最正我所因的ar答回])(?:{_LANGUAGES})",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,2}\{")
 _TAG = re.compile(r"<(?:final_?)?answer>", re.IGNORECASE)
 _TAG_END = re.compile(r"</(?:final_?)?answer>", re.IGNORECASE)
 _SENTENCE_END = re.compile(
-    r"(?<![0-9])(?<!i\.e)(?<!e\.g)(?<!pprox)(?<!\bca)(?<!\bvs)(?<![Ff]ig)[.!?;]\s+(?=[A-Z0-9(\"'])"
-    r"|(?<=[0-9])[.!?]\s+(?=[A-Z])|(?<=[\u4e00-\u9fff])[.!?;]\s"
+    r"[.!?;](?:(?<![0-9].)(?<!i\.e.)(?<!e\.g.)(?<!pprox.)(?<!\bca.)(?<!\bvs.)(?<![Ff]ig.)\s+(?=[A-Z0-9(\"'])"
+    r"|(?<=[0-9][.!?])\s+(?=[A-Z])|(?<=[\u4e00-\u9fff].)\s)"
 )
 _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
     r"|visual (?:content|inputs?|data|information))\b"
 )
 _SEES_NOTHING = re.compile(
-    r"\b(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
+    r"\b(?=[cdhinuw])(?:"
+    r"(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
     rf"|did(?: not|n't) (?:receive|get|come)|have not (?:received|been))\b[^.!?\n]{{0,60}}?\b{_MEDIA}|"
-    rf"\bno {_MEDIA}(?: \w+)? (?:was|were|is|are|has|have|provided|attached|available|included|supplied|came|here)\b|"
-    rf"\bwithout (?:the|any|a|access|seeing|being|actual|having|viewing)\b[^.!?\n]{{0,40}}?\b{_MEDIA}|"
-    r"\b(?:can(?:no|')?t|can not|unable to|not able to|impossible to|not possible to|insufficient[^.!?\n]{0,40}to)\b"
+    rf"no {_MEDIA}(?: \w+)? (?:was|were|is|are|has|have|provided|attached|available|included|supplied|came|here)\b|"
+    rf"without (?:the|any|a|access|seeing|being|actual|having|viewing)\b[^.!?\n]{{0,40}}?\b{_MEDIA}|"
+    r"(?:can(?:no|')?t|can not|unable to|not able to|impossible to|not possible to|insufficient[^.!?\n]{0,40}to)\b"
     r"[^.!?\n]{0,30}?\b(?:determine|tell|answer|say|decide|judge|assess|identify|know|help|comply|assist|establish"
-    r"|be (?:determined|answered|assessed))\b|"
+    r"|be (?:determined|answered|assessed))\b)|"
     r"(?:无法|不能|看不到|没有看到|没有提供|未提供)[^.!?\n]{0,12}(?:视频|图像|图片|画面|判断|确定|回答|查看|观看)",
     re.IGNORECASE,
 )
