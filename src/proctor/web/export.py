@@ -20,7 +20,7 @@ from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
 from proctor.web.settings import StudySettings
 from proctor.web.sources import items_of_runs
-from proctor.web.studies import SETTLED
+from proctor.web.studies import SETTLED, read_version
 
 READING_COLUMNS = (
     "study",
@@ -35,7 +35,7 @@ READING_COLUMNS = (
     "seconds",
     "sealed",
 )
-CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "by", "payload", "reason", "at", "body")
+CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "current", "by", "payload", "reason", "at", "body")
 
 
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
@@ -61,7 +61,8 @@ def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[s
 
 def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
     """What was settled, of the versions whose readings an account may see, by item: the columns of
-    `CONSENSUS_COLUMNS`. `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled."""
+    `CONSENSUS_COLUMNS`. `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled;
+    `current` is false where a newer version is to be read since."""
     own = versions.alias("own")
     seen = {(row["item"], row["version"]) for row in reading_rows(connection, viewer, study)}
     query = (
@@ -71,6 +72,7 @@ def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict
             study_items.c.key.label("item"),
             study_items.c.group_name.label("group"),
             own.c.number.label("version"),
+            (own.c.id == read_version(study_items.c.id)).label("current"),
             accounts.c.pseudonym.label("by"),
             consensus.c.payload,
             consensus.c.reason,
@@ -95,7 +97,9 @@ def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict
         if (row["item"], row["version"]) in seen:
             entry = dict(row)
             changed = entry.pop("changed")
-            found.append(entry | {"by": row["by"] or "agreed", "body": changed or row["body"]})
+            found.append(
+                entry | {"current": bool(row["current"]), "by": row["by"] or "agreed", "body": changed or row["body"]}
+            )
     return found
 
 

@@ -131,6 +131,7 @@ class _Line(_Part):
     form: Literal["question"]
     item: str = Field(min_length=1, max_length=200)
     version: int = Field(ge=1, strict=True)
+    current: bool = Field(strict=True)
     payload: _Payload
     reason: str = Field(default="", max_length=_LONGEST)
     body: _Body
@@ -167,7 +168,7 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
     regions = {one.id: one.region for one in work.sources}
     versions = {one.id: question_version(one, regions[one.source]) for one in questions}
     lines = [line for file in files for line in _read(file)]
-    found = {line.item: line for line in lines if line.body.origin == versions.get(line.item)}
+    found = {line.item: line for line in lines if line.current and line.body.origin == versions.get(line.item)}
     left = versions.keys() - found.keys()
     if left:
         changed = len(left & {line.item for line in lines})
@@ -175,7 +176,7 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
         named = work.settings(ReviewStageSettings).consensus
         raise WaitingError(
             f"{named}: {len(left)} of {count_of(len(versions), 'question')} to settle{since} (proctor review export "
-            f"REVIEW STUDY --what consensus --out {named} writes what is settled)"
+            f"REVIEW STUDY --what consensus --out {work.project.folder / named} writes what is settled)"
         )
     return found, len({line.item for line in lines if not line.rejected} - versions.keys())
 
