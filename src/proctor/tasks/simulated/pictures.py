@@ -330,7 +330,7 @@ class Renderer:
         self._origin = margin
         self._wave = float(rng.uniform(0, math.tau))
         self._light = self._falloff()
-        self._noise = rng.normal(0, 1.6, (4, self.height, self.width, 1)).astype(np.float32)
+        self._noise = rng.normal(0, 1.6, (4, self.height, self.width)).astype(np.float32)
         self._covers = {name: _cover_sprite(name, self.unit, rng) for name in ("tissue", "retractor")}
 
     def picture(self, time: float) -> RenderedPicture:
@@ -349,8 +349,10 @@ class Renderer:
         for tool in state.tools:
             _draw_tool(frame, owner, tool, self.unit)
         frame *= self._light
-        frame += self._noise[round(time * 1000) // 7 % len(self._noise)]
-        return RenderedPicture(np.clip(frame, 0, 255).astype(np.uint8), owner)
+        noise = self._noise[round(time * 1000) // 7 % len(self._noise)]
+        for channel in range(3):  # one at a time, here and below: several times as fast as three side by side
+            frame[..., channel] += noise
+        return RenderedPicture(np.clip(frame, 0, 255, out=frame).astype(np.uint8), owner)
 
     def _background(self, camera: tuple[float, float], time: float) -> Floats:
         """The piece of the canvas that the camera sees, with a slow wave (breathing) running through it."""
@@ -361,14 +363,17 @@ class Renderer:
         rows, width = self._canvas.shape
         np.clip(across, 0, width - 1, out=across)
         np.clip(down, 0, rows - 1, out=down)
-        seen = self._canvas[down, across].view(np.uint8).reshape(self.height, self.width, 4)
-        return np.asarray(seen[..., :3], dtype=np.float32)
+        seen = self._canvas.take(down * width + across).view(np.uint8).reshape(self.height, self.width, 4)
+        frame = np.empty((self.height, self.width, 3), dtype=np.float32)
+        for channel in range(3):
+            frame[..., channel] = seen[..., channel]
+        return frame
 
     def _falloff(self) -> Floats:
         """The light of the laparoscope: bright in the middle, dim in the corners."""
         down, across = np.mgrid[0 : self.height, 0 : self.width].astype(np.float32)
         far = np.hypot((across - self.width / 2) / self.width, (down - self.height / 2) / self.width) / 0.57
-        return np.asarray(1.12 - 0.58 * far**2.4, dtype=np.float32)[..., None]
+        return np.repeat(np.asarray(1.12 - 0.58 * far**2.4, dtype=np.float32)[..., None], 3, axis=2)
 
     def _object(self, frame: Floats, owner: NDArray[np.int16], placed: PlacedObject) -> None:
         drawn = self.sprites[placed.instance]
