@@ -36,8 +36,20 @@ class ClockVideo:
     options: dict[str, str] = field(default_factory=dict)
 
 
+_MADE: dict[str, bytes] = {}
+
+
 def write_clock_video(path: Path, video: ClockVideo) -> Path:
-    """Writes the video; the container follows from the file's extension."""
+    """Writes the video, which is encoded once; the container follows from the file's extension."""
+    key = f"{path.suffix} {video}"
+    if key in _MADE:
+        path.write_bytes(_MADE[key])
+    else:
+        _MADE[key] = _encode(path, video).read_bytes()
+    return path
+
+
+def _encode(path: Path, video: ClockVideo) -> Path:
     with av.open(str(path), "w") as container:
         options = {"g": str(video.keyint), "bf": str(video.b_frames), **_speed(video.codec), **video.options}
         stream = container.add_stream(video.codec, rate=video.rate, options=options)
