@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import itertools
 import json
@@ -130,40 +131,59 @@ class Page:
 
 @asynccontextmanager
 async def open_page(program: str, *more: str) -> AsyncIterator[Page]:
-    """A browser with one empty page; both end with the block."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = _start([program, *_QUIET, *more, f"--user-data-dir={profile}", "about:blank"])
-        try:
-            port = await _port(Path(profile) / "DevToolsActivePort", process)
-            async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json/list") as reply:
-                    targets = await reply.json()
-                address = next(one["webSocketDebuggerUrl"] for one in targets if one["type"] == "page")
-                async with session.ws_connect(address, max_msg_size=0) as socket:
-                    page = Page(socket)
-                    for domain in ("Page", "Network", "Log", "Runtime"):
-                        await page.call(f"{domain}.enable")
-                    yield page
-        finally:
-            process.terminate()
-            process.wait(timeout=_PATIENCE_S)
+    """An empty page of a browser that knows nothing yet: neither cookies nor what others stored. It ends with the block;
+    the program runs on for the pages after it."""
+    address = await _running(program, *more)
+    async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as control:
+        browser = Page(control)
+        context = (await browser.call("Target.createBrowserContext"))["browserContextId"]
+        target = await browser.call("Target.createTarget", url="about:blank", browserContextId=context)
+        there = f"{address.partition('/devtools/')[0]}/devtools/page/{target['targetId']}"
+        async with session.ws_connect(there, max_msg_size=0) as socket:
+            page = Page(socket)
+            for domain in ("Page", "Network", "Log", "Runtime"):
+                await page.call(f"{domain}.enable")
+            yield page
+        await browser.call("Target.disposeBrowserContext", browserContextId=context)
+
+
+_STARTED: dict[tuple[str, ...], tuple[subprocess.Popen[bytes], str]] = {}
+
+
+async def _running(program: str, *more: str) -> str:
+    """Where a browser with these options takes commands: it is started once."""
+    known = _STARTED.get((program, *more))
+    if known is not None and known[0].poll() is None:
+        return known[1]
+    profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    process = _start([program, *_QUIET, *more, f"--user-data-dir={profile.name}", "about:blank"])
+    atexit.register(_end, process, profile)
+    address = await _address(Path(profile.name) / "DevToolsActivePort", process)
+    _STARTED[program, *more] = process, address
+    return address
+
+
+def _end(process: subprocess.Popen[bytes], profile: tempfile.TemporaryDirectory[str]) -> None:
+    process.terminate()
+    process.wait(timeout=_PATIENCE_S)
+    profile.cleanup()
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-async def _port(file: Path, process: subprocess.Popen[bytes]) -> int:
+async def _address(file: Path, process: subprocess.Popen[bytes]) -> str:
     for _ in range(int(_PATIENCE_S / 0.1)):
-        port = _port_in(file)
-        if port is not None:
-            return port
+        address = _address_in(file)
+        if address is not None:
+            return address
         if process.poll() is not None:
             raise RuntimeError(f"the browser ended with {process.returncode} before it began")
         await asyncio.sleep(0.1)
     raise RuntimeError(f"the browser did not begin within {_PATIENCE_S:g} s")
 
 
-def _port_in(file: Path) -> int | None:
-    first, _, rest = file.read_text().partition("\n") if file.is_file() else ("", "", "")
-    return int(first) if rest else None
+def _address_in(file: Path) -> str | None:
+    port, _, path = file.read_text().strip().partition("\n") if file.is_file() else ("", "", "")
+    return f"ws://127.0.0.1:{port}{path}" if path else None
