@@ -148,14 +148,15 @@ class _Draws:
 
     def below(self, limits: NDArray[np.uint64]) -> NDArray[np.int64]:
         """One number from 0 up to each limit, exclusive, in their order."""
+        scaled = self._ahead(len(limits)) * limits
+        if ((scaled & _LOW) >= limits).all() and (limits > 1).all():  # nearly always
+            self._words = self._words[len(limits) :]
+            return (scaled >> _SHIFT).astype(np.int64)
         found = np.zeros(len(limits), dtype=np.int64)
         left = np.flatnonzero(limits > 1)
         while len(left):
-            if len(self._words) < len(left):
-                raw = self._bits.random_raw(len(left) + 50_000).astype("<u8").view("<u4")
-                self._words = np.concatenate([self._words, raw.astype(np.uint64)])
             limit = limits[left]
-            scaled = self._words[: len(left)] * limit
+            scaled = self._ahead(len(left)) * limit
             refused = (scaled & _LOW) < limit  # seldom; only then is the exact bound worked out
             refused[refused] = (scaled[refused] & _LOW) < (2**32 - limit[refused]) % limit[refused]
             taken = int(np.argmax(refused)) if refused.any() else len(left)
@@ -164,8 +165,16 @@ class _Draws:
             left = left[taken:]
         return found
 
+    def _ahead(self, count: int) -> NDArray[np.uint64]:
+        """The next numbers of 32 bits, which are not used up yet."""
+        if len(self._words) < count:
+            raw = self._bits.random_raw(count + 50_000).astype("<u8").view("<u4")
+            self._words = np.concatenate([self._words, raw.astype(np.uint64)])
+        return self._words[:count]
+
 
 _LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
+_AT_ONCE = 100  # draws whose means are worked out together
 
 
 def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draws) -> tuple[float, float]:
@@ -173,15 +182,20 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
     marks, sizes = np.concatenate(videos), np.array([len(video) for video in videos], dtype=np.uint64)
     starts = (np.cumsum(sizes) - sizes).astype(np.int64)
     every = np.full(len(videos), len(videos), dtype=np.uint64)
-    means = np.empty(draws)
-    for draw in range(draws):
-        picked = stream.below(every)
-        counts = sizes[picked]
-        spread = counts.astype(np.int64)
-        place = np.repeat(starts[picked], spread) + stream.below(np.repeat(counts, spread))
-        sums = np.add.reduceat(marks[place], np.cumsum(spread) - spread)
-        means[draw] = np.cumsum(sums / counts)[-1] / len(videos)
-    low, high = np.quantile(means, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
+    means = []
+    for first in range(0, draws, _AT_ONCE):
+        rows, within = [], []
+        for _ in range(first, min(first + _AT_ONCE, draws)):
+            picked = stream.below(every)
+            counts = sizes[picked]
+            rows.append(picked)
+            within.append(stream.below(np.repeat(counts, counts.astype(np.int64))))
+        drawn = np.stack(rows)
+        spread = sizes[drawn].astype(np.int64).ravel()
+        place = np.repeat(starts[drawn].ravel(), spread) + np.concatenate(within)
+        sums = np.add.reduceat(marks[place], np.cumsum(spread) - spread).reshape(drawn.shape)
+        means.append(np.cumsum(sums / sizes[drawn], axis=1)[:, -1] / len(videos))
+    low, high = np.quantile(np.concatenate(means), ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
     return float(low), float(high)
 
 
