@@ -68,6 +68,7 @@ def made(folder: Path) -> ReviewSite:
 
 async def log_in(page: Page, url: str, name: str) -> None:
     await page.open(f"{url}/login")
+    await until(page, "document.activeElement.id === 'name'")
     await write(page, name)
     await press(page, "Tab")
     await write(page, PASSWORD)

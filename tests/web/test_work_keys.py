@@ -45,6 +45,7 @@ def walk(review: ReviewSite, form: str, steps: Walk, count: int = 2, media: tupl
 async def log_in(page: Page, url: str, name: str = "anna") -> None:
     """Four keys beside name and password: Tab, Enter, and Enter on the study that waits."""
     await page.open(f"{url}/login")
+    await until(page, "document.activeElement.id === 'name'")
     await write(page, name)
     await press(page, "Tab")
     await write(page, PASSWORD)
