@@ -1,11 +1,13 @@
 """Thirty items of simulated procedures from draft to consensus, by keys in a real browser: two reviewers and an
 adjudicator, each from the login on; then what the export has.
 
-python bench/review.py        # about two minutes; needs Chromium
+python bench/review.py                      # about a minute; needs Chromium
+python bench/review.py --browser firefox    # the same in Firefox ESR
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import subprocess
@@ -20,6 +22,7 @@ from proctor.web import add_person, open_review
 from proctor.web.accounts import Changed, find_account, hashed, invite, take_up
 from proctor.web.review import ReviewSite
 from tests.support.chromium import Page, find_chromium, open_page
+from tests.support.firefox import FirefoxPage, find_firefox, open_firefox
 from tests.support.web_keys import press, served, until, write
 from tests.support.web_site import PASSWORD
 
@@ -66,7 +69,7 @@ def made(folder: Path) -> ReviewSite:
     return review
 
 
-async def log_in(page: Page, url: str, name: str) -> None:
+async def log_in(page: Page | FirefoxPage, url: str, name: str) -> None:
     await page.open(f"{url}/login")
     await until(page, "document.activeElement.id === 'name'")
     await write(page, name)
@@ -76,7 +79,7 @@ async def log_in(page: Page, url: str, name: str) -> None:
     await until(page, "location.pathname === '/'")
 
 
-async def read_all(page: Page, url: str, name: str) -> tuple[int, int]:
+async def read_all(page: Page | FirefoxPage, url: str, name: str) -> tuple[int, int]:
     """Works until nothing waits; the items and the keys that they took. Ben rejects every fifth, Cleo takes one side."""
     await log_in(page, url, name)
     await until(page, "document.activeElement.matches('a.first')")
@@ -105,21 +108,24 @@ async def read_all(page: Page, url: str, name: str) -> tuple[int, int]:
 
 
 async def main() -> None:
-    program = find_chromium()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--browser", choices=("chromium", "firefox"), default="chromium")
+    firefox = parser.parse_args().browser == "firefox"
+    program = find_firefox() if firefox else find_chromium()
     if program is None:
-        sys.exit("Chromium is needed")
+        sys.exit("the browser is needed (Debian: apt-get install chromium firefox-esr)")
     with tempfile.TemporaryDirectory() as folder:
         review = made(Path(folder))
         with served(review) as url:
             for name in ("anna", "ben", "cleo"):
-                async with open_page(program) as page:
+                async with open_firefox(program) if firefox else open_page(program) as page:
                     begun = time.monotonic()
                     done, keys = await read_all(page, url, name)
                     spent = time.monotonic() - begun
                     print(f"{name}: {done} items, {keys / done:.1f} keys and {spent / done:.2f} s an item", flush=True)
-                    if page.complaints:
+                    if isinstance(page, Page) and page.complaints:
                         sys.exit(f"the browser complained: {page.complaints[0]}")
-            async with open_page(program) as page:
+            async with open_firefox(program) if firefox else open_page(program) as page:
                 await log_in(page, url, "olga")
                 for what in ("readings", "consensus"):
                     text = await page.evaluate(f"fetch('/export/s/{what}.jsonl').then((one) => one.text())")

@@ -1,4 +1,4 @@
-"""A headless Firefox, spoken to by WebDriver BiDi, which it speaks by itself: pages are opened and asked, no more."""
+"""A headless Firefox, spoken to by WebDriver BiDi, which it speaks by itself: pages are opened and asked, keys pressed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from typing import Any
 import aiohttp
 
 _QUIET = 'user_pref("app.normandy.enabled", false);\nuser_pref("browser.aboutConfig.showWarning", false);\n'
+_KEYS = {"Tab": "\ue004", "Enter": "\ue006", "Escape": "\ue00c"}
+_SHIFT = "\ue008"
 _PATIENCE_S = 600.0  # a guard against a browser that hangs; no property of a page
 
 
@@ -55,6 +57,14 @@ class FirefoxPage:
         if found["type"] != "success":
             raise RuntimeError(json.dumps(found["exceptionDetails"])[:2000])
         return _plain(found["result"])
+
+    async def press(self, *keys: str, shift: bool = False) -> None:
+        """Presses and releases keys by name, one after the other; also what a text is typed with."""
+        steps = [{"type": f"key{way}", "value": _KEYS.get(key, key)} for key in keys for way in ("Down", "Up")]
+        held = [{"type": "keyDown", "value": _SHIFT}, *steps, {"type": "keyUp", "value": _SHIFT}] if shift else steps
+        await self.call(
+            "input.performActions", context=self.context, actions=[{"type": "key", "id": "keyboard", "actions": held}]
+        )
 
 
 def _plain(value: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ import uvicorn
 from proctor.web.app import create_app
 from proctor.web.review import ReviewSite
 from tests.support.chromium import Page
+from tests.support.firefox import FirefoxPage
 
 _NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), "Backspace": ("", 8)}
 _ANSWER_S = 5.0
@@ -35,8 +36,11 @@ def served(review: ReviewSite) -> Iterator[str]:
             thread.join(_PATIENCE_S)
 
 
-async def press(page: Page, *keys: str, modifiers: int = 0) -> None:
-    """Presses and releases keys by name, one after the other."""
+async def press(page: Page | FirefoxPage, *keys: str, modifiers: int = 0) -> None:
+    """Presses and releases keys by name, one after the other; of modifiers Firefox knows Shift (8) alone."""
+    if isinstance(page, FirefoxPage):
+        await page.press(*keys, shift=modifiers == 8)
+        return
     for key in keys:
         text, code = _NAMED.get(key, (key, ord(key.upper()) if len(key) == 1 else 0))
         same = {"key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
@@ -44,12 +48,15 @@ async def press(page: Page, *keys: str, modifiers: int = 0) -> None:
         await page.call("Input.dispatchKeyEvent", type="keyUp", **same)
 
 
-async def write(page: Page, text: str) -> None:
+async def write(page: Page | FirefoxPage, text: str) -> None:
     """Types a text where the cursor is."""
+    if isinstance(page, FirefoxPage):
+        await page.press(*text)
+        return
     await page.call("Input.insertText", text=text)
 
 
-async def until(page: Page, expression: str) -> None:
+async def until(page: Page | FirefoxPage, expression: str) -> None:
     """Waits for a JavaScript expression to be true, through changes of the page."""
     async with asyncio.timeout(_PATIENCE_S):
         while True:
