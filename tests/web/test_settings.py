@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core import InputError
-from proctor.web.settings import ReviewProblemsError, read_review
+from proctor.core import InputError, ProblemsError
+from proctor.web.settings import read_review
 
 ROLES = "organiser, reviewer, annotator or adjudicator"
 GOOD = """
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 def problems(folder: Path, text: str, accounts: dict[str, str] | None = None) -> tuple[str, ...]:
     (folder / "review.yaml").write_text(text)
-    with pytest.raises(ReviewProblemsError) as caught:
+    with pytest.raises(ProblemsError) as caught:
         read_review(folder, accounts)
     return caught.value.problems
 

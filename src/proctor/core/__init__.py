@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Noted,
         NoVerdictError,
         ParseError,
+        ProblemsError,
         ProctorError,
         RefusalError,
         SystemFaultError,
@@ -131,7 +132,7 @@ if TYPE_CHECKING:
         whole_percent,
     )
     from proctor.core.workbooks import ShortClock
-    from proctor.core.yaml_files import read_yaml
+    from proctor.core.yaml_files import problem_texts, read_yaml
 else:
     export_lazily(__name__)
 
@@ -141,7 +142,7 @@ __all__ = [
     "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
     "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item",
     "JsonError", "Judgement", "JudgementCache", "Media", "Metric", "MetricOptions", "NeedsReferences", "NoVerdictError",
-    "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "ProctorError",
+    "Noted", "OfficialFigure", "Option", "ParseError", "PlainFunction", "PluginReport", "ProblemsError", "ProctorError",
     "PublishedCrossing", "PublishedRow", "PublishedTable", "RatingRule", "RatingScheme", "RecordedAnswers",
     "RecordedScores", "Reference", "RefusalError", "Region", "Registry", "Reliability", "Row", "Scan", "Score",
     "Scorer", "Sheet", "SheetRow", "ShortClock", "Span", "Status", "Steps", "Stopwatch", "System", "SystemFaultError",
@@ -150,9 +151,9 @@ __all__ = [
     "cell_number", "cell_text", "clean", "clock_text", "columns", "content_hash", "count_of", "difference", "dollars",
     "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval", "is_empty",
     "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value",
-    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "rank_range",
-    "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet", "read_source",
-    "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default", "rebook", "refusal",
-    "replacing", "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit", "unique_keys", "validated",
-    "value", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
+    "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
+    "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
+    "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit",
+    "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

@@ -73,6 +73,19 @@ class FileLocation:
         return InputError(self.file, place, found=found, expected=expected)
 
 
+class ProblemsError(InputError):
+    """What is wrong with a file of settings: all `problems`, each with its place.
+
+    >>> print(ProblemsError("a.yaml", ["title: found 3", "phases: found none"]))
+    a.yaml: 2 problems: title: found 3; phases: found none
+    """
+
+    def __init__(self, file: str | Path, problems: Sequence[str]) -> None:
+        several = f"{len(problems)} problems: " if len(problems) > 1 else ""
+        super().__init__(file, several + "; ".join(problems))
+        self.problems = tuple(problems)
+
+
 class UsageError(InputError):
     """An option that is needed was not given, or that does not go with the others: wrong usage, exit code 2.
 

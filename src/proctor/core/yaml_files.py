@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from proctor.core.errors import InputError
 from proctor.core.files import input_text
 
@@ -70,3 +72,32 @@ def _no_key_twice(file: Path, node: yaml.Node) -> None:
     elif isinstance(node, yaml.SequenceNode):
         for one in node.value:
             _no_key_twice(file, one)
+
+
+def problem_texts(error: ValidationError) -> list[str]:
+    """All that pydantic says of settings, each problem with its place, counted from 1.
+
+    >>> from pydantic import BaseModel
+    >>> class Study(BaseModel):
+    ...     readers: list[int]
+    >>> try:
+    ...     Study.model_validate({"readers": [1, "x"]})
+    ... except ValidationError as error:
+    ...     print(problem_texts(error))
+    ['readers 2: Input should be a valid integer, unable to parse string as an integer']
+    """
+    return [
+        _problem_text(one["loc"], one["type"], one["msg"].removeprefix("Value error, "))
+        for one in error.errors(include_url=False)
+    ]
+
+
+def _problem_text(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    words: list[str] = []
+    for part in place:
+        if isinstance(part, int) and words:
+            words[-1] += f" {part + 1}"
+        else:
+            words.append(str(part))
+    message = "no field of this name is expected" if kind == "extra_forbidden" else message
+    return f"{', '.join(words)}: {message}" if words else message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from proctor.core import InputError, one_of, read_yaml
+from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.web.accounts import account_name
 from proctor.web.forms import FORMS, RatedDimension
 
@@ -133,44 +133,20 @@ class ReviewSettings(_Settings):
         return found
 
 
-class ReviewProblemsError(InputError):
-    """What is wrong with a `review.yaml`: all `problems`, each with its place."""
-
-    def __init__(self, file: Path, problems: Sequence[str]) -> None:
-        several = f"{len(problems)} problems: " if len(problems) > 1 else ""
-        super().__init__(file, several + "; ".join(problems))
-        self.problems = tuple(problems)
-
-
 def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> ReviewSettings:
-    """The settings of a review folder. Raises `ReviewProblemsError` for fields that do not fit, names given twice, and
+    """The settings of a review folder. Raises `ProblemsError` for fields that do not fit, names given twice, and
     files that are not there; with `accounts` (role by name), also for people who have none, or one that may not read.
     """
     file = folder / REVIEW_FILE
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
     except ValidationError as error:
-        raise ReviewProblemsError(file, [_told(one) for one in error.errors(include_url=False)]) from error
+        raise ProblemsError(file, problem_texts(error)) from error
     problems = [*_doubles(settings), *_absent(folder, settings)]
     problems += _strangers(settings, accounts) if accounts is not None else []
     if problems:
-        raise ReviewProblemsError(file, problems)
+        raise ProblemsError(file, problems)
     return settings
-
-
-def _told(error: Mapping[str, object]) -> str:
-    """One problem with its place: "studies 2, plan, readers: …"."""
-    loc = error["loc"]
-    parts = list(loc) if isinstance(loc, tuple) else []
-    words: list[str] = []
-    for part in parts:
-        if isinstance(part, int) and words:
-            words[-1] += f" {part + 1}"
-        else:
-            words.append(str(part))
-    message = str(error["msg"]).removeprefix("Value error, ")
-    message = "no field of this name is expected" if error["type"] == "extra_forbidden" else message
-    return f"{', '.join(words)}: {message}" if words else message
 
 
 def _doubles(settings: ReviewSettings) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Challenges: submissions, a queue with leases, sealed references, boards and receipts. It knows no task."""

@@ -1,0 +1,138 @@
+"""The tables of a challenge, in the same database as accounts, sessions and the trail; no reference, no hidden question
+and no answer to one is ever written there.
+
+Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events` and `receipts` are not changed or deleted.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
+
+CHALLENGE_VERSION = 1
+
+metadata = MetaData()
+
+
+def _at(name: str, *, nullable: bool = False) -> Column[str]:
+    return Column(name, String(40), nullable=nullable)
+
+
+teams = Table(
+    "teams",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(80), nullable=False, unique=True),
+    Column("folded", String(80), nullable=False, unique=True),  # without case, so that no two look alike
+    Column("institution", String(200), nullable=False),
+    Column("country", String(2), nullable=False),
+    Column("eligible", Integer, nullable=False, default=1),  # for awards; organisers' institutes are not
+    Column("listed", Integer, nullable=False, default=1),  # its results may be made public
+    Column("terms", String(64), nullable=False),  # SHA-256 of the terms it agreed to
+    Column("join_hash", String(64), nullable=False, unique=True),  # of the secret by which members join
+    _at("created"),
+    _at("withdrawn", nullable=True),
+)
+
+members = Table(
+    "members",
+    metadata,
+    Column("account", Integer, primary_key=True),  # of `accounts`: a person is in one team
+    Column("team", ForeignKey("teams.id"), nullable=False),
+    _at("joined"),
+)
+Index("members_by_team", members.c.team)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("team", ForeignKey("teams.id"), nullable=False),
+    Column("account", Integer, nullable=False),
+    Column("phase", String(80), nullable=False),
+    Column("number", Integer, nullable=False),  # of the team in the phase, from 1
+    Column("kind", String(10), nullable=False),  # file, image
+    Column("name", String(200), nullable=False),  # as its team calls it
+    Column("description", Text, nullable=False, default=""),
+    Column("upload", String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
+    Column("bytes", Integer, nullable=False),
+    Column("image_digest", String(80), nullable=False, default=""),
+    Column("seed", Integer, nullable=False),  # of the order of its questions
+    Column("state", String(20), nullable=False),
+    Column("fault", String(20), nullable=False),
+    Column("reason", Text, nullable=False, default=""),  # for its team: from our own list of sentences
+    Column("attempted", Integer, nullable=False, default=0),
+    Column("scored", Integer, nullable=False, default=0),
+    Column("requeued", Integer, nullable=False, default=0),
+    Column("worker", String(200), nullable=False, default=""),
+    Column("fence", Integer, nullable=False, default=0),  # grows with each lease: who has an older one writes nothing
+    _at("lease_until", nullable=True),
+    Column("progress", JSON),  # questions by status: counts alone
+    Column("log", JSON),  # the blind log
+    _at("submitted"),
+    _at("changed"),
+    UniqueConstraint("team", "phase", "number"),
+)
+Index("submissions_by_state", submissions.c.state, submissions.c.id)
+
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("team", ForeignKey("teams.id"), primary_key=True),
+    Column("phase", String(80), primary_key=True),
+    Column("submitted", Integer, nullable=False, default=0),  # all that came, for numbers
+    Column("holding", Integer, nullable=False, default=0),  # queued to scoring
+    Column("attempted", Integer, nullable=False, default=0),
+    Column("scored", Integer, nullable=False, default=0),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("submission", ForeignKey("submissions.id"), nullable=False),
+    _at("at"),
+    Column("before", String(20), nullable=False),
+    Column("after", String(20), nullable=False),
+    Column("worker", String(200), nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+Index("events_by_submission", events.c.submission, events.c.id)
+
+scorers = Table(
+    "scorers",
+    metadata,
+    Column("version", Integer, primary_key=True),
+    _at("at"),
+    Column("fingerprint", String(64), nullable=False),  # of the code, judge and references that mark
+    Column("why", Text, nullable=False),
+)
+
+results = Table(
+    "results",
+    metadata,
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("scorer", ForeignKey("scorers.version"), primary_key=True),
+    Column("figures", JSON, nullable=False),  # aggregates: mean by board with interval, counts by status, seconds
+    _at("at"),
+)
+
+boards = Table(
+    "boards",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("phase", String(80), nullable=False),
+    Column("scorer", ForeignKey("scorers.version"), nullable=False),
+    Column("content", JSON, nullable=False),  # as shown: rounded, without rows per question
+    _at("at"),
+)
+Index("boards_by_phase", boards.c.phase, boards.c.id)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("submission", ForeignKey("submissions.id"), primary_key=True),
+    Column("scorer", ForeignKey("scorers.version"), primary_key=True),
+    Column("content", JSON, nullable=False),
+    Column("signature", String(128), nullable=False),
+)

@@ -1,0 +1,239 @@
+"""`challenge.yaml`: the phases of a challenge, who may hand in what, and how results are shown. All problems are told at
+once, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from proctor.core import ProblemsError, problem_texts, read_yaml
+
+CHALLENGE_FILE = "challenge.yaml"
+SEALED = "sealed"
+"""The folder of a challenge that only the scorer's process may open."""
+
+Kind = Literal["file", "image"]
+Audience = Literal["public", "participants", "organisers"]
+ChallengeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def _size(text: str) -> str:
+    if _SIZE.fullmatch(text) is None:
+        raise ValueError(f"found {text[:40]!r}, expected a size such as 512m or 16g")
+    return text
+
+
+Size = Annotated[str, AfterValidator(_size)]
+"""Bytes as people write them: 512m, 16g (units of 1024)."""
+
+
+def size_of(text: str) -> int:
+    """Bytes of a size.
+
+    >>> size_of("512m"), size_of("1.5g")
+    (536870912, 1610612736)
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+class _ChallengePart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Quota(_ChallengePart):
+    """How much a team may hand in for a phase: at most `scored` results, at most `attempted` tries of which something
+    started, at most `per_day` tries in 24 hours (None: as many as it likes)."""
+
+    scored: int = Field(default=10, ge=1, le=1000)
+    attempted: int = Field(default=30, ge=1, le=10_000)
+    per_day: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.attempted < self.scored:
+            raise ValueError(f"at least as many attempts as results ({self.scored}) are expected")
+        return self
+
+
+class Gate(_ChallengePart):
+    """Who may hand in: teams whose best submission of the `phase` beats every baseline by its mean over the buckets on at
+    least one of the boards."""
+
+    phase: ChallengeName
+    beats: Literal["baselines"] = "baselines"
+
+
+class Budget(_ChallengePart):
+    """Seconds: for each question, measured by us, and until a container is ready for the first one."""
+
+    question_s: float = Field(default=30.0, gt=0, le=3600)
+    startup_s: float = Field(default=900.0, gt=0, le=7200)
+
+
+class Resources(_ChallengePart):
+    """What a container may use. `log` bounds what it prints, `scratch` what it writes to `/tmp`."""
+
+    memory: Size = "16g"
+    cpus: float = Field(default=4.0, gt=0)
+    processes: int = Field(default=256, ge=8)
+    shared_memory: Size = "2g"
+    scratch: Size = "4g"
+    log: Size = "1m"
+    gpu: bool = False
+
+
+class ResultsPolicy(_ChallengePart):
+    """Who sees a phase's boards, to how many digits scores are rounded, and by which rule a team sees a new score:
+    "all" of them, or the "ladder" (only what is better than its best beyond the interval)."""
+
+    boards: Audience = "public"
+    digits: int = Field(default=3, ge=1, le=6)
+    rule: Literal["all", "ladder"] = "all"
+
+
+class Phase(_ChallengePart):
+    """One phase. `questions` is the folder that participants get; where it holds references, all of the phase is
+    public. `sealed` is the folder of the same questions with their references, inside the sealed part; `media` is the
+    folder of their videos and images (None: beside the questions).
+
+    `condition` is what systems are shown; `quota` holds for each team.
+    """
+
+    name: ChallengeName
+    title: str = Field(default="", max_length=200)
+    opens: AwareDatetime | None = None
+    closes: AwareDatetime | None = None
+    questions: str = ""
+    sealed: str = ""
+    media: str = ""
+    condition: str = "video"
+    accepts: tuple[Kind, ...] = ("file", "image")
+    quota: Quota = Quota()
+    gate: Gate | None = None
+    budget: Budget = Budget()
+    results: ResultsPolicy = ResultsPolicy()
+
+    @property
+    def hidden(self) -> bool:
+        """Whether participants do not know the references."""
+        return bool(self.sealed)
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether something may be handed in."""
+        return (self.opens is None or self.opens <= now) and (self.closes is None or now < self.closes)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if not (self.questions or self.sealed):
+            raise ValueError("questions, sealed or both are expected")
+        if self.opens and self.closes and self.closes <= self.opens:
+            raise ValueError(f"an end after the beginning ({self.opens.astimezone(UTC):%Y-%m-%d %H:%M}) is expected")
+        if "file" in self.accepts and not self.questions:
+            raise ValueError("the questions are expected where answer files are accepted: who answers must have them")
+        if self.sealed and Path(self.sealed).parts[0] != SEALED:
+            raise ValueError(f"found {self.sealed!r}, expected a folder inside {SEALED}/")
+        return self
+
+
+class BaselineEntry(_ChallengePart):
+    """A reference system: its answers by phase, files inside the sealed part. It is shown, marked as such, and has no
+    place."""
+
+    name: ChallengeName
+    answers: dict[ChallengeName, str] = Field(default_factory=dict)
+
+
+class TeamRules(_ChallengePart):
+    """`members`: how many people a team has at most. `countries`: which may not take part (ISO 3166, two letters)."""
+
+    members: int = Field(default=10, ge=1, le=100)
+    excluded_countries: tuple[Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")], ...] = ()
+
+
+class ChallengeSettings(_ChallengePart):
+    """All of `challenge.yaml`. `benchmark` is the task that reads and marks (`proctor list benchmarks`), `judge` the
+    judge of answers that code can't mark. `terms` is a file that each team agrees to. `store` is the database of
+    submissions, `answers` the one of hidden answers and scores, which only the scorer opens; both are an
+    SQLAlchemy URL or a file in the folder. `address` is where browsers find the challenge."""
+
+    title: str = Field(default="", max_length=200)
+    benchmark: str
+    track: str = ""
+    judge: str = ""
+    address: str = Field(default="", max_length=200)
+    terms: str = ""
+    contact: str = Field(default="", max_length=200)
+    store: str = "challenge.sqlite"
+    answers: str = f"{SEALED}/answers.sqlite"
+    phases: tuple[Phase, ...] = Field(min_length=1, max_length=20)
+    baselines: tuple[BaselineEntry, ...] = ()
+    teams: TeamRules = TeamRules()
+    resources: Resources = Resources()
+
+    @field_validator("phases")
+    @classmethod
+    def _names_once(cls, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+        seen: set[str] = set()
+        for phase in phases:
+            if phase.name in seen:
+                raise ValueError(f"found the phase {phase.name!r} twice, expected each name once")
+            if phase.gate is not None and phase.gate.phase not in seen:
+                raise ValueError(f"{phase.name}, gate: found {phase.gate.phase!r}, expected a phase before it")
+            seen.add(phase.name)
+        return phases
+
+    def phase(self, name: str) -> Phase:
+        """A phase by name. Raises `KeyError` for an unknown one."""
+        return {one.name: one for one in self.phases}[name]
+
+
+def read_challenge(folder: Path, *, sealed: bool = False) -> ChallengeSettings:
+    """The settings of a challenge's folder. Raises `ProblemsError` for fields that do not fit and files that are not
+    there; those of the sealed part are looked for with `sealed` alone, since only the scorer can."""
+    file = folder / CHALLENGE_FILE
+    try:
+        settings = ChallengeSettings.model_validate(read_yaml(file, "a challenge (its challenge.yaml)"))
+    except ValidationError as error:
+        raise ProblemsError(file, problem_texts(error)) from error
+    if problems := list(_absent_parts(folder, settings, sealed=sealed)):
+        raise ProblemsError(file, problems)
+    return settings
+
+
+def _absent_parts(folder: Path, settings: ChallengeSettings, *, sealed: bool) -> Iterator[str]:
+    if settings.terms and not (folder / settings.terms).is_file():
+        yield f"terms: found no file {settings.terms!r}, expected the terms that teams agree to"
+    for number, phase in enumerate(settings.phases, start=1):
+        named = {"questions": phase.questions, "sealed": phase.sealed, "media": phase.media}
+        for field, path in named.items():
+            inside = bool(path) and Path(path).parts[0] == SEALED
+            if path and (sealed or not inside) and not (folder / path).exists():
+                yield f"phases {number} ({phase.name}), {field}: found nothing at {path!r}, expected a folder"
+    for number, baseline in enumerate(settings.baselines, start=1):
+        for name, path in baseline.answers.items():
+            where = f"baselines {number} ({baseline.name}), answers, {name}"
+            if name not in {phase.name for phase in settings.phases}:
+                yield f"{where}: found no phase of this name"
+            elif sealed and not (folder / path).is_file():
+                yield f"{where}: found no file {path!r}"

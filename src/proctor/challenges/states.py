@@ -1,0 +1,95 @@
+"""The states of a submission: which follows which, whose fault the last ones are, and what each does to the quota.
+
+A submission is counted twice: `attempted` once something of it started, `scored` once it has a result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class SubmissionState(StrEnum):
+    """Where a submission is.
+
+    `received`: its bytes are here; `refused` by validation; `queued`; `leased` by a worker; `running`; `scoring`;
+    `scored`. `timed_out`: the whole took too long, or it was never ready (single late questions are answers with that
+    status of a scored submission). `crashed`: the container ended and could not be started again. `lost`: its worker
+    was not heard of twice. `scorer_fault`: marking failed; it is marked again by the next version of the scorer.
+    `cancelled` by the team or an organiser.
+    """
+
+    RECEIVED = "received"
+    REFUSED = "refused"
+    QUEUED = "queued"
+    LEASED = "leased"
+    RUNNING = "running"
+    SCORING = "scoring"
+    SCORED = "scored"
+    TIMED_OUT = "timed_out"
+    CRASHED = "crashed"
+    LOST = "lost"
+    SCORER_FAULT = "scorer_fault"
+    CANCELLED = "cancelled"
+
+
+class Blame(StrEnum):
+    """Whose fault a state is: what the platform or the organiser does wrong costs a team nothing."""
+
+    NOBODY = "nobody"
+    PARTICIPANT = "participant"
+    PLATFORM = "platform"
+    ORGANISER = "organiser"
+
+
+@dataclass(frozen=True, slots=True)
+class StateRule:
+    """What follows a state (`next`), whose fault it is, and what it adds to the two counters in all (not on top of the
+    state before)."""
+
+    next: frozenset[SubmissionState]
+    fault: Blame = Blame.NOBODY
+    attempted: int = 0
+    scored: int = 0
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing follows by itself."""
+        return not self.next
+
+
+def _rule(*following: SubmissionState, fault: Blame = Blame.NOBODY, attempted: int = 0, scored: int = 0) -> StateRule:
+    return StateRule(frozenset(following), fault, attempted, scored)
+
+
+_S = SubmissionState
+RULES = MappingProxyType(
+    {
+        _S.RECEIVED: _rule(_S.REFUSED, _S.QUEUED, _S.CANCELLED),
+        _S.REFUSED: _rule(fault=Blame.PARTICIPANT),
+        _S.QUEUED: _rule(_S.LEASED, _S.CANCELLED),
+        _S.LEASED: _rule(_S.RUNNING, _S.SCORING, _S.QUEUED, _S.LOST, _S.CANCELLED),
+        _S.RUNNING: _rule(_S.SCORING, _S.TIMED_OUT, _S.CRASHED, _S.QUEUED, _S.LOST, _S.CANCELLED, attempted=1),
+        _S.SCORING: _rule(_S.SCORED, _S.SCORER_FAULT, _S.QUEUED, _S.LOST, attempted=1),
+        _S.SCORED: _rule(_S.SCORING, attempted=1, scored=1),  # again, by a new version of the scorer
+        _S.TIMED_OUT: _rule(fault=Blame.PARTICIPANT, attempted=1),
+        _S.CRASHED: _rule(fault=Blame.PARTICIPANT, attempted=1),
+        _S.LOST: _rule(fault=Blame.PLATFORM),
+        _S.SCORER_FAULT: _rule(_S.SCORING, fault=Blame.ORGANISER),
+        _S.CANCELLED: _rule(),
+    }
+)
+"""By state. `cancelled` keeps the attempt of a submission that was running. A requeue gives the attempt back."""
+
+HOLDING = (SubmissionState.QUEUED, SubmissionState.LEASED, SubmissionState.RUNNING, SubmissionState.SCORING)
+"""The states that hold a place of the quota, so that no more are taken in than can be scored."""
+
+
+def may_follow(before: SubmissionState, after: SubmissionState) -> bool:
+    """Whether one state may follow the other.
+
+    >>> may_follow(SubmissionState.QUEUED, SubmissionState.LEASED), may_follow(SubmissionState.REFUSED, SubmissionState.QUEUED)
+    (True, False)
+    """
+    return after in RULES[before].next

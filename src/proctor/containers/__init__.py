@@ -1,0 +1,1 @@
+"""Containers: systems that come as images, asked question by question through a gateway. It knows no task."""
