@@ -17,6 +17,8 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_type_hints
 from urllib.parse import urlsplit
 
+from openai import AsyncOpenAI
+from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.types.chat import ChatCompletionContentPartParam
 from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import BinaryContent
@@ -149,9 +151,7 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> M
         model if _known(provider) else spec.name,
         provider=OpenAICompatibleProvider(
             "compatible",
-            base_url=spec.base_url,
-            api_key=key,
-            http_client=http,
+            openai_client=_Client(base_url=spec.base_url, api_key=key or "api-key-not-set", http_client=http),
             profile=OpenAIModelProfile(
                 openai_chat_supports_max_completion_tokens=False,
                 supports_json_schema_output=True,
@@ -278,6 +278,27 @@ class CompatibleModel(OpenAIChatModel):
             return await super()._map_binary_content_item(item)
         part: _VideoPart = {"type": "video_url", "video_url": {"url": item.data_uri}}
         return cast("ChatCompletionContentPartParam", part)
+
+
+class _Client(AsyncOpenAI):
+    @property
+    def chat(self) -> AsyncChat:
+        return _Chat(self)
+
+
+class _Chat(AsyncChat):
+    @property
+    def completions(self) -> AsyncCompletions:
+        return _Completions(self._client)
+
+
+class _Completions(AsyncCompletions):
+    """Sends messages as they are. They are JSON already, but the library would compare each part of each message
+    with every type of part that it knows, for values to convert: a third of the time that a request takes here."""
+
+    async def create(self, *, messages: Any, extra_body: Any = None, **more: Any) -> Any:
+        body = {"messages": messages, **(extra_body or {})}
+        return await super().create(messages=[], extra_body=body, **more)
 
 
 _PATIENCE_S = 15.0
