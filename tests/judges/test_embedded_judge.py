@@ -28,6 +28,7 @@ from proctor.judges.embedded.learning import (
     Split,
     _dual,
     _mixed,
+    _targets,
     draw_designs,
     fit_views,
     fold_numbers,
@@ -242,7 +243,7 @@ def test_likeness_alone_is_left_where_all_else_is_shrunk_away() -> None:
     _, blocks = fit_views(known.answers, rows, 0)
     products = {name: block @ block.T for name, block in blocks.items()}
     design = Design({"measures": 1e-3, "likeness": 1.0}, 1e5, 0.0)
-    found = _mixed(products, rows, design) @ _dual(products, rows, design, known.ratings)
+    found = _mixed(products, rows, design) @ _dual(products, rows, design, _targets(known.ratings, design.shared))
     likeness = blocks["likeness"][:, 0]
     assert np.corrcoef(likeness, found[:, 1])[0, 1] > 0.99
     column = [known.answers.names.index(one) for one in LIKENESS]

@@ -367,9 +367,11 @@ class Answers:
 
             analyzer, sizes = _GRAMS[self.language]
             counter = CountVectorizer(analyzer=analyzer, ngram_range=sizes)
-            # A last row that is dropped again: a vectorizer refuses texts without a single n-gram.
-            table = counter.fit_transform([*self.texts[part], "no"])[:-1]
-            self._counts[part] = Counts(table.tocsr(), dict(counter.vocabulary_))
+            # All answers to a question have its text: each is read once. A last text that no row takes: a vectorizer
+            # refuses texts without a single n-gram.
+            place = {text: row for row, text in enumerate(dict.fromkeys(self.texts[part]))}
+            table = counter.fit_transform([*place, "no"]).tocsr()
+            self._counts[part] = Counts(table[[place[text] for text in self.texts[part]]], dict(counter.vocabulary_))
         return self._counts[part]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCells, RatingsTable, audit, paired
+from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.judges.embedded.answers import Answers, Encoders, read_answers
@@ -159,14 +159,21 @@ def scores_of(name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[
 def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: str) -> MetricScores:
     """The metric with the highest mean over a language's dimensions. It is chosen on the very ratings that it
     is compared with, which flatters it, not the judge. Raises `InputError` where none has a figure."""
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    cells = _cells(frame, language)
     found: dict[float, MetricScores] = {}
     for metric in metrics:
-        for one in audit(table, metric, CorrelationSettings(draws=0)).aggregates:
-            if one.language == language and one.mean.value is not None:
-                found.setdefault(one.mean.value, metric)
+        mean = average([frame.measure(cell, *paired(cell, metric)).mean for cell in cells])
+        if mean.defined:
+            found.setdefault(mean.observed, metric)
     if not found:
         raise InputError(None, f"metrics on {language!r}", found="none with a figure", expected="one or more")
     return found[max(found)]
+
+
+def _cells(frame: RatingCells, language: str) -> list[RatingCell]:
+    """Those of a language's dimensions on all datasets."""
+    return [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
 
 
 def beside_best(
@@ -181,7 +188,7 @@ def beside_best(
     rows = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):
         best = best_metric(table, metrics, language)
-        cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
+        cells = _cells(frame, language)
         own = [average([frame.measure(cell, *paired(cell, one)).mean for one in judge]) for cell in cells]
         other = [frame.measure(cell, *paired(cell, best)).mean for cell in cells]
         names = ("", *(cell.dimension for cell in cells))
