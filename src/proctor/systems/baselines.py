@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import Answer, ConfigurationError, Item, ParseError, RefusalError, View, generator
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, OrderingFormat, option_letters
 from proctor.metrics import Constants
 from proctor.systems.replies import reply
+
+Floats = NDArray[np.float64]
 
 
 class AsGiven:
@@ -259,16 +262,29 @@ class TextSimilarity:
         rows = [self._rows.get(text) for text in texts]
         return self._vectorizer.transform(texts) if None in rows else self._weights[rows]
 
+    def _words(self, text: str) -> tuple[NDArray[np.int32], Floats]:
+        """The words of one text, by number, and their weights."""
+        known = self._rows.get(text)
+        weights, row = (self._vectorizer.transform([text]), 0) if known is None else (self._weights, known)
+        part = slice(weights.indptr[row], weights.indptr[row + 1])
+        return weights.indices[part], weights.data[part]
+
+    def _spread(self, text: str) -> Floats:
+        """The weights of all words in one text. A product with it takes a tenth of the time of one of sparse matrices."""
+        spread = np.zeros(self._weights.shape[1])
+        words, weights = self._words(text)
+        spread[words] = weights
+        return spread
+
     def _nearest_option(self, item: Item) -> Answer:
-        weights = self._weighed([item.question, *item.options])
-        near = _cosines(weights[1:], weights[0])
-        return reply(item, option_letters(len(item.options))[int(np.argmax(near))])
+        question = self._spread(item.question)
+        near = [float(question[words] @ weights) for words, weights in map(self._words, item.options)]
+        return reply(item, option_letters(len(item.options))[int(np.argmax(_rounded(near)))])
 
     def _nearest_reference(self, item: Item) -> Answer:
         donors = self._donors.get(item.answer.kind, [])
         if donors:
-            weights = self._weighed([item.question])
-            near = _cosines(self._matrices[item.answer.kind], weights)
+            near = _rounded(self._matrices[item.answer.kind] @ self._spread(item.question))
             for place in np.argsort(-near, kind="stable"):
                 donor = donors[int(place)]
                 answer = _borrowed(item, donor) if donor.group != item.group else None
@@ -277,10 +293,10 @@ class TextSimilarity:
         raise RefusalError(f"no question of another group lends a {item.answer.kind} answer to item {item.id!r}")
 
 
-def _cosines(rows: Any, one: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Of every row with the one, both of length 1 (or 0, which is similar to nothing); rounded so that
-    equal texts are equal whatever the order of the sum."""
-    return np.asarray((rows @ one.T).toarray(), dtype=np.float64).ravel().round(12)
+def _rounded(cosines: Sequence[float] | Floats) -> Floats:
+    """Cosines of texts of length 1 (or 0, which is similar to nothing), rounded so that equal texts are equal
+    whatever the order of the sum."""
+    return np.asarray(cosines, dtype=np.float64).round(12)
 
 
 def _borrowed(item: Item, donor: Item) -> Answer | None:

@@ -7,6 +7,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import Field, JsonValue
 
@@ -212,6 +213,14 @@ class VisionOptions(SystemOptions):
     fps: float = Field(default=6.0, gt=0)
 
 
+@dataclass
+class _Glance:
+    """One picture, and what it shows once it was looked at."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    seen: SeenPicture | None = None
+
+
 class ClassicalVision:
     """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
 
@@ -229,7 +238,7 @@ class ClassicalVision:
         self._fps = read_options(self.name, VisionOptions, options).fps
         self.settings: dict[str, JsonValue] = {"version": VERSION, "fps": self._fps, "seed": seed}
         self._guess = RandomGuess(seed)
-        self._known: dict[bytes, SeenPicture] = {}
+        self._known: dict[bytes, _Glance] = {}
         self._lock = threading.Lock()
 
     def supports(self, item: Item) -> bool:
@@ -269,14 +278,16 @@ class ClassicalVision:
     def _picture(self, jpeg: bytes) -> SeenPicture:
         """What a picture shows; the same bytes are looked at once."""
         key = hashlib.blake2b(jpeg, digest_size=16).digest()
-        known = self._known.get(key)
-        if known is None:
-            known = detect(jpeg)
-            with self._lock:
+        with self._lock:
+            if key not in self._known:
                 while len(self._known) >= _REMEMBERED:
                     del self._known[next(iter(self._known))]
-                self._known[key] = known
-        return known
+                self._known[key] = _Glance()
+            glance = self._known[key]
+        with glance.lock:  # questions on one video are asked at the same time
+            if glance.seen is None:
+                glance.seen = detect(jpeg)
+            return glance.seen
 
     def _guessed(self, item: Item, view: View, because: str) -> Answer:
         return reply(item, self._guess.draw(item, view.span), evidence="guess", because=because)
