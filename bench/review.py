@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from proctor.web import add_person, open_review
+from proctor.web import add_person, open_review, review_accounts
 from proctor.web.accounts import Changed, find_account, hashed, invite, take_up
 from proctor.web.review import ReviewSite
 from tests.support.chromium import Page, find_chromium, open_page
@@ -60,7 +60,7 @@ def made(folder: Path) -> ReviewSite:
     (folder / "review.yaml").write_text(REVIEW, encoding="utf-8")
     people = {"anna": "reviewer", "ben": "reviewer", "cleo": "adjudicator", "olga": "organiser"}
     for name, role in people.items():
-        add_person(folder, name, role, "en")
+        add_person(review_accounts(folder), name, role, "en")
     review, _ = open_review(folder)
     with review.writing() as connection:
         for name in people:

@@ -22,7 +22,7 @@ from sqlalchemy import select
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from proctor.web import add_person, open_review, schema
+from proctor.web import add_person, open_review, review_accounts, schema
 from proctor.web.accounts import find_account
 from proctor.web.readings import Save, save_draft, seal
 from proctor.web.review import ReviewSite
@@ -88,7 +88,7 @@ def made(folder: Path) -> tuple[ReviewSite, dict[str, int]]:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (folder / "review.yaml").write_text(REVIEW, encoding="utf-8")
     for name, role in PEOPLE.items():
-        add_person(folder, name, role, "en")
+        add_person(review_accounts(folder), name, role, "en")
     review, _ = open_review(folder)
     with review.writing() as connection:
         rows = connection.execute(select(schema.study_items).order_by(schema.study_items.c.id)).mappings().all()

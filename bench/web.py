@@ -34,9 +34,10 @@ from itsdangerous import Signer
 from sqlalchemy import select
 
 from proctor.web.accounts import Changed, add_account
-from proctor.web.review import ReviewSite, open_store, signing_key
+from proctor.web.review import KEY_FILE, ReviewSite, open_store
 from proctor.web.schema import readings, sessions, versions
 from proctor.web.sessions import start_session
+from proctor.web.site import signing_key
 
 WANTED_MS = 150.0
 CHECKS = {"pictures": True, "one_right": True, "distractors": False, "clinical": True}
@@ -82,7 +83,7 @@ def prepare(folder: Path, store: str | None, count: int, items: int) -> list[Rev
     study = {"name": "load", "form": "question", "items": "items.jsonl", "plan": plan}
     (folder / "review.yaml").write_text(json.dumps({"title": "Load", "studies": [study]}), encoding="utf-8")
     engine = open_store(folder, store)
-    review = ReviewSite(folder=folder, title="Load", engine=engine, key=signing_key(folder), media=folder)
+    review = ReviewSite(folder=folder, title="Load", engine=engine, key=signing_key(folder / KEY_FILE), media=folder)
     found = []
     with review.writing() as connection:
         for name in names:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, delete, select, text, update
+from sqlalchemy import Engine, delete, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from proctor.core import InputError
 from proctor.runs import Store, open_engine, store_meta
 from proctor.web import schema
+from proctor.web.trail import record
 from tests.support.web_rows import AT, add, one_item, people, read, seal, seen_by
 
 
@@ -128,3 +130,25 @@ def test_a_review_of_a_newer_proctor_is_not_opened(engine: Engine) -> None:
         connection.execute(update(store_meta).where(store_meta.c.key == "web_version").values(value="99"))
     with pytest.raises(InputError, match="found a review of version 99, expected version 1: update Proctor"):
         schema.prepare(engine)
+
+
+def test_a_store_of_before_accounts_had_a_version_gets_one(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(delete(store_meta).where(store_meta.c.key == "accounts_version"))
+        who = people(connection)
+    schema.prepare(engine)
+    with engine.begin() as connection:
+        assert connection.execute(select(store_meta.c.value).where(store_meta.c.key == "accounts_version")).scalar()
+        assert connection.execute(select(schema.accounts.c.id)).scalars().all() == [*who.values()]
+
+
+def test_accounts_stand_alone(tmp_path: Path) -> None:
+    """A site that is no review has no tables of one, and its trail lasts all the same."""
+    opened = open_engine(tmp_path / "site.sqlite", create=True)
+    schema.prepare_accounts(opened)
+    with opened.begin() as connection:
+        record(connection, datetime(2026, 11, 23, tzinfo=UTC), None, "open", "phase one")
+    with pytest.raises(DBAPIError, match="trail stay as they are"), opened.begin() as connection:
+        connection.execute(delete(schema.trail))
+    assert not inspect(opened).has_table("readings")
+    opened.dispose()

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from proctor.web import Listening, bound, open_review
-from proctor.web.review import KEY_FILE, signing_key
+from proctor.web.review import KEY_FILE
+from proctor.web.site import signing_key
 from tests.support.program import proctor
 from tests.support.web_folder import come_in, invitations, review_folder, serving
 from tests.support.web_site import browser, csrf_of
@@ -216,14 +217,14 @@ def test_a_review_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
 
 
 def test_the_key_is_made_once_and_a_short_one_is_refused(tmp_path: Path) -> None:
-    key = signing_key(tmp_path)
+    key = signing_key(tmp_path / KEY_FILE)
     assert len(key) >= 43
-    assert signing_key(tmp_path) == key
+    assert signing_key(tmp_path / KEY_FILE) == key
     (tmp_path / KEY_FILE).write_text("short\n")
     from proctor.core import InputError
 
     with pytest.raises(InputError, match="found 5 characters, expected a key of 32 or more"):
-        signing_key(tmp_path)
+        signing_key(tmp_path / KEY_FILE)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

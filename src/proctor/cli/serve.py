@@ -10,7 +10,7 @@ from proctor.cli.output import note, say
 from proctor.core import ConfigurationError, Option, pip_install
 
 if TYPE_CHECKING:
-    from proctor.web import StudyUpdate
+    from proctor.web import AccountsPlace, StudyUpdate
 
 ReviewFolder = Annotated[Path, Option("The folder with review.yaml.", metavar="DIR", argument=True)]
 ReviewStore = Annotated[
@@ -28,6 +28,14 @@ def check_extra() -> None:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigurationError(f"review in the browser needs {', '.join(missing)}: {pip_install('web')}")
+
+
+def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
+    """The accounts of the site that a folder holds."""
+    check_extra()
+    from proctor.web import review_accounts
+
+    return review_accounts(folder, store)
 
 
 def serve(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.cli.serve import ReviewFolder, ReviewStore, check_extra
+from proctor.cli.serve import ReviewFolder, ReviewStore, accounts_of
 from proctor.core import Option
 
 if TYPE_CHECKING:
-    from proctor.web import InvitationLink
+    from proctor.web import AccountsPlace, InvitationLink
 
 Name = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
 
@@ -35,10 +35,10 @@ def add(
 
     Example: proctor users add my-review anna --role reviewer --language de
     """
-    check_extra()
     from proctor.web import add_person
 
-    _tell(add_person(folder, name, role, language, store))
+    place = accounts_of(folder, store)
+    _tell(place, add_person(place, name, role, language))
 
 
 def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
@@ -49,10 +49,10 @@ def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
 
     Example: proctor users invite my-review anna
     """
-    check_extra()
     from proctor.web import invite_person
 
-    _tell(invite_person(folder, name, store))
+    place = accounts_of(folder, store)
+    _tell(place, invite_person(place, name))
 
 
 def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
@@ -62,10 +62,9 @@ def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output =
 
     Example: proctor users list my-review
     """
-    check_extra()
     from proctor.web import people_table
 
-    table = people_table(folder, store)
+    table = people_table(accounts_of(folder, store))
     show(output, table.records, table)
 
 
@@ -81,10 +80,9 @@ def set_role(
 
     Example: proctor users role my-review cleo adjudicator
     """
-    check_extra()
     from proctor.web import change_role
 
-    change_role(folder, name, role, store)
+    change_role(accounts_of(folder, store), name, role)
     say(f"{name} is {role} from the next login on")
 
 
@@ -100,10 +98,9 @@ def disable(
 
     Example: proctor users disable my-review ben
     """
-    check_extra()
     from proctor.web import disable_person
 
-    disable_person(folder, name, store, undo=undo)
+    disable_person(accounts_of(folder, store), name, undo=undo)
     say(f"{name} may log in again" if undo else f"{name} is logged out and may not log in")
 
 
@@ -115,10 +112,9 @@ def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output =
 
     Exit code 1 where an entry is not as recorded. Example: proctor users trail my-review
     """
-    check_extra()
     from proctor.web import read_trail
 
-    found = read_trail(folder, store)
+    found = read_trail(accounts_of(folder, store))
     show(output, found.entries.records, found.entries)
     if found.fault is not None:
         note(f"entry {found.fault} was changed, or does not follow the one before")
@@ -126,7 +122,7 @@ def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output =
     note(f"all entries are as recorded; the newest hash is {found.head}")
 
 
-def _tell(invitation: InvitationLink) -> None:
+def _tell(place: AccountsPlace, invitation: InvitationLink) -> None:
     say(invitation.link)
     if not invitation.reachable:
-        note("review.yaml has no address: put the server's in place of the link's beginning")
+        note(f"{place.settings} has no address: put the server's in place of the link's beginning")

@@ -1,11 +1,13 @@
-"""Web: review in the browser. Pages ask this room's functions; statistics and media are other rooms'."""
+"""Web: sites in the browser, of which the review is one. Pages ask this room's functions; statistics and media are other rooms'."""
 
 from typing import TYPE_CHECKING
 
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.web.opening import StudyUpdate, open_review
     from proctor.web.people import (
+        AccountsPlace,
         InvitationLink,
         TrailReport,
         add_person,
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
         invite_person,
         people_table,
         read_trail,
+        review_accounts,
     )
-    from proctor.web.schema import ROLES
-    from proctor.web.server import Listening, StudyUpdate, bound, open_review, serve
+    from proctor.web.schema import ROLES, keep_rows, new_token, prepare_accounts, utc_text
+    from proctor.web.server import Listening, bound, serve
     from proctor.web.shell import WHAT as EXPORTS
     from proctor.web.shell import (
         agreement_of,
@@ -27,11 +30,15 @@ if TYPE_CHECKING:
         reassign_work,
         sheet_for,
     )
+    from proctor.web.site import Site, signing_key
+    from proctor.web.trail import record as record_change
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXPORTS", "ROLES", "InvitationLink", "Listening", "StudyUpdate", "TrailReport", "add_person", "agreement_of",
-    "bound", "change_role", "decisions_from", "disable_person", "export_study", "invite_person", "open_review",
-    "people_table", "progress_tables", "ratings_to_scores", "read_trail", "reassign_work", "serve", "sheet_for",
+    "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StudyUpdate", "TrailReport",
+    "add_person", "agreement_of", "bound", "change_role", "decisions_from", "disable_person", "export_study",
+    "invite_person", "keep_rows", "new_token", "open_review", "people_table", "prepare_accounts", "progress_tables",
+    "ratings_to_scores", "read_trail", "reassign_work", "record_change", "review_accounts", "serve", "sheet_for",
+    "signing_key", "utc_text",
 ]  # fmt: skip

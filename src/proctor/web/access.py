@@ -19,7 +19,7 @@ from sqlalchemy import select
 
 from proctor.web.review import ReviewSite
 from proctor.web.schema import Role, assignments, studies, study_items
-from proctor.web.sessions import Visitor, visitor_of
+from proctor.web.sessions import Visitor, site_of, visitor_of
 
 ItemId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 StudyName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]
@@ -47,7 +47,7 @@ class AssignedItem:
 
 def review_of(request: Request) -> ReviewSite:
     """The review that is served."""
-    return cast("ReviewSite", request.app.state.review)
+    return cast("ReviewSite", site_of(request))
 
 
 def current(request: Request) -> Visitor:

@@ -1,9 +1,7 @@
-"""The application: a review as pages, with everything that protects them."""
+"""The application: a site as pages, with everything that protects them."""
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
 from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -14,29 +12,27 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from proctor.media import MediaLibrary
-from proctor.web import routes
 from proctor.web.access import LoginNeededError
 from proctor.web.pages import STATIC, page
 from proctor.web.protection import HEADERS, BodyLimit, SecurityHeaders, our_own_pages
-from proctor.web.review import ReviewSite
-from proctor.web.video import ItemMedia
+from proctor.web.routes import entrance, people
+from proctor.web.site import Site
 
 _ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
 
 
-def create_app(review: ReviewSite) -> FastAPI:
-    """The application of a review. Every module in `routes` has a `router`, which is mounted."""
+def create_app(site: Site) -> FastAPI:
+    """The application of a site: the entrance, people and the trail, which all sites have, and its own routes."""
     app = FastAPI(
-        title=review.title,
+        title=site.title,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
         dependencies=[Depends(our_own_pages)],
         middleware=[
-            Middleware(SecurityHeaders, tls=review.tls),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(review.hosts), www_redirect=False),
+            Middleware(SecurityHeaders, tls=site.tls),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
             Middleware(BodyLimit),
         ],
     )
@@ -47,10 +43,10 @@ def create_app(review: ReviewSite) -> FastAPI:
         (Exception, _broken),
     ):
         app.add_exception_handler(kind, handler)
-    app.state.review = review
-    app.state.item_media = ItemMedia(MediaLibrary(review.media))
-    for module in sorted(one.name for one in pkgutil.iter_modules(routes.__path__)):
-        app.include_router(import_module(f"{routes.__name__}.{module}").router)
+    app.state.site = site
+    app.include_router(entrance.router)
+    app.include_router(people.router)
+    site.mount(app)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 

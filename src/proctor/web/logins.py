@@ -14,9 +14,9 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_,
 
 from proctor.core import InputError
 from proctor.web.accounts import account_name, right
-from proctor.web.review import ReviewSite
 from proctor.web.schema import accounts, logins, utc_text
 from proctor.web.sessions import start_session
+from proctor.web.site import Site
 
 WINDOW = timedelta(minutes=15)
 BY_NAME, BY_ADDRESS = 10, 60
@@ -41,22 +41,22 @@ class Attempt:
     waiting: bool = False
 
 
-def log_in(review: ReviewSite, name: str, password: str, address: str) -> Attempt:
+def log_in(site: Site, name: str, password: str, address: str) -> Attempt:
     """Tries a name and a password from an address. The same is done whether the name is known or not."""
     try:
         kept = account_name(name)
     except InputError:
         kept = ""
-    with review.writing() as connection:
-        number = begin_attempt(connection, kept, address, review.now())
+    with site.writing() as connection:
+        number = begin_attempt(connection, kept, address, site.now())
         query = select(accounts.c.id, accounts.c.password).where(accounts.c.name == kept, accounts.c.disabled.is_(None))
         found = connection.execute(query).first()
     if number is None:
         return Attempt(waiting=True)
     if not right("" if found is None else found.password, password) or found is None:
         return Attempt()
-    with review.writing() as connection:
-        now = review.now()
+    with site.writing() as connection:
+        now = site.now()
         still = select(accounts.c.id).where(accounts.c.id == found.id, accounts.c.password == found.password)
         if connection.execute(still.where(accounts.c.disabled.is_(None))).first() is None:  # changed meanwhile
             return Attempt()

@@ -10,8 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from proctor.web.access import review_of
-from proctor.web.sessions import Visitor, form_token, keep_form_token, visitor_of
+from proctor.web.sessions import Visitor, form_token, keep_form_token, site_of, visitor_of
 from proctor.web.strings import languages, preferred, text
 
 FOLDER = Path(__file__).parent
@@ -24,21 +23,20 @@ def page(
     """The template `NAME.html`, whole page or fragment, filled in with the context.
 
     Every template knows besides: `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where
-    nobody is logged in), `csrf`, `language`, `title` (of the review) and `languages`
-    with their names. A template of a whole page begins
-    with `{% extends "base.html" %}`.
+    nobody is logged in), `csrf`, `language`, `title` (of the site) and `languages` with their names. A template of a
+    whole page begins with `{% extends "base.html" %}`.
     """
     visitor = visitor_of(request)
-    language = language_of(request, visitor)
+    site, language = site_of(request), language_of(request, visitor)
     known = {
-        "t": partial(text, language),
+        "t": partial(text, language, more=site.texts),
         "visitor": visitor,
         "csrf": form_token(request) if visitor is None else visitor.csrf,
         "language": language,
         "languages": {one: text(one, "language") for one in languages()},
-        "title": review_of(request).title,
+        "title": site.title,
     }
-    html = _environment().get_template(f"{name}.html").render({**known, **context})
+    html = _environment(site.templates).get_template(f"{name}.html").render({**known, **context})
     response = HTMLResponse(html, status, headers)
     if visitor is None:
         keep_form_token(request, response)
@@ -51,10 +49,9 @@ def language_of(request: Request, visitor: Visitor | None) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    loader = FileSystemLoader(FOLDER / "templates")
+def _environment(own: Path | None) -> Environment:
     return Environment(
-        loader=loader,
+        loader=FileSystemLoader([*([own] if own else []), FOLDER / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,57 +1,73 @@
-"""The accounts of a review and its trail, for the shell: each call is one transaction, and what it changes stands in the
+"""The accounts of a site and its trail, for the shell: each call is one transaction, and what it changes stands in the
 trail without an account."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, RowMapping, func, select
+from sqlalchemy import Connection, Engine, RowMapping, func, select
 
 from proctor.core import Table, columns
 from proctor.web.accounts import Changed, add_account, all_accounts, disable, enable, find_account, invite, set_role
 from proctor.web.review import open_store
-from proctor.web.schema import accounts, invitations, logins, trail, utc_text
-from proctor.web.settings import read_review
+from proctor.web.schema import Role, accounts, invitations, logins, trail, utc_text
+from proctor.web.settings import REVIEW_FILE, read_review
 from proctor.web.trail import first_fault, head
 
 _LOCAL = "http://localhost:8000"
 
 
 @dataclass(frozen=True)
+class AccountsPlace:
+    """Where a site's accounts are: `opened` gives their database, `address` is where browsers find the site, as its
+    file of `settings` says."""
+
+    opened: Callable[[], Engine]
+    address: str
+    settings: str
+    newcomer: Role = "reviewer"
+
+
+def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
+    """The accounts of a review. Raises `InputError` for a folder that holds none: no store is made there."""
+    return AccountsPlace(lambda: open_store(folder, store), read_review(folder).address, REVIEW_FILE)
+
+
+@dataclass(frozen=True)
 class InvitationLink:
-    """A link that sets an account's password. Where `review.yaml` has no address it is not `reachable`: its beginning
+    """A link that sets an account's password. Where the settings have no address it is not `reachable`: its beginning
     is a guess."""
 
     link: str
     reachable: bool
 
 
-def add_person(folder: Path, name: str, role: str, language: str, store: str | None = None) -> InvitationLink:
-    """Makes an account in the review of a folder. Raises `InputError` for a name, role or language that is none."""
-    with _changing(folder, store) as connection:
-        return _link(folder, invite(connection, add_account(connection, name, role, language, _now()), _now()))
+def add_person(place: AccountsPlace, name: str, role: str, language: str) -> InvitationLink:
+    """Makes an account at a place. Raises `InputError` for a name, role or language that is none."""
+    with _changing(place) as connection:
+        return _link(place, invite(connection, add_account(connection, name, role, language, _now()), _now()))
 
 
-def invite_person(folder: Path, name: str, store: str | None = None) -> InvitationLink:
+def invite_person(place: AccountsPlace, name: str) -> InvitationLink:
     """A new link; the former one ends. The password that there is holds until the link is used."""
-    with _changing(folder, store) as connection:
-        return _link(folder, invite(connection, find_account(connection, name), _now()))
+    with _changing(place) as connection:
+        return _link(place, invite(connection, find_account(connection, name), _now()))
 
 
-def change_role(folder: Path, name: str, role: str, store: str | None = None) -> None:
+def change_role(place: AccountsPlace, name: str, role: str) -> None:
     """Gives another role; who is logged in has to log in again."""
-    with _changing(folder, store) as connection:
+    with _changing(place) as connection:
         set_role(connection, find_account(connection, name), role, _now())
 
 
-def disable_person(folder: Path, name: str, store: str | None = None, *, undo: bool = False) -> None:
+def disable_person(place: AccountsPlace, name: str, *, undo: bool = False) -> None:
     """Shuts somebody out at once; what they said stays."""
-    with _changing(folder, store) as connection:
+    with _changing(place) as connection:
         (enable if undo else disable)(connection, find_account(connection, name), _now())
 
 
@@ -88,9 +104,9 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
     ]
 
 
-def people_table(folder: Path, store: str | None = None) -> Table:
+def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
-    with _changing(folder, store) as connection:
+    with _changing(place) as connection:
         rows = [
             (one.name, one.role, one.pseudonym, one.language, _told(one), one.last_login)
             for one in people_of(connection, datetime.now(UTC))
@@ -108,9 +124,9 @@ class TrailReport:
     head: str
 
 
-def read_trail(folder: Path, store: str | None = None) -> TrailReport:
-    """Who changed what in the review of a folder, checked entry by entry."""
-    with _changing(folder, store) as connection:
+def read_trail(place: AccountsPlace) -> TrailReport:
+    """Who changed what at a place, checked entry by entry."""
+    with _changing(place) as connection:
         who = (
             select(trail, accounts.c.name)
             .join(accounts, accounts.c.id == trail.c.account, isouter=True)
@@ -132,9 +148,8 @@ def read_trail(folder: Path, store: str | None = None) -> TrailReport:
 
 
 @contextmanager
-def _changing(folder: Path, store: str | None) -> Iterator[Connection]:
-    read_review(folder)  # no store is made where there is no review
-    engine = open_store(folder, store)
+def _changing(place: AccountsPlace) -> Iterator[Connection]:
+    engine = place.opened()
     try:
         with engine.begin() as connection:
             yield connection
@@ -142,9 +157,8 @@ def _changing(folder: Path, store: str | None) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _link(folder: Path, token: str) -> InvitationLink:
-    address = read_review(folder).address
-    return InvitationLink(f"{address or _LOCAL}/invitation/{token}", reachable=bool(address))
+def _link(place: AccountsPlace, token: str) -> InvitationLink:
+    return InvitationLink(f"{place.address or _LOCAL}/invitation/{token}", reachable=bool(place.address))
 
 
 def _state(row: RowMapping, until: Mapping[int, str]) -> str:

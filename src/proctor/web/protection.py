@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 from fastapi import Depends, HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proctor.web.sessions import Visitor, known_form_token, visitor_of
+from proctor.web.sessions import Visitor, known_form_token, site_of, visitor_of
 
 MOST_BYTES = 1_000_000
-"""Of a body; a route that takes files says so by a larger limit of its own (`UPLOADS`)."""
-UPLOADS = {"/organise/import": 20_000_000}
+"""Of a body."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
@@ -74,9 +73,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        most = UPLOADS.get(scope["path"], MOST_BYTES)
         said = dict(scope["headers"]).get(b"content-length", b"0")
-        if not said.isdigit() or int(said[:20]) > most:
+        if not said.isdigit() or int(said[:20]) > MOST_BYTES:
             await _refuse(send)
             return
         taken = 0
@@ -85,7 +83,7 @@ class BodyLimit:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > most:
+            if taken > MOST_BYTES:
                 raise BodyTooLargeError
             return message
 
@@ -119,7 +117,7 @@ def _from_elsewhere(request: Request) -> bool:
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return True
     origin = request.headers.get("origin")
-    own = (request.headers.get("host", ""), urlsplit(request.app.state.review.address).netloc)
+    own = (request.headers.get("host", ""), urlsplit(site_of(request).address).netloc)
     return origin is not None and (not (name := origin.partition("://")[2]) or name not in own)
 
 

@@ -1,4 +1,4 @@
-"""The tables of a review, in the same database as the store's; and who may see whose readings.
+"""The tables of accounts and of a review, in the same database as the store's; and who may see whose readings.
 
 Times are UTC in ISO 8601. What people said is not changed behind their backs: triggers refuse to change or delete
 rows of the trail, versions, and sealed readings.
@@ -7,6 +7,7 @@ rows of the trail, versions, and sealed readings.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
@@ -34,9 +35,6 @@ from sqlalchemy import (
 
 from proctor.core import InputError
 from proctor.runs import shown_url, store_meta
-
-WEB_VERSION = 1
-_VERSION_KEY = "web_version"
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -231,14 +229,67 @@ join accounts on accounts.id = readings.account or (
 )
 """
 
-_LASTING = (("trail", ""), ("versions", ""), ("readings", "old.sealed is not null"))
-"""The tables whose rows stay as they are, some from a condition on."""
-
-
 _REFUSE = """
-create function proctor_lasting() returns trigger language plpgsql as
+create or replace function proctor_lasting() returns trigger language plpgsql as
 $$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
 """
+
+
+@dataclass(frozen=True)
+class StoredTables:
+    """Tables that stand beside a store's own, with a version of theirs in its `meta` under `key`. Rows of the tables in
+    `lasting` are never changed or deleted, some from a condition (SQL, of the row `old`) on; `views` are SQL."""
+
+    what: str
+    key: str
+    version: int
+    tables: tuple[Table, ...]
+    lasting: tuple[tuple[str, str], ...] = ()
+    views: tuple[str, ...] = ()
+
+    def prepare(self, engine: Engine) -> None:
+        """Creates them in a store that has none, else changes nothing. Raises `InputError` where a newer Proctor wrote
+        them."""
+        with engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
+            key = store_meta.c.key
+            version = connection.execute(select(store_meta.c.value).where(key == self.key)).scalar()
+            if version is None:
+                self.tables[0].metadata.create_all(connection, tables=self.tables)
+                for statement in (*self.views, *_triggers(connection, self.lasting)):
+                    connection.execute(text(statement))
+                connection.execute(insert(store_meta).values(key=self.key, value=str(self.version)))
+            elif version != str(self.version):
+                raise InputError(
+                    shown_url(str(engine.url)),
+                    found=f"{self.what} of version {version[:20]}",
+                    expected=f"version {self.version}: update Proctor to open it",
+                )
+
+
+ACCOUNT_TABLES = StoredTables(
+    "accounts", "accounts_version", 1, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
+)
+"""What every site has: who may come in, and who changed what."""
+
+REVIEW_TABLES = StoredTables(
+    "a review",
+    "web_version",
+    1,
+    (studies, study_items, versions, assignments, readings, consensus),
+    (("versions", ""), ("readings", "old.sealed is not null")),
+    (_VISIBLE_READINGS,),
+)
+"""A review's own tables."""
+
+
+def prepare_accounts(engine: Engine) -> None:
+    """Creates the tables of accounts and of the trail in a store that has none, else changes nothing.
+
+    Raises `InputError` where a newer Proctor wrote them.
+    """
+    ACCOUNT_TABLES.prepare(engine)
 
 
 def prepare(engine: Engine) -> None:
@@ -246,22 +297,8 @@ def prepare(engine: Engine) -> None:
 
     Raises `InputError` where a newer Proctor wrote them.
     """
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
-        key = store_meta.c.key
-        version = connection.execute(select(store_meta.c.value).where(key == _VERSION_KEY)).scalar()
-        if version is None:
-            metadata.create_all(connection)
-            for statement in [_VISIBLE_READINGS, *_triggers(connection)]:
-                connection.execute(text(statement))
-            connection.execute(insert(store_meta).values(key=_VERSION_KEY, value=str(WEB_VERSION)))
-        elif version != str(WEB_VERSION):
-            raise InputError(
-                shown_url(str(engine.url)),
-                found=f"a review of version {version[:20]}",
-                expected=f"version {WEB_VERSION}: update Proctor to open it",
-            )
+    prepare_accounts(engine)
+    REVIEW_TABLES.prepare(engine)
 
 
 def utc_text(at: datetime) -> str:
@@ -278,20 +315,27 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def _triggers(connection: Connection) -> list[str]:
+def keep_rows(connection: Connection, *names: str) -> None:
+    """Triggers by which the rows of these tables are neither changed nor deleted from now on."""
+    for statement in _triggers(connection, tuple((name, "") for name in names)):
+        connection.execute(text(statement))
+
+
+def _triggers(connection: Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
     if connection.dialect.name == "postgresql":
         return [
-            _REFUSE,
-            *(_postgres_trigger(name, condition) for name, condition in _LASTING),
+            *([_REFUSE] if lasting else []),
+            *(_postgres_trigger(name, condition) for name, condition in lasting),
             *(
-                f"create trigger {name}_stay_whole before truncate on {name} execute function proctor_lasting()"
-                for name, _ in _LASTING
+                f"create or replace trigger {name}_stay_whole before truncate on {name} "
+                "execute function proctor_lasting()"
+                for name, _ in lasting
             ),
         ]
     return [
-        f"create trigger {name}_stay_on_{change} before {change} on {name} "
+        f"create trigger if not exists {name}_stay_on_{change} before {change} on {name} "
         f"{f'when {condition} ' if condition else ''}begin select raise(abort, 'rows of {name} stay as they are'); end"
-        for name, condition in _LASTING
+        for name, condition in lasting
         for change in ("update", "delete")
     ]
 
@@ -299,6 +343,6 @@ def _triggers(connection: Connection) -> list[str]:
 def _postgres_trigger(name: str, condition: str) -> str:
     when = f"when ({condition}) " if condition else ""
     return (
-        f"create trigger {name}_stay before update or delete on {name} "
+        f"create or replace trigger {name}_stay before update or delete on {name} "
         f"for each row {when}execute function proctor_lasting()"
     )

@@ -1,4 +1,4 @@
-"""A review folder as a running server: its studies are brought up to date, then pages are served."""
+"""A site as a running server: where it listens, and that passwords never go through a network unencrypted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sqlalchemy import select
-
-from proctor.core import InputError, ProctorError, UsageError
-from proctor.media import MediaLibrary
-from proctor.runs import Store
-from proctor.web.forms import form_named
-from proctor.web.review import LOCAL_NAMES, ReviewSite, open_store, signing_key
-from proctor.web.schema import accounts
-from proctor.web.settings import ReviewSettings, StudySettings, read_review
-from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
-from proctor.web.studies import ItemTally, add_study, deal_study, import_items
+from proctor.core import InputError, UsageError
+from proctor.web.site import LOCAL_NAMES, Site
 
 
 @dataclass(frozen=True)
@@ -35,54 +26,38 @@ class Listening:
     tls_key: Path | None = None
     proxy: str = ""
 
+    def tls(self, address: str, settings: str) -> bool:
+        """Whether browsers reach it by https; `settings` is the file that says the address. Raises `UsageError` for a
+        server that would take passwords without TLS from other machines."""
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("--tls-cert, --tls-key", "both, the certificate and its key", found="one of them")
+        for name, file in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+            if file is not None and not file.is_file():
+                raise InputError(file, found="no such file", expected=f"a file in PEM form ({name})")
+        if self.proxy and not address.startswith("https://"):
+            expected = f"an address: https://… in {settings}, where browsers find the proxy"
+            raise UsageError("--proxy", expected, found=repr(address))
+        if self.tls_cert is None and not self.proxy and not _is_loopback(self.host):
+            expected = "--tls-cert and --tls-key, or --proxy: passwords don't go through a network unencrypted"
+            raise UsageError("--host", expected, found=self.host)
+        return self.tls_cert is not None or bool(self.proxy)
 
-@dataclass(frozen=True)
-class StudyUpdate:
-    """What became of a study when its review was opened: its items, and how many were assigned to somebody."""
-
-    name: str
-    items: ItemTally
-    assigned: int
-
-
-def open_review(
-    folder: Path, store: str | None = None, listening: Listening | None = None
-) -> tuple[ReviewSite, list[StudyUpdate]]:
-    """Reads `review.yaml`, brings the studies up to date, and says what changed. Raises `InputError` for what does not
-    fit, and `UsageError` for a server that would take passwords without TLS from other machines."""
-    at = listening or Listening()
-    settings = read_review(folder)
-    tls = _tls(settings, at)
-    engine = open_store(folder, store)
-    try:
-        with engine.begin() as connection:
-            roles = {row.name: row.role for row in connection.execute(select(accounts.c.name, accounts.c.role))}
-        settings = read_review(folder, roles)
-        review = ReviewSite(
-            folder=folder,
-            title=settings.title or folder.resolve().name,
-            engine=engine,
-            key=signing_key(folder),
-            media=folder / settings.media,
-            address=settings.address,
-            hosts=_names(settings, at),
-            tls=tls,
-        )
-        known = store or str(engine.url.database)
-        return review, [_up_to_date(review, study, known) for study in settings.studies]
-    except ProctorError:
-        engine.dispose()
-        raise
+    def names(self, address: str) -> tuple[str, ...]:
+        """Under which it answers: this machine's own, that of its address, and the one it listens on."""
+        anywhere = {"0.0.0.0", "[::]"}  # noqa: S104 (asked about, not listened on)
+        own = f"[{self.host}]" if ":" in self.host else self.host
+        named = urlsplit(address).hostname
+        return tuple(dict.fromkeys((*LOCAL_NAMES, *([named] if named else []), *({own} - anywhere))))
 
 
-def serve(review: ReviewSite, listening: Listening, sockets: Sequence[socket.socket]) -> None:
-    """Serves the review until the process is told to stop; requests that have begun are answered."""
+def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) -> None:
+    """Serves the site until the process is told to stop; requests that have begun are answered."""
     import uvicorn
 
     from proctor.web.app import create_app
 
     config = uvicorn.Config(
-        create_app(review),
+        create_app(site),
         access_log=False,  # addresses hold the secrets of invitations
         log_level="warning",
         server_header=False,
@@ -94,12 +69,11 @@ def serve(review: ReviewSite, listening: Listening, sockets: Sequence[socket.soc
         timeout_graceful_shutdown=10,
         lifespan="off",
     )
-    # What the living item needs takes a second to load: the first who writes a question does not wait for it.
-    threading.Thread(target=import_module, args=("sklearn.linear_model",), daemon=True).start()
+    threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
     try:
         uvicorn.Server(config).run(sockets=list(sockets))
     finally:
-        review.engine.dispose()
+        site.engine.dispose()
 
 
 def bound(listening: Listening) -> socket.socket:
@@ -119,62 +93,8 @@ def bound(listening: Listening) -> socket.socket:
     return opened
 
 
-def _up_to_date(review: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
-    items = _items(review, study, store)
-    with review.writing() as connection:
-        number = add_study(connection, study, review.now())
-        tally = import_items(connection, number, items, review.now())
-        return StudyUpdate(study.name, tally, deal_study(connection, number, study.plan, review.now()))
-
-
-def _items(review: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
-    library = MediaLibrary(review.media)
-    if study.project:
-        items = items_of_project(review.folder / study.project, review.media)
-    elif study.benchmark:
-        opened = Store(store, create=False)
-        try:
-            items = [item for item, _ in items_of_runs(opened, study, library)]
-        finally:
-            opened.close()
-    else:
-        items = items_of_file(review.folder / study.items, form_named(study.form), library)
-    if not study.plan.gold:
-        return items
-    gold = items_of_file(review.folder / study.plan.gold, form_named(study.form), library, gold=True)
-    both = {one.key for one in items} & {one.key for one in gold}
-    if both:
-        expected = "keys that no other item of the study has"
-        raise InputError(review.folder / study.plan.gold, found=f"the id {min(both)!r}", expected=expected)
-    return [*items, *gold]
-
-
-def _tls(settings: ReviewSettings, at: Listening) -> bool:
-    if (at.tls_cert is None) != (at.tls_key is None):
-        raise UsageError("--tls-cert, --tls-key", "both, the certificate and its key", found="one of them")
-    for name, file in (("--tls-cert", at.tls_cert), ("--tls-key", at.tls_key)):
-        if file is not None and not file.is_file():
-            raise InputError(file, found="no such file", expected=f"a file in PEM form ({name})")
-    https = settings.address.startswith("https://")
-    if at.proxy and not https:
-        expected = "an address: https://… in review.yaml, where browsers find the proxy"
-        raise UsageError("--proxy", expected, found=repr(settings.address))
-    if at.tls_cert is None and not at.proxy and not _is_loopback(at.host):
-        expected = "--tls-cert and --tls-key, or --proxy: passwords don't go through a network unencrypted"
-        raise UsageError("--host", expected, found=at.host)
-    return at.tls_cert is not None or bool(at.proxy)
-
-
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _names(settings: ReviewSettings, at: Listening) -> tuple[str, ...]:
-    """Under which it answers: this machine's own, that of its address, and the one it listens on."""
-    anywhere = {"0.0.0.0", "[::]"}  # noqa: S104 (asked about, not listened on)
-    own = f"[{at.host}]" if ":" in at.host else at.host
-    named = urlsplit(settings.address).hostname
-    return tuple(dict.fromkeys((*LOCAL_NAMES, *([named] if named else []), *({own} - anywhere))))

@@ -14,8 +14,8 @@ from fastapi import Request, Response
 from itsdangerous import BadSignature, Signer, TimestampSigner
 from sqlalchemy import Connection, delete, insert, select, update
 
-from proctor.web.review import ReviewSite
 from proctor.web.schema import Role, accounts, new_token, sessions, utc_text
+from proctor.web.site import Site
 
 IDLE = timedelta(hours=8)
 ABSOLUTE = timedelta(days=7)
@@ -56,43 +56,48 @@ def end_sessions(connection: Connection, account: int) -> None:
     connection.execute(delete(sessions).where(sessions.c.account == account))
 
 
+def site_of(request: Request) -> Site:
+    """The site that is served."""
+    return cast("Site", request.app.state.site)
+
+
 def visitor_of(request: Request) -> Visitor | None:
     """Who asks; None without a session that holds."""
     if "visitor" not in request.scope:
-        request.scope["visitor"] = _find(request.app.state.review, request)
+        request.scope["visitor"] = _find(site_of(request), request)
     return cast("Visitor | None", request.scope["visitor"])
 
 
-def keep_cookie(review: ReviewSite, response: Response, token: str) -> None:
+def keep_cookie(site: Site, response: Response, token: str) -> None:
     """Hands the session's secret to the browser, out of reach of scripts and of other sites' forms."""
-    signed = Signer(review.key, salt="session").sign(token).decode()
-    _set(review, response, session_cookie(review), signed, int(ABSOLUTE.total_seconds()))
+    signed = Signer(site.key, salt="session").sign(token).decode()
+    _set(site, response, session_cookie(site), signed, int(ABSOLUTE.total_seconds()))
 
 
-def drop_cookie(review: ReviewSite, response: Response) -> None:
+def drop_cookie(site: Site, response: Response) -> None:
     """Takes the session's cookie back."""
-    _set(review, response, session_cookie(review), "", 0)
+    _set(site, response, session_cookie(site), "", 0)
 
 
-def session_cookie(review: ReviewSite) -> str:
+def session_cookie(site: Site) -> str:
     """The cookie's name. `__Host-` makes browsers refuse one that another host set, or that came without TLS."""
-    return "__Host-proctor" if review.tls else "proctor"
+    return "__Host-proctor" if site.tls else "proctor"
 
 
 def form_token(request: Request) -> str:
     """What forms of a visitor without a session send back: a signed number, kept in a cookie of its own."""
     if "form_token" not in request.scope:
-        signer = TimestampSigner(request.app.state.review.key, salt="form")
+        signer = TimestampSigner(site_of(request).key, salt="form")
         request.scope["form_token"] = known_form_token(request) or signer.sign(new_token()).decode()
     return cast("str", request.scope["form_token"])
 
 
 def known_form_token(request: Request) -> str:
     """The one that the browser's cookie holds; "" where it has none, or an old one."""
-    review: ReviewSite = request.app.state.review
-    given = request.cookies.get(_form_cookie(review), "")
+    site: Site = site_of(request)
+    given = request.cookies.get(_form_cookie(site), "")
     try:
-        TimestampSigner(review.key, salt="form").unsign(given, max_age=_FORM_AGE_S)
+        TimestampSigner(site.key, salt="form").unsign(given, max_age=_FORM_AGE_S)
     except BadSignature:
         return ""
     return given
@@ -100,24 +105,24 @@ def known_form_token(request: Request) -> str:
 
 def keep_form_token(request: Request, response: Response) -> None:
     """Hands it to the browser."""
-    review: ReviewSite = request.app.state.review
-    _set(review, response, _form_cookie(review), form_token(request), _FORM_AGE_S)
+    site: Site = site_of(request)
+    _set(site, response, _form_cookie(site), form_token(request), _FORM_AGE_S)
 
 
-def _form_cookie(review: ReviewSite) -> str:
-    return f"{session_cookie(review)}-form"
+def _form_cookie(site: Site) -> str:
+    return f"{session_cookie(site)}-form"
 
 
-def _set(review: ReviewSite, response: Response, name: str, value: str, age_s: int) -> None:
-    response.set_cookie(name, value, max_age=age_s, path="/", secure=review.tls, httponly=True, samesite="lax")
+def _set(site: Site, response: Response, name: str, value: str, age_s: int) -> None:
+    response.set_cookie(name, value, max_age=age_s, path="/", secure=site.tls, httponly=True, samesite="lax")
 
 
-def _find(review: ReviewSite, request: Request) -> Visitor | None:
+def _find(site: Site, request: Request) -> Visitor | None:
     try:
-        token = Signer(review.key, salt="session").unsign(request.cookies.get(session_cookie(review), "")).decode()
+        token = Signer(site.key, salt="session").unsign(request.cookies.get(session_cookie(site), "")).decode()
     except (BadSignature, UnicodeDecodeError):
         return None
-    now = review.now()
+    now = site.now()
     live = (
         sessions.c.token_hash == _hash(token),
         sessions.c.expires > utc_text(now),
@@ -125,12 +130,12 @@ def _find(review: ReviewSite, request: Request) -> Visitor | None:
         accounts.c.disabled.is_(None),
     )
     query = select(accounts, sessions).join(sessions, sessions.c.account == accounts.c.id).where(*live)
-    with review.reading() as connection:
+    with site.reading() as connection:
         row = connection.execute(query).mappings().first()
     if row is None:
         return None
     if row["seen"] < utc_text(now - _SEEN_EVERY):
-        with review.writing() as connection:
+        with site.writing() as connection:
             seen = update(sessions).where(sessions.c.token_hash == row["token_hash"])
             connection.execute(seen.values(seen=utc_text(now)))
     names = ("name", "pseudonym", "role", "language", "csrf", "token_hash")

@@ -1,4 +1,7 @@
-"""The texts of pages in each language: `strings/LANGUAGE.yaml`. A language is added by a file."""
+"""The texts of pages in each language: `strings/LANGUAGE.yaml`. A language is added by a file.
+
+A site may have a folder of further texts, with a file for each language: one of the same key stands before one here.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,15 @@ def languages() -> list[str]:
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
-def text(language: str, key: str, **values: object) -> str:
-    """The text of a key such as `login.title`, with values for its {names}. Of a text with `one` and `other` the value
-    `count` chooses. Raises `KeyError` where there is none: texts are as complete as code is.
+def text(language: str, key: str, more: Path | None = None, **values: object) -> str:
+    """The text of a key such as `login.title`, with values for its {names}; `more` is a site's folder of further texts.
+    Of a text with `one` and `other` the value `count` chooses. Raises `KeyError` where there is none: texts are as complete as code is.
 
     >>> text("en", "home.to_settle", count=1)
     '1 item on which readings differ waits for you'
     """
-    found = _texts(language)[key] if key in _texts(language) else _texts(language)[_form(key, values["count"])]
+    texts = _texts(language, more)
+    found = texts[key] if key in texts else texts[_form(key, values["count"])]
     return found.format(**values) if values else found
 
 
@@ -43,9 +47,10 @@ def _form(key: str, count: object) -> str:
 
 
 @cache
-def _texts(language: str) -> dict[str, str]:
+def _texts(language: str, more: Path | None = None) -> dict[str, str]:
     """All texts of a language by dotted key."""
-    return dict(_flat(read_yaml(FOLDER / f"{language}.yaml")))
+    folders = (FOLDER,) if more is None else (FOLDER, more)
+    return {key: text for folder in folders for key, text in _flat(read_yaml(folder / f"{language}.yaml"))}
 
 
 def _flat(texts: dict[str, object], prefix: str = "") -> list[tuple[str, str]]:

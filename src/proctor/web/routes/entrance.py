@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import update
 
-from proctor.web.access import current, review_of
+from proctor.web.access import current
 from proctor.web.accounts import hashed, invited, password_fault, take_up
 from proctor.web.logins import log_in
 from proctor.web.pages import page
 from proctor.web.schema import accounts
-from proctor.web.sessions import Visitor, drop_cookie, end_session, keep_cookie, start_session, visitor_of
+from proctor.web.sessions import Visitor, drop_cookie, end_session, keep_cookie, site_of, start_session, visitor_of
 from proctor.web.strings import languages
 from proctor.web.trail import record
 
@@ -34,37 +34,37 @@ def login_page(request: Request, visitor: Somebody, next: str = "") -> Response:
 @router.post("/login")
 def login(request: Request, visitor: Somebody, name: Text, password: Text, next: Text = "") -> Response:  # noqa: A002
     """Begins a session; one that there was ends."""
-    review = review_of(request)
-    attempt = log_in(review, name, password, request.client.host if request.client else "")
+    site = site_of(request)
+    attempt = log_in(site, name, password, request.client.host if request.client else "")
     if not attempt.token:
         fault, status = ("login.wait", 429) if attempt.waiting else ("login.wrong", 401)
         return page(request, "login", status=status, next=local_path(next), fault=fault)
     if visitor is not None:
-        with review.writing() as connection:
+        with site.writing() as connection:
             end_session(connection, visitor.token_hash)
     response = RedirectResponse(local_path(next), 303)
-    keep_cookie(review, response, attempt.token)
+    keep_cookie(site, response, attempt.token)
     return response
 
 
 @router.post("/logout")
 def logout(request: Request, visitor: Somebody) -> Response:
     """Ends the session, here and in the database."""
-    review = review_of(request)
+    site = site_of(request)
     if visitor is not None:
-        with review.writing() as connection:
+        with site.writing() as connection:
             end_session(connection, visitor.token_hash)
     response = RedirectResponse("/login", 303, {"Clear-Site-Data": '"cache", "storage"'})
-    drop_cookie(review, response)
+    drop_cookie(site, response)
     return response
 
 
 @router.get("/invitation/{token}")
 def invitation_page(request: Request, token: str) -> Response:
     """The form in which an invited person chooses a password."""
-    review = review_of(request)
-    with review.reading() as connection:
-        account = invited(connection, token, review.now())
+    site = site_of(request)
+    with site.reading() as connection:
+        account = invited(connection, token, site.now())
     if account is None:
         return page(request, "invitation", status=404, account=None, fault="")
     return page(request, "invitation", account=account["name"], fault="")
@@ -73,23 +73,23 @@ def invitation_page(request: Request, token: str) -> Response:
 @router.post("/invitation/{token}")
 def accept_invitation(request: Request, visitor: Somebody, token: str, password: Text, again: Text) -> Response:
     """Sets the password and logs in; the link is used up."""
-    review = review_of(request)
-    with review.reading() as connection:
-        account = invited(connection, token, review.now())
+    site = site_of(request)
+    with site.reading() as connection:
+        account = invited(connection, token, site.now())
     if account is None:
         return page(request, "invitation", status=404, account=None, fault="")
     fault = password_fault(account["name"], password) or ("password.differ" if password != again else "")
     if fault:
         return page(request, "invitation", status=422, account=account["name"], fault=fault)
     password_hash = hashed(password)  # before the transaction: it takes a while
-    with review.writing() as connection:
-        if take_up(connection, token, password_hash, review.now()) is None:
+    with site.writing() as connection:
+        if take_up(connection, token, password_hash, site.now()) is None:
             raise HTTPException(404)
         if visitor is not None:
             end_session(connection, visitor.token_hash)
-        session = start_session(connection, account["id"], review.now())
+        session = start_session(connection, account["id"], site.now())
     response = RedirectResponse("/", 303)
-    keep_cookie(review, response, session)
+    keep_cookie(site, response, session)
     return response
 
 
@@ -98,11 +98,11 @@ def choose_language(request: Request, visitor: Annotated[Visitor, Depends(curren
     """The language of the account's pages."""
     if language not in languages():
         raise HTTPException(422)
-    review = review_of(request)
-    with review.writing() as connection:
+    site = site_of(request)
+    with site.writing() as connection:
         mine = update(accounts).where(accounts.c.id == visitor.account)
         connection.execute(mine.values(language=language))
-        record(connection, review.now(), visitor.account, "set language", f"account {visitor.account}")
+        record(connection, site.now(), visitor.account, "set language", f"account {visitor.account}")
     return RedirectResponse("/", 303)
 
 

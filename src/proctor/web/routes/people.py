@@ -9,12 +9,12 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, select
 
 from proctor.core import InputError
-from proctor.web.access import require, review_of
+from proctor.web.access import require
 from proctor.web.accounts import Changed, add_account, disable, enable, invite, set_role
 from proctor.web.pages import page
 from proctor.web.people import people_of
-from proctor.web.schema import ROLES, accounts, trail
-from proctor.web.sessions import Visitor
+from proctor.web.schema import accounts, trail
+from proctor.web.sessions import Visitor, site_of
 
 router = APIRouter(prefix="/organise")
 
@@ -35,10 +35,12 @@ def people(request: Request) -> Response:
 @router.post("/people")
 def add(request: Request, visitor: Organiser, name: Text, role: Text, language: Text) -> Response:
     """Makes an account, and shows the link for its owner, once."""
-    review = review_of(request)
-    changed = Changed(visitor.account, review.now())
+    site = site_of(request)
+    changed = Changed(visitor.account, site.now())
+    if role not in site.roles:
+        raise HTTPException(422)
     try:
-        with review.writing() as connection:
+        with site.writing() as connection:
             account = add_account(connection, name, role, language, changed)
             token = invite(connection, account, changed)
     except InputError as error:
@@ -49,22 +51,22 @@ def add(request: Request, visitor: Organiser, name: Text, role: Text, language: 
 @router.post("/people/{account}/invite")
 def invite_again(request: Request, visitor: Organiser, account: AccountId) -> Response:
     """Shows a new link; the former one ends."""
-    review = review_of(request)
-    with review.writing() as connection:
+    site = site_of(request)
+    with site.writing() as connection:
         row = _account(connection, account)
-        token = invite(connection, row, Changed(visitor.account, review.now()))
+        token = invite(connection, row, Changed(visitor.account, site.now()))
     return _people(request, invited=row["name"], link=_link(request, token))
 
 
 @router.post("/people/{account}/role")
 def give_role(request: Request, visitor: Organiser, account: AccountId, role: Text) -> Response:
     """Another role, from the next login on."""
-    review = review_of(request)
-    if role not in ROLES:
+    site = site_of(request)
+    if role not in site.roles:
         raise HTTPException(422)
-    with review.writing() as connection:
+    with site.writing() as connection:
         row = _anothers(connection, account, visitor)
-        set_role(connection, row, role, Changed(visitor.account, review.now()))
+        set_role(connection, row, role, Changed(visitor.account, site.now()))
     return RedirectResponse("/organise/people", 303)
 
 
@@ -73,10 +75,10 @@ def shut_out(
     request: Request, visitor: Organiser, account: AccountId, change: Annotated[str, Path(pattern="^(disable|enable)$")]
 ) -> Response:
     """Shuts somebody out at once, or lets them in again."""
-    review = review_of(request)
-    with review.writing() as connection:
+    site = site_of(request)
+    with site.writing() as connection:
         row = _anothers(connection, account, visitor)
-        (disable if change == "disable" else enable)(connection, row, Changed(visitor.account, review.now()))
+        (disable if change == "disable" else enable)(connection, row, Changed(visitor.account, site.now()))
     return RedirectResponse("/organise/people", 303)
 
 
@@ -86,7 +88,7 @@ def show_trail(request: Request, before: Annotated[int | None, Query(ge=1, le=2*
     query = select(trail, accounts.c.name).join(accounts, accounts.c.id == trail.c.account, isouter=True)
     if before is not None:
         query = query.where(trail.c.id < before)
-    with review_of(request).reading() as connection:
+    with site_of(request).reading() as connection:
         entries = connection.execute(query.order_by(trail.c.id.desc()).limit(_ENTRIES + 1)).mappings().all()
     shown = entries[:_ENTRIES]
     older = shown[-1]["id"] if len(entries) > _ENTRIES else None
@@ -94,9 +96,11 @@ def show_trail(request: Request, before: Annotated[int | None, Query(ge=1, le=2*
 
 
 def _people(request: Request, *, invited: str = "", link: str = "", fault: str = "", status: int = 200) -> Response:
-    with review_of(request).reading() as connection:
-        found = people_of(connection, review_of(request).now())
-    return page(request, "people", status=status, people=found, roles=ROLES, invited=invited, link=link, fault=fault)
+    site = site_of(request)
+    with site.reading() as connection:
+        found = people_of(connection, site.now())
+    told = {"invited": invited, "link": link, "fault": fault}
+    return page(request, "people", status=status, people=found, told=told, roles=site.roles, newcomer=site.newcomer)
 
 
 def _account(connection: Connection, number: int) -> RowMapping:
@@ -114,4 +118,4 @@ def _anothers(connection: Connection, number: int, visitor: Visitor) -> RowMappi
 
 
 def _link(request: Request, token: str) -> str:
-    return f"{review_of(request).address or str(request.base_url).rstrip('/')}/invitation/{token}"
+    return f"{site_of(request).address or str(request.base_url).rstrip('/')}/invitation/{token}"
