@@ -1,7 +1,7 @@
 """The tables of a challenge, in the same database as accounts, sessions and the trail; no reference, no hidden question
 and no answer to one is ever written there.
 
-Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events` and `receipts` are not changed or deleted.
+Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events`, `openings` and `receipts` are not changed or deleted.
 """
 
 from __future__ import annotations
@@ -98,6 +98,18 @@ events = Table(
     Column("reason", Text, nullable=False),
 )
 Index("events_by_submission", events.c.submission, events.c.id)
+
+openings = Table(
+    "openings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("phase", String(80), nullable=False),
+    Column("state", String(10), nullable=False),  # open, closed: the newest of a phase holds
+    Column("commitment", String(64), nullable=False),  # to the questions and references it was opened with
+    Column("checks", JSON, nullable=False),  # what was proved before: one line each
+    _at("at"),
+)
+Index("openings_by_phase", openings.c.phase, openings.c.id)
 
 scorers = Table(
     "scorers",

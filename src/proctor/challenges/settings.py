@@ -104,12 +104,33 @@ class Resources(_ChallengePart):
 
 
 class ResultsPolicy(_ChallengePart):
-    """Who sees a phase's boards, to how many digits scores are rounded, and by which rule a team sees a new score:
-    "all" of them, or the "ladder" (only what is better than its best beyond the interval)."""
+    """Who sees a phase's boards, from when on (`shown_from`; until then organisers alone), to how many digits scores are
+    rounded, and by which rule a team sees a new score: "all" of them, or the "ladder" (only what is better than its
+    best beyond the interval)."""
 
     boards: Audience = "public"
+    shown_from: AwareDatetime | None = None
     digits: int = Field(default=3, ge=1, le=6)
     rule: Literal["all", "ladder"] = "all"
+
+
+class RankingChoice(_ChallengePart):
+    """How boards are made (`proctor rank`): the bootstrap draws behind win rates and intervals, the samples behind the
+    probabilities of places, the level of the tests, and the seed."""
+
+    draws: int = Field(default=10_000, ge=100, le=100_000)
+    stability: int = Field(default=500, ge=0, le=10_000)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class JudgeChoice(_ChallengePart):
+    """Who marks what code can't: a judge (`proctor list judges`; "" is the benchmark's own) and its models, asked by the
+    scorer alone, at `base_url` where they have a server. Keys come from the scorer's environment."""
+
+    name: str = ""
+    models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(min_length=1)
+    base_url: str = ""
 
 
 class Phase(_ChallengePart):
@@ -117,7 +138,8 @@ class Phase(_ChallengePart):
     public. `sealed` is the folder of the same questions with their references, inside the sealed part; `media` is the
     folder of their videos and images (None: beside the questions).
 
-    `condition` is what systems are shown; `quota` holds for each team.
+    `condition` is what systems are shown; `quota` holds for each team; `counts` says which of a team's results stands on
+    the boards: its `last`, or its `best` by the mean over the buckets.
     """
 
     name: ChallengeName
@@ -130,6 +152,7 @@ class Phase(_ChallengePart):
     condition: str = "video"
     accepts: tuple[Kind, ...] = ("file", "image")
     quota: Quota = Quota()
+    counts: Literal["last", "best"] = "best"
     gate: Gate | None = None
     budget: Budget = Budget()
     results: ResultsPolicy = ResultsPolicy()
@@ -153,6 +176,8 @@ class Phase(_ChallengePart):
             raise ValueError("the questions are expected where answer files are accepted: who answers must have them")
         if self.sealed and Path(self.sealed).parts[0] != SEALED:
             raise ValueError(f"found {self.sealed!r}, expected a folder inside {SEALED}/")
+        if self.results.rule == "ladder" and self.counts == "last":
+            raise ValueError("counts: best is expected where results are shown by the ladder: it tells of a best alone")
         return self
 
 
@@ -172,22 +197,23 @@ class TeamRules(_ChallengePart):
 
 
 class ChallengeSettings(_ChallengePart):
-    """All of `challenge.yaml`. `benchmark` is the task that reads and marks (`proctor list benchmarks`), `judge` the
-    judge of answers that code can't mark. `terms` is a file that each team agrees to. `store` is the database of
-    submissions, `answers` the one of hidden answers and scores, which only the scorer opens; both are an
-    SQLAlchemy URL or a file in the folder. `address` is where browsers find the challenge."""
+    """All of `challenge.yaml`. `benchmark` is the task that reads and marks (`proctor list benchmarks`), `judge` marks
+    the answers that code can't. `terms` is a file that each team agrees to. `store` is the database of submissions,
+    `answers` those of answers and scores, one a phase (`{phase}` is its name), which only the scorer opens; both
+    are an SQLAlchemy URL or a file in the folder. `address` is where browsers find the challenge."""
 
     title: str = Field(default="", max_length=200)
     benchmark: str
     track: str = ""
-    judge: str = ""
+    judge: JudgeChoice | None = None
     address: str = Field(default="", max_length=200)
     terms: str = ""
     contact: str = Field(default="", max_length=200)
     store: str = "challenge.sqlite"
-    answers: str = f"{SEALED}/answers.sqlite"
+    answers: str = f"{SEALED}/{{phase}}.sqlite"
     phases: tuple[Phase, ...] = Field(min_length=1, max_length=20)
     baselines: tuple[BaselineEntry, ...] = ()
+    ranking: RankingChoice = RankingChoice()
     teams: TeamRules = TeamRules()
     resources: Resources = Resources()
 
@@ -202,6 +228,15 @@ class ChallengeSettings(_ChallengePart):
                 raise ValueError(f"{phase.name}, gate: found {phase.gate.phase!r}, expected a phase before it")
             seen.add(phase.name)
         return phases
+
+    @field_validator("answers")
+    @classmethod
+    def _one_a_phase(cls, answers: str) -> str:
+        if "{phase}" not in answers:
+            raise ValueError(f"found {answers!r}, expected {{phase}} in it: each phase has a store of its own")
+        if "://" not in answers and Path(answers).parts[0] != SEALED:
+            raise ValueError(f"found {answers!r}, expected a file inside {SEALED}/ or an SQLAlchemy URL")
+        return answers
 
     def phase(self, name: str) -> Phase:
         """A phase by name. Raises `KeyError` for an unknown one."""
