@@ -3,6 +3,8 @@ search that minimises a written objective."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +19,7 @@ CUES = 400.0
 """The weight of the cues: one place that is 5 points off chance costs as much as 1.0 in the mean cost of an option."""
 FORBIDDEN = 1e6
 """What an option costs that must not be: more than all else together."""
+_ROUNDING = 1e-6  # what many sums of costs may be off
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,14 @@ def exchange(
     gains neither by the highest score, nor by the lowest, nor by what is never either, nor by how far they are apart
 
     (a forbidden option costs 1e6) by simulated annealing: two questions of a class change places,
-    `rounds` times the number of questions, the temperature falls from 0.02 to 0. The same `rng` gives the same blocks.
-    Classes of fewer than m questions raise `ValueError`.
+    `rounds` times the number of questions, the temperature falls from 0.02 to 0; without cues it ends where nothing can be
+    better. The same `rng` gives the same blocks. Classes of fewer than m questions raise `ValueError`.
     """
     search = _Search(problem, rng)
     steps = rounds * sum(map(len, problem.classes))
     for step in range(steps):
+        if search.perfect:
+            break
         search.step(0.02 * (1 - step / steps) + 1e-9)
         if progress is not None and (step % 1000 == 0 or step == steps - 1):
             progress(step + 1, steps)
@@ -93,6 +98,7 @@ class _Search:
     def __init__(self, problem: Exchange, rng: np.random.Generator) -> None:
         self._problem, self._rng = problem, rng
         self._cost = np.ascontiguousarray(problem.cost + FORBIDDEN * problem.forbidden)
+        self._least = float(self._cost.min())
         self._n = sum(map(len, problem.classes))
         self._spread = np.maximum(problem.cues.std(axis=(1, 2)), 1e-9)
         scores = np.ascontiguousarray(problem.cues.transpose(1, 2, 0))  # of each pair its cues lie side by side
@@ -109,15 +115,20 @@ class _Search:
             start = len(self._blocks)
             self._blocks += [mixed[end - size : end] for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
             self._of_class.append(list(range(start, len(self._blocks))))
-        self._weights = np.cumsum([len(rows) for rows in problem.classes]) / self._n
+        self._weights = (np.cumsum([len(rows) for rows in problem.classes]) / self._n).tolist()
         found = [self._measure([block]) for block in self._blocks]
         self._hits = np.concatenate([hits for hits, _ in found])
         self._costs = np.concatenate([costs for _, costs in found])
         self._all_hits, self._all_cost = self._hits.sum(axis=0), sum(self._costs.tolist())
         self.value = self._objective(self._all_hits, self._all_cost)
 
+    @property
+    def perfect(self) -> bool:
+        """Whether no exchange can make it better: without cues the least that options may cost is a bound."""
+        return not len(self._spread) and self.value <= self._least + _ROUNDING
+
     def step(self, temperature: float) -> None:
-        blocks = self._of_class[int(np.searchsorted(self._weights, self._rng.random(), side="right"))]
+        blocks = self._of_class[bisect_right(self._weights, self._rng.random())]
         one, other = (blocks[int(place)] for place in self._rng.integers(len(blocks), size=2))
         here, there = int(self._rng.integers(len(self._blocks[one]))), int(self._rng.integers(len(self._blocks[other])))
         if one == other and (here == there or len(self._blocks[one]) == self._problem.options):
@@ -129,7 +140,7 @@ class _Search:
         hits = self._all_hits + (new_hits - self._hits[places]).sum(axis=0)
         cost = self._all_cost + float((new_costs - self._costs[places]).sum())
         value = self._objective(hits, cost)
-        if value <= self.value or self._rng.random() < np.exp((self.value - value) / temperature):
+        if value <= self.value or self._rng.random() < math.exp((self.value - value) / temperature):
             self.value, self._all_hits, self._all_cost = value, hits, cost
             self._hits[places], self._costs[places] = new_hits, new_costs
             for place in places:
