@@ -27,7 +27,7 @@ from proctor.metrics.text import (
 from proctor.metrics.text.bertscore import BertScores, BertSimilarity, read_baseline
 from proctor.metrics.text.encoders import LongTexts, TextTokens
 
-LAYER = 2  # equal on one layer is equal on all, and two of six take a third of the time
+LAYER = 1  # equal on one layer is equal on all, and one of six takes a sixth of the time
 ENGLISH = [
     "The",
     "rescuer",
@@ -57,8 +57,8 @@ def made_pairs() -> list[tuple[str, str]]:
     def chinese(least: int, most: int) -> str:
         return "".join(rng.choice(list(CHINESE), int(rng.integers(least, most))))
 
-    pairs = [(english(2, 30), english(2, 30)) for _ in range(150)]
-    pairs += [(chinese(2, 40), chinese(2, 40)) for _ in range(60)]
+    pairs = [(english(2, 16), english(2, 16)) for _ in range(150)]
+    pairs += [(chinese(2, 20), chinese(2, 20)) for _ in range(60)]
     pairs += [(f"{english(1, 9)} {chinese(1, 9)}", english(1, 9)) for _ in range(40)]
     pairs += [(english(1, 2), english(1, 2)) for _ in range(30)]
     pairs += [("", english(2, 9)), (english(2, 9), " \n"), ("", ""), ("\u200b", "Eczema."), ("[SEP]", "mask [MASK]")]
@@ -131,7 +131,7 @@ def test_it_equals_the_package_on_pairs_of_every_kind(theirs: Theirs, cutting: T
     assert np.abs(table(ours) - theirs.score(PAIRS)).max() < 1e-5
     assert ours.f1.std() > 0.1  # and they are not all the same
     assert ours.notes == (
-        "154 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
+        "147 texts are in words that all-MiniLM-L6-v2 does not know: name an encoder of their language",
         "3 texts are empty and score 0",
         "1 text is made of tokens without weight and scores 0",
         "3 texts are longer than all-MiniLM-L6-v2 reads at once: cut there, as bert-score does",
@@ -186,7 +186,7 @@ def test_rescaling_equals_the_package(tmp_path: Path, cutting: TokenEncoder) -> 
     file = tmp_path / "baseline.tsv"
     lines = [f"{layer},0.{layer}1,0.{layer}2,0.{layer}3" for layer in range(7)]
     file.write_text("\n".join(["LAYER,P,R,F", *lines]), encoding="utf-8")
-    assert read_baseline(file, LAYER) == (0.21, 0.22, 0.23)
+    assert read_baseline(file, LAYER) == (0.11, 0.12, 0.13)
     rescaled = BertScore(cutting, baseline=read_baseline(file, LAYER))
     their = their_scorer(lang="en", rescale_with_baseline=True, baseline_path=str(file))
     assert np.abs(table(rescaled.score(PAIRS[:20])) - Theirs(their).score(PAIRS[:20])).max() < 1e-5
@@ -206,7 +206,7 @@ def test_the_hash_is_printed_as_the_package_prints_it(cutting: TokenEncoder, tmp
         ours = BertScore(cutting, idf=idf, baseline=baseline, packaged=packaged).hash
         rescaled = baseline is not None
         assert ours == get_hash("all-MiniLM-L6-v2", LAYER, idf, rescaled, rescaled and not packaged, False)
-    assert BertScore(cutting).hash == f"all-MiniLM-L6-v2_L2_no-idf_version=0.3.12(hug_trans={version('transformers')})"
+    assert BertScore(cutting).hash == f"all-MiniLM-L6-v2_L1_no-idf_version=0.3.12(hug_trans={version('transformers')})"
 
 
 # ── long texts ──
