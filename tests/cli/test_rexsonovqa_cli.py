@@ -195,13 +195,13 @@ def test_missing_media_are_named_before_anything_is_asked(tree: Path, tmp_path: 
 
 
 def small_video(path: Path, seconds: float) -> None:
-    """Two grey frames a second, the left half dark and the right half light."""
+    """One grey frame a second, the left half dark and the right half light."""
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=2, options={"preset": "ultrafast"})
+        stream = container.add_stream("libx264", rate=1, options={"preset": "ultrafast"})
         stream.width, stream.height, stream.pix_fmt = 256, 144, "yuv420p"
         pixels = np.full((144, 256, 3), 40, dtype=np.uint8)
         pixels[:, 128:] = 220
-        for _ in range(int(seconds * 2) + 2):
+        for _ in range(int(seconds) + 1):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode(None))
 

@@ -81,9 +81,8 @@ def write_run(
     free text; the judge's verdict on it is its first word, right, wrong or none (it was asked, and gave none). An
     `oracle` uses the reference answers."""
     items = {item.id: item for item in store.items(NAME)}
-    scorer = AccuracyScorer()
     run = store.start_run(NAME, system, condition, {"budget_s": budget_s, ORACLE: oracle})
-    rows, verdicts = [], []
+    answers, verdicts = [], []
     for number, one in enumerate(right):
         if one is None:
             continue
@@ -97,13 +96,8 @@ def write_run(
             verdicts.append((name, one.split()[0]))
         else:
             answer = Answer(item_id=name, text="yes" if one else "no", parsed=bool(one), timing=timing)
-        scores = (
-            asyncio.run(scorer.score(items[name], answer))
-            if scorer.applies(items[name]) and answer.status is not Status.FAILED
-            else []
-        )
-        rows.append((answer, scores))
-    store.write(run, rows)
+        answers.append(answer)
+    store.write(run, asyncio.run(_scored(items, answers)))
     for name, verdict in verdicts:
         store.declare_metrics(NAME, (PANEL_ACCURACY, UNRESOLVED))
         marks = [(UNRESOLVED.name, float(verdict == "none"), "no verdict")]
@@ -115,3 +109,13 @@ def write_run(
                 for metric, value, label in marks
             ],
         )
+
+
+async def _scored(items: Mapping[str, Item], answers: Sequence[Answer]) -> list[tuple[Answer, Sequence[Score]]]:
+    scorer = AccuracyScorer()
+    rows: list[tuple[Answer, Sequence[Score]]] = []
+    for answer in answers:
+        item = items[answer.item_id]
+        due = scorer.applies(item) and answer.status is not Status.FAILED
+        rows.append((answer, await scorer.score(item, answer) if due else []))
+    return rows
