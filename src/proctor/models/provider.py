@@ -293,11 +293,12 @@ class _Chat(AsyncChat):
 
 
 class _Completions(AsyncCompletions):
-    """Sends messages as they are. They are JSON already, but the library would compare each part of each message
+    """Sends messages and forms as they are. They are JSON already, but the library would compare each of their parts
     with every type of part that it knows, for values to convert: a third of the time that a request takes here."""
 
     async def create(self, *, messages: Any, extra_body: Any = None, **more: Any) -> Any:
-        body = {"messages": messages, **(extra_body or {})}
+        forms = {key: more.pop(key) for key in ("tools", "response_format") if key in more}
+        body = {"messages": messages, **forms, **(extra_body or {})}
         return await super().create(messages=[], extra_body=body, **more)
 
 
