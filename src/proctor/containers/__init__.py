@@ -1,1 +1,15 @@
-"""Containers: systems that come as images, asked question by question through a gateway. It knows no task."""
+"""Containers: runs a system that comes as an image, behind limits, and asks it over one socket. It knows no task."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.containers.blind_log import BoxReport
+    from proctor.containers.executors import BoxError, BoxLimits, Executor
+    from proctor.containers.process import ProcessExecutor
+    from proctor.containers.system import BoxedSystem
+else:
+    export_lazily(__name__)
+
+__all__ = ["BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "ProcessExecutor"]

@@ -1,0 +1,174 @@
+"""What runs a system that comes as an image: the protocols of an executor and of a box, its limits and its end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from proctor.core import ConfigurationError, InfrastructureError
+
+SOCKET = "socket"
+"""The name of the Unix socket on which a box answers, in the folder that it finds by the variable `PROCTOR_SOCKET`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLimits:
+    """What a box may use, in bytes: `memory` (swap included), `shared_memory` (`/dev/shm`), `scratch` (`/tmp`) and `log`
+    (what it prints); `cpus` cores, `processes` with their threads, `gpu` a CDI device (`nvidia.com/gpu=0`).
+
+    >>> BoxLimits().memory // 2**30
+    16
+    """
+
+    memory: int = 16 * 2**30
+    cpus: float = 4.0
+    processes: int = 256
+    shared_memory: int = 2 * 2**30
+    scratch: int = 4 * 2**30
+    log: int = 2**20
+    gpu: str | None = None
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """As they are recorded with a run."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxEnd:
+    """How a box ended: its exit code or the signal that ended it (None: we did), whether that was for its memory, its
+    highest use of memory in bytes (None: not measured), and the end of what it printed, which says what it likes."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool = False
+    peak_memory: int | None = None
+    log: str = ""
+
+
+class StartedBox(Protocol):
+    """A box that runs."""
+
+    @property
+    def media(self) -> Path:
+        """The folder on this side whose files the box can read, and not change."""
+
+    @property
+    def media_inside(self) -> str:
+        """The same folder's name inside the box."""
+
+    def connect(self) -> socket.socket:
+        """A connection to the box's socket, which does not block. Raises `OSError` where nothing listens, and where
+        there is something else than a socket: no link is followed."""
+
+    async def ended(self) -> bool:
+        """Whether it ended by itself."""
+
+    async def stop(self) -> BoxEnd:
+        """Kills it with all that it started and removes what it leaves; says how it ended. A second call does nothing
+        more."""
+
+
+class Executor(Protocol):
+    """Starts boxes."""
+
+    @property
+    def name(self) -> str:
+        """podman, docker or process."""
+
+    async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
+        """Starts an image (a digest; a command of the process executor). `label` is CHALLENGE/SUBMISSION/FENCE. Raises
+        `ConfigurationError` where the image can't be started, `InfrastructureError` where the machine is at fault."""
+
+    async def remove_left(self, label: str) -> int:
+        """Kills and removes what a worker that died left behind: the boxes with this label, or whose label begins with
+        it before a `/`. Gives their number."""
+
+    async def load(self, archive: Path) -> str:
+        """Loads the one image of an archive and gives its digest. Raises `InputError` where it is none."""
+
+
+class BoxError(ConfigurationError):
+    """A box answers no more: nothing else is asked. `late` says that it ran and did not answer in time; else it ended.
+
+    >>> BoxError("three answers in a row were late", late=True).late
+    True
+    """
+
+    def __init__(self, message: str, *, late: bool) -> None:
+        super().__init__(message)
+        self.late = late
+
+
+def connect_below(folder: int, *names: str) -> socket.socket:
+    """A connection to the socket `names` (folders, then the socket) below an opened folder. Each step is opened without
+    following a link and checked before it is used, so that what a box puts there leads nowhere else."""
+    opened: list[int] = []
+    try:
+        for name in names[:-1]:
+            opened.append(
+                os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY, dir_fd=opened[-1] if opened else folder)
+            )
+        opened.append(os.open(names[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=opened[-1] if opened else folder))
+        if not stat.S_ISSOCK(os.fstat(opened[-1]).st_mode):
+            raise FileNotFoundError(f"{names[-1]} is no socket")
+        return _connected(f"/proc/self/fd/{opened[-1]}")
+    finally:
+        for one in opened:
+            os.close(one)
+
+
+def _connected(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def box_folder(label: str) -> Path:
+    """A new folder for a box, in a folder that nobody else can open. Its name says nothing of the label to the box.
+    Raises `InfrastructureError` where somebody else made that folder."""
+    base = _base_folder()
+    return Path(tempfile.mkdtemp(prefix=f"{_folder_name(label)}-", dir=base))
+
+
+def remove_folders(labels: set[str]) -> None:
+    """Removes the folders of these labels."""
+    for label in labels:
+        for folder in _base_folder().glob(f"{_folder_name(label)}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder_name(label: str) -> str:
+    return hashlib.sha256(label.encode()).hexdigest()[:24]
+
+
+def _base_folder() -> Path:
+    base = Path(tempfile.gettempdir()) / f"proctor-boxes-{os.getuid()}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    found = base.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise InfrastructureError(f"{base}: found something that others can open, expected a folder of our own")
+    return base
+
+
+def same_label(found: str, wanted: str) -> bool:
+    """Whether a box's label is the wanted one or lies below it.
+
+    >>> same_label("focus/12/3", "focus/12"), same_label("focus/123/1", "focus/12")
+    (True, False)
+    """
+    return found == wanted or found.startswith(f"{wanted}/")

@@ -1,0 +1,170 @@
+"""The gateway: HTTP to a box over its Unix socket, with a deadline by our own clock and a bound on every reply."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import h11
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from proctor.containers.executors import BoxError, StartedBox
+from proctor.core import JsonError, SystemFaultError, load_json
+
+MOST_REPLY = 2**20
+"""Bytes of one reply, its head included."""
+
+MOST_TEXT = 2**16
+"""Characters of an answer."""
+
+_HEAD = 2**14
+_SOON_S = 0.02
+_LATER_S = 0.25
+_BREATH_S = 5.0
+_CLASS = re.compile(r"[A-Za-z_][\w.]{0,99}")
+
+
+class BoxFaultError(SystemFaultError):
+    """What a box replied is no answer. `error_class` is what it calls its error, as far as it says so."""
+
+    def __init__(self, message: str, error_class: str = "") -> None:
+        super().__init__(message)
+        self.error_class = error_class
+
+
+class BoxGoneError(SystemFaultError):
+    """A box ended, or closed its socket, while it had a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """Status and body."""
+
+    status: int
+    body: bytes
+
+
+class _Said(BaseModel):
+    """What a box answers with; more may stand there."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    answer: str
+
+
+async def wait_until_ready(box: StartedBox, startup_s: float) -> float:
+    """Asks `GET /health` until the reply is 200, and gives the seconds that it took. Raises `BoxError` where the box
+    ends before, or is not ready in time."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(startup_s):
+            while not await _healthy(box):
+                if await box.ended():
+                    raise BoxError("the container ended before it was ready", late=False)
+                await asyncio.sleep(_SOON_S if time.monotonic() - started < 2 else _LATER_S)
+    except TimeoutError:
+        raise BoxError(f"the container was not ready after {startup_s:g} s", late=True) from None
+    return time.monotonic() - started
+
+
+async def answers_still(box: StartedBox) -> bool:
+    """Whether a box that broke off a reply can be asked again: its process is there, and its socket answers."""
+    with suppress(BoxError):
+        await wait_until_ready(box, _BREATH_S)
+        return True
+    return False
+
+
+async def _healthy(box: StartedBox) -> bool:
+    try:
+        return (await request(box, "GET", "/health")).status == 200
+    except (OSError, SystemFaultError):
+        return False
+
+
+async def invoke(box: StartedBox, question: dict[str, JsonValue], deadline_s: float) -> str:
+    """Asks one question by `POST /invoke` and gives the text of the answer. Raises `TimeoutError` once the deadline is
+    over, counted from here by the monotonic clock, `BoxGoneError` where nothing listens or the reply breaks off, and
+    `BoxFaultError` for a reply that is none."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            reply = await request(box, "POST", "/invoke", json.dumps(question).encode())
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise BoxGoneError("the container did not take the question") from error
+    return answer_in(reply)
+
+
+def answer_in(reply: HttpReply) -> str:
+    """The answer's text. Raises `BoxFaultError` for another status than 200 and 201, and where there is no answer.
+
+    >>> answer_in(HttpReply(200, b'{"answer": "B"}'))
+    'B'
+    """
+    if reply.status not in {200, 201}:
+        raise BoxFaultError(f"the container replied with HTTP {reply.status}, expected 200", _named_error(reply.body))
+    try:
+        text = _Said.model_validate(load_json(reply.body)).answer
+    except (JsonError, UnicodeDecodeError, ValidationError, RecursionError):
+        raise BoxFaultError('the reply is no JSON object with a text "answer"') from None
+    if len(text) > MOST_TEXT:
+        raise BoxFaultError(f"the answer has more than {MOST_TEXT:,} characters")
+    return text
+
+
+def _named_error(body: bytes) -> str:
+    try:
+        said = load_json(body)
+    except (JsonError, UnicodeDecodeError, RecursionError):
+        return ""
+    name = said.get("error") if isinstance(said, dict) else None
+    return name if isinstance(name, str) and _CLASS.fullmatch(name) else ""
+
+
+async def request(box: StartedBox, method: str, target: str, body: bytes = b"") -> HttpReply:
+    """One request on a connection of its own, which is cut when the reply is there. Raises `OSError` where nothing
+    listens, `BoxGoneError` where the reply breaks off, `BoxFaultError` where it is too long or no HTTP."""
+    while True:
+        try:
+            connection = box.connect()
+            break
+        except BlockingIOError:  # it takes no more connections at the moment
+            await asyncio.sleep(_SOON_S)
+    reader, writer = await asyncio.open_unix_connection(sock=connection)
+    try:
+        http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD)
+        headers = [("Host", "proctor"), ("Connection", "close"), ("Content-Length", str(len(body)))]
+        headers += [("Content-Type", "application/json")] if body else []
+        events = [h11.Request(method=method, target=target, headers=headers), h11.Data(data=body), h11.EndOfMessage()]
+        writer.write(b"".join(http.send(event) or b"" for event in events))
+        return await _reply(http, reader)
+    except ConnectionError:
+        raise BoxGoneError("the container closed the connection") from None
+    finally:
+        writer.transport.abort()
+
+
+async def _reply(http: h11.Connection, reader: asyncio.StreamReader) -> HttpReply:
+    status, body, came, closed = 0, bytearray(), 0, False
+    try:
+        while not isinstance(event := http.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                data = await reader.read(2**16)
+                closed, came = not data, came + len(data)
+                if came > MOST_REPLY:
+                    raise BoxFaultError(f"the reply has more than {MOST_REPLY // 2**20} MB")
+                http.receive_data(data)
+            elif isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.Data):
+                body += event.data
+    except h11.RemoteProtocolError:
+        if closed:
+            raise BoxGoneError("the container closed the connection before its reply was complete") from None
+        raise BoxFaultError("the reply is no HTTP") from None
+    return HttpReply(status, bytes(body))

@@ -1,0 +1,153 @@
+"""A local command as a box: for trusted baselines and for tests. It answers on the same socket by the same contract,
+and nothing keeps it away from the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from proctor.containers.executors import (
+    SOCKET,
+    BoxEnd,
+    BoxLimits,
+    StartedBox,
+    box_folder,
+    connect_below,
+    remove_folders,
+    same_label,
+)
+from proctor.core import ConfigurationError, InputError
+
+_LABEL = b"PROCTOR_BOX="
+
+
+class ProcessExecutor:
+    """Starts a program: an executable, or a Python file (by this interpreter)."""
+
+    name = "process"
+
+    async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
+        """As `Executor.start`; of the limits, only the one of what is printed holds."""
+        argv = _command(image)
+        folder = box_folder(label)
+        (folder / "input").mkdir()
+        known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        told = {"PROCTOR_SOCKET": str(folder / SOCKET), "PROCTOR_BOX": label, "PYTHONUNBUFFERED": "1"}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                cwd=folder,
+                env=known | told,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ConfigurationError(f"{image}: {error.strerror or error}, expected a program") from error
+        return ProcessBox(process, folder, label, limits.log)
+
+    async def remove_left(self, label: str) -> int:
+        """As `Executor.remove_left`."""
+        left = {pid: name for pid, name in _labelled().items() if same_label(name, label)}
+        _kill(left)
+        remove_folders({label, *left.values()})
+        return len(left)
+
+    async def load(self, archive: Path) -> str:
+        """Raises `InputError`: there is nothing to keep an uploaded program away from the machine."""
+        raise InputError(archive, found="an uploaded image", expected="podman or docker to run it")
+
+
+def _command(image: str) -> list[str]:
+    program = Path(image)
+    if not program.is_file():
+        raise ConfigurationError(f"{image}: found no such program, expected an executable or a Python file")
+    return [sys.executable, str(program)] if program.suffix == ".py" else [str(program)]
+
+
+class ProcessBox:
+    """A program that runs as a box."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, label: str, log: int) -> None:
+        self._process = process
+        self._folder = folder
+        self._label = label
+        self._log = bytearray()
+        self._reading = asyncio.create_task(self._read(log))
+        self._end: BoxEnd | None = None
+
+    @property
+    def media(self) -> Path:
+        return self._folder / "input"
+
+    @property
+    def media_inside(self) -> str:
+        return str(self.media)
+
+    def connect(self) -> socket.socket:
+        folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
+        try:
+            return connect_below(folder, SOCKET)
+        finally:
+            os.close(folder)
+
+    async def ended(self) -> bool:
+        return self._process.returncode is not None
+
+    async def stop(self) -> BoxEnd:
+        if self._end is None:
+            by_itself = self._process.returncode
+            peak = _peak_memory(self._process.pid)
+            left = {pid: name for pid, name in _labelled().items() if name == self._label}
+            _kill({*left, self._process.pid} if by_itself is None else left)
+            await self._process.wait()
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
+            code = None if by_itself is None else by_itself
+            self._end = BoxEnd(
+                exit_code=code if code is not None and code >= 0 else None,
+                signal=-code if code is not None and code < 0 else None,
+                peak_memory=peak,
+                log=self._log.decode(errors="replace"),
+            )
+        return self._end
+
+    async def _read(self, most: int) -> None:
+        stream = self._process.stdout
+        while stream is not None and (piece := await stream.read(2**16)):
+            self._log += piece
+            del self._log[: max(0, len(self._log) - most)]
+
+
+def _labelled() -> dict[int, str]:
+    """The label of each process that was started for a box, also of one that left its parent."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for one in (folder / "environ").read_bytes().split(b"\0"):
+                if one.startswith(_LABEL):
+                    found[int(folder.name)] = one[len(_LABEL) :].decode(errors="replace")
+    return found
+
+
+def _kill(pids: dict[int, str] | set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _peak_memory(pid: int) -> int | None:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None

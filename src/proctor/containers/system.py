@@ -1,0 +1,243 @@
+"""A container as a system for the engine: started once, asked one question at a time, seen through its answers alone."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from pydantic import JsonValue
+
+from proctor.containers.blind_log import BoxReport, coarse, last_error, listed, most_frequent
+from proctor.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
+from proctor.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
+from proctor.core import Answer, ConfigurationError, Item, Status, View, aside
+from proctor.media import PlaysSounds, ShowsFiles
+
+LATE_IN_A_ROW = 3
+"""Late answers, after which a container is started again, once."""
+
+LATE_AT_THE_END = 10
+"""Late answers, after which a container that was started again is given up."""
+
+
+class BoxedSystem:
+    """A `System` that is an image. Use it as an async context manager: it starts the box and waits until that is ready,
+    and kills it at the end.
+
+    Each question has `question_s` seconds from when the box gets it. A late answer is `timed_out` and the box lives on;
+    one that breaks off, or is none, is `error`. After three late ones in a row, or when the box ended, it is started
+    again, once; when it ends again, or ten in a row are late, `BoxError` ends the run. Questions have ids of their
+    own for each `seed`; their media are files that exist during the question alone, with names and times that say
+    nothing.
+    """
+
+    takes_sound = True
+
+    def __init__(
+        self,
+        name: str,
+        executor: Executor,
+        image: str,
+        limits: BoxLimits,
+        *,
+        question_s: float,
+        startup_s: float,
+        seed: int,
+        label: str,
+    ) -> None:
+        self.name = name
+        self._executor = executor
+        self._image = image
+        self._limits = limits
+        self._question_s = question_s
+        self._startup_s = startup_s
+        self._seed = seed
+        self._label = label
+        self._box: StartedBox | None = None
+        self._entered = False
+        self._gone = False
+        self._turn = asyncio.Lock()
+        self._late = 0
+        self._restarts = 0
+        self._counts: Counter[Status] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._end = BoxEnd()
+        self._peak: int | None = None
+        self._ready_after: float | None = None
+        self._started = time.monotonic()
+        self._seconds = 0.0
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """The image and what it was allowed."""
+        return {
+            "image": self._image,
+            "limits": self._limits.settings,
+            "question_s": self._question_s,
+            "startup_s": self._startup_s,
+            "seed": self._seed,
+        }
+
+    def supports(self, item: Item) -> bool:
+        """Every format: the question says how it is to be answered."""
+        del item
+        return True
+
+    async def __aenter__(self) -> Self:
+        """Starts the box and waits until it is ready. Raises `BoxError` where it is not in time, `ConfigurationError` and
+        `InfrastructureError` as the executor does."""
+        self._entered, self._started = True, time.monotonic()
+        try:
+            await self._start()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """Kills the box."""
+        self._entered = False
+        await self._stop()
+        self._seconds = time.monotonic() - self._started
+
+    def report(self, *, public: bool = False) -> BoxReport:
+        """What happened, once the box is gone; with what it printed where the questions are `public`."""
+        errors = self._errors.copy()
+        if not errors and (name := last_error(self._end.log)):
+            errors[name] += 1
+        return BoxReport(
+            exit_code=self._end.exit_code,
+            signal=self._end.signal,
+            out_of_memory=self._end.out_of_memory,
+            peak_memory=coarse(self._peak),
+            startup_s=None if self._ready_after is None else round(self._ready_after),
+            seconds=round(self._seconds),
+            restarts=self._restarts,
+            counts=dict(self._counts),
+            errors=most_frequent(errors),
+            log=self._end.log if public else "",
+        )
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        """Asks the box. Never raises for what the box does, except `BoxError` when it is given up."""
+        with aside("retry"):  # waiting for one's turn, and for a box that is started again
+            await self._turn.acquire()
+        try:
+            with aside("retry"):
+                box = await self._living()
+            answer = await self._asked(box, item, view)
+        finally:
+            self._turn.release()
+        self._late = self._late + 1 if answer.status is Status.TIMED_OUT else 0
+        self._counts[answer.status] += 1
+        return answer
+
+    async def _asked(self, box: StartedBox, item: Item, view: View) -> Answer:
+        with aside("media"):
+            media = await _shown(view)
+        with _placed(media, box) as told:
+            question: dict[str, JsonValue] = {
+                "id": self._opaque(item.id),
+                "question": item.question,
+                "options": list(item.options),
+                "format": item.answer.kind,
+                "instruction": item.answer.instruction(item.options),
+                "deadline_s": self._question_s,
+                "media": told,
+            }
+            try:
+                return Answer(item_id=item.id, text=await invoke(box, question, self._question_s))
+            except TimeoutError:
+                reason = f"took longer than {self._question_s:g} s"
+                return Answer(item_id=item.id, status=Status.TIMED_OUT, reason=reason)
+            except (BoxFaultError, BoxGoneError) as error:
+                self._gone = isinstance(error, BoxGoneError)
+                if isinstance(error, BoxFaultError):
+                    self._errors[listed(error.error_class)] += 1
+                return Answer(item_id=item.id, status=Status.ERROR, reason=str(error))
+
+    def _opaque(self, item_id: str) -> str:
+        return hashlib.blake2b(f"{self._seed}/{item_id}".encode(), digest_size=8).hexdigest()
+
+    async def _living(self) -> StartedBox:
+        """The box, started again where that is due."""
+        if not self._entered:
+            raise ConfigurationError(f"{self.name}: found no started container, expected `async with`")
+        if self._box is None:  # the machine was at fault when it was to be started again
+            return await self._start()
+        ended = not await answers_still(self._box) if self._gone else await self._box.ended()
+        self._gone = False
+        if ended and self._restarts:
+            raise BoxError("the container ended a second time", late=False)
+        if self._late >= LATE_AT_THE_END:
+            raise BoxError(f"{self._late} answers in a row were late", late=True)
+        if ended or (self._late >= LATE_IN_A_ROW and not self._restarts):
+            self._restarts += 1
+            await self._stop()
+            return await self._start()
+        return self._box
+
+    async def _start(self) -> StartedBox:
+        self._box = box = await self._executor.start(self._image, self._limits, label=self._label)
+        taken = await wait_until_ready(box, self._startup_s)
+        self._ready_after = taken if self._ready_after is None else max(self._ready_after, taken)
+        return box
+
+    async def _stop(self) -> None:
+        box, self._box = self._box, None
+        if box is not None:
+            self._end = await box.stop()
+            peaks = [one for one in (self._peak, self._end.peak_memory) if one is not None]
+            self._peak = max(peaks, default=None)
+
+
+class _Medium:
+    def __init__(self, kind: str, content: bytes, **told: JsonValue) -> None:
+        self.kind = kind
+        self.content = content
+        self.told = told
+
+
+async def _shown(view: View) -> list[_Medium]:
+    """What the view shows: clips as MP4, else pictures as JPEG; and what it plays as WAV."""
+    clips = await view.files() if isinstance(view, ShowsFiles) else []
+    found = [_Medium("video", one.mp4, label=one.label, start=one.span[0], end=one.span[1]) for one in clips]
+    if not clips:
+        found += [_Medium("image", one.jpeg, label=one.label, time=one.time) for one in await view.frames()]
+    if isinstance(view, PlaysSounds) and view.sounding:
+        sounds = await view.sounds()
+        found += [_Medium("sound", one.wav, label=one.label, start=one.span[0], end=one.span[1]) for one in sounds]
+    return found
+
+
+_SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
+
+
+@contextmanager
+def _placed(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValue]]:
+    """The files of one question, while it is asked. Afterwards they are cut to nothing before they are removed, so that
+    a box that keeps one open has no more of it than what it read in time."""
+    told: list[JsonValue] = []
+    files: list[Path] = []
+    try:
+        with aside("media"):
+            for number, one in enumerate(media, start=1):
+                name = f"{one.kind}-{number}.{_SUFFIXES[one.kind]}"
+                files.append(box.media / name)
+                files[-1].write_bytes(one.content)
+                files[-1].chmod(0o444)
+                os.utime(files[-1], (0, 0))
+                told.append({"path": f"{box.media_inside}/{name}", "kind": one.kind, **one.told})
+        yield told
+    finally:
+        for file in files:
+            with suppress(OSError):
+                os.truncate(file, 0)
+            file.unlink(missing_ok=True)
