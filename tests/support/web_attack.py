@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,12 @@ def _hostile_body(form: str) -> dict[str, Any]:
             body = put(body, path, f"{STORED} {path[-1]}")
     FORMS[form].read_body(body)
     return body
+
+
+@cache
+def markup_faults(page: str) -> list[str]:
+    """What `MarkupEye` finds; many answers are the same page, which is read once."""
+    return MarkupEye(page).faults
 
 
 class MarkupEye(HTMLParser):

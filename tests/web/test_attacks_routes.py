@@ -20,8 +20,10 @@ from proctor.web.forms import FORMS
 from proctor.web.review import ReviewSite
 from proctor.web.sessions import session_cookie
 from proctor.web.trail import first_fault
-from tests.support.web_attack import PEOPLE, TEXTS, MarkupEye, Way, hostile_review, ways
+from tests.support.web_attack import PEOPLE, TEXTS, MarkupEye, Way, hostile_review, markup_faults, ways
 from tests.support.web_site import browser, csrf_of, join, log_in, site
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 OPEN = {"/login", "/logout", "/invitation/{token}"}
 """What is there for who is not logged in."""
@@ -69,7 +71,7 @@ def check(answer: httpx2.Response | None, what: object) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff", what
     assert not re.search(r"proctor=1(;|$)", answer.headers.get("set-cookie", "")), what
     if answer.headers.get("content-type", "").startswith("text/html"):
-        assert MarkupEye(answer.text).faults == [], what
+        assert markup_faults(answer.text) == [], what
     location = answer.headers.get("location", "/")
     assert location.startswith("/"), what
     assert not location.startswith(("//", "/\\")), what
