@@ -12,7 +12,7 @@ from dataclasses import replace
 import uvicorn
 
 from proctor.web.app import create_app
-from proctor.web.review import ReviewSite
+from proctor.web.site import Site
 from tests.support.chromium import Page
 from tests.support.firefox import FirefoxPage
 
@@ -22,7 +22,7 @@ _PATIENCE_S = 60.0  # a guard against a page that hangs
 
 
 @contextmanager
-def served(review: ReviewSite) -> Iterator[str]:
+def served(review: Site) -> Iterator[str]:
     """The review's address while the block lasts."""
     here = replace(review, hosts=("127.0.0.1",))
     with socket.create_server(("127.0.0.1", 0)) as listening:

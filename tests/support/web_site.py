@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
 from proctor.web.app import create_app
 from proctor.web.review import ReviewSite, open_store
+from proctor.web.site import Site
 
 START = datetime(2026, 11, 23, 8, tzinfo=UTC)
 PASSWORD = "brown kettle 7"
@@ -51,12 +52,12 @@ def site(folder: Path, *, tls: bool = False, store: str | None = None) -> Review
     )
 
 
-def clock_of(review: ReviewSite) -> Clock:
+def clock_of(review: Site) -> Clock:
     assert isinstance(review.now, Clock)
     return review.now
 
 
-def join(review: ReviewSite, name: str, role: str = "reviewer", language: str = "en") -> int:
+def join(review: Site, name: str, role: str = "reviewer", language: str = "en") -> int:
     """An account that has taken up its invitation."""
     with review.writing() as connection:
         account = add_account(connection, name, role, language, Changed(None, review.now()))
@@ -65,7 +66,7 @@ def join(review: ReviewSite, name: str, role: str = "reviewer", language: str = 
     return int(account["id"])
 
 
-def browser(review: ReviewSite, *, address: str = "192.0.2.1") -> TestClient:
+def browser(review: Site, *, address: str = "192.0.2.1") -> TestClient:
     """One that follows no redirection and asks for pages."""
     scheme = "https" if review.tls else "http"
     app = _APPS.setdefault(id(review), create_app(review))
@@ -108,7 +109,7 @@ def log_in(client: TestClient, name: str, password: str = PASSWORD, **more: str)
     return client.post("/login", data={"csrf": csrf, "name": name, "password": password} | more)
 
 
-def entered(review: ReviewSite, name: str, role: str = "reviewer") -> TestClient:
+def entered(review: Site, name: str, role: str = "reviewer") -> TestClient:
     """A browser in which a new person is logged in."""
     join(review, name, role)
     client = browser(review)

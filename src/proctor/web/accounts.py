@@ -78,6 +78,15 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
     return row
 
 
+def register_account(
+    connection: Connection, name: str, role: Role, language: str, password_hash: str, at: datetime
+) -> RowMapping:
+    """A new account of somebody who came without an invitation, with its password."""
+    account = add_account(connection, name, role, language, Changed(None, at))
+    _change(connection, account, Changed(account["id"], at), "set password", password=password_hash)
+    return account
+
+
 def find_account(connection: Connection, name: str) -> RowMapping:
     """The account of a name; raises `InputError` where there is none."""
     row = connection.execute(select(accounts).where(accounts.c.name == account_name(name))).mappings().first()

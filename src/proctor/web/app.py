@@ -15,7 +15,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from proctor.web.access import LoginNeededError
 from proctor.web.pages import STATIC, page
 from proctor.web.protection import HEADERS, BodyLimit, SecurityHeaders, our_own_pages
-from proctor.web.routes import entrance, people
+from proctor.web.routes import entrance, people, registration
 from proctor.web.site import Site
 
 _ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
@@ -33,7 +33,7 @@ def create_app(site: Site) -> FastAPI:
         middleware=[
             Middleware(SecurityHeaders, tls=site.tls),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
-            Middleware(BodyLimit),
+            Middleware(BodyLimit, site=site),
         ],
     )
     for kind, handler in (
@@ -46,6 +46,7 @@ def create_app(site: Site) -> FastAPI:
     app.state.site = site
     app.include_router(entrance.router)
     app.include_router(people.router)
+    app.include_router(registration.router)
     site.mount(app)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app

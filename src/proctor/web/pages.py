@@ -23,7 +23,7 @@ def page(
     """The template `NAME.html`, whole page or fragment, filled in with the context.
 
     Every template knows besides: `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where
-    nobody is logged in), `csrf`, `language`, `title` (of the site) and `languages` with their names. A template of a
+    nobody is logged in), `csrf`, `language`, `title` (of the site), `open_registration` and `languages` with their names. A template of a
     whole page begins with `{% extends "base.html" %}`.
     """
     visitor = visitor_of(request)
@@ -35,6 +35,7 @@ def page(
         "language": language,
         "languages": {one: text(one, "language") for one in languages()},
         "title": site.title,
+        "open_registration": site.open_registration,
     }
     html = _environment(site.templates).get_template(f"{name}.html").render({**known, **context})
     response = HTMLResponse(html, status, headers)

@@ -11,9 +11,10 @@ from fastapi import Depends, HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proctor.web.sessions import Visitor, known_form_token, site_of, visitor_of
+from proctor.web.site import Site, upload_limit
 
 MOST_BYTES = 1_000_000
-"""Of a body."""
+"""Of a body, but for the addresses that take files (`Site.uploads`)."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
@@ -65,16 +66,17 @@ class BodyTooLargeError(HTTPException):
 class BodyLimit:
     """Refuses bodies that are too large, by what they say of their length and by what comes."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, *, site: Site) -> None:
+        self._app, self._site = app, site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        most = upload_limit(self._site, scope["path"]) or MOST_BYTES
         said = dict(scope["headers"]).get(b"content-length", b"0")
-        if not said.isdigit() or int(said[:20]) > MOST_BYTES:
+        if not said.isdigit() or int(said[:20]) > most:
             await _refuse(send)
             return
         taken = 0
@@ -83,7 +85,7 @@ class BodyLimit:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > MOST_BYTES:
+            if taken > most:
                 raise BodyTooLargeError
             return message
 
@@ -95,13 +97,17 @@ async def our_own_pages(request: Request, visitor: Annotated[Visitor | None, Dep
     header `X-CSRF-Token` or the form's field `csrf`, or from another origin."""
     if request.method in _SAFE:
         return
+    if _from_elsewhere(request):
+        raise HTTPException(403)
+    if upload_limit(site_of(request), request.url.path) is not None:
+        return  # `receive_upload` looks at the field before it keeps a byte of the file
+    check_token(request, visitor, request.headers.get("x-csrf-token") or await _field(request))
+
+
+def check_token(request: Request, visitor: Visitor | None, given: str) -> None:
+    """Refuses a token that is not that of the visitor's own pages."""
     expected = known_form_token(request) if visitor is None else visitor.csrf
-    given = request.headers.get("x-csrf-token") or await _field(request)
-    if (
-        not expected
-        or not secrets.compare_digest(given.encode(errors="replace"), expected.encode())
-        or _from_elsewhere(request)
-    ):
+    if not expected or not secrets.compare_digest(given.encode(errors="replace"), expected.encode()):
         raise HTTPException(403)
 
 

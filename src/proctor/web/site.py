@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from re import Pattern
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlalchemy import Connection, Engine
@@ -59,6 +60,17 @@ class Site(ABC):
     def mount(self, app: FastAPI) -> None:
         """Adds the site's own routes, and what they share, to its application."""
 
+    @property
+    def open_registration(self) -> bool:
+        """Whether anybody may make an account, as a `newcomer`."""
+        return False
+
+    @property
+    def uploads(self) -> Mapping[Pattern[str], int]:
+        """The addresses that take files, with the most bytes of a body. Their routes read the form themselves, as it
+        comes (`receive_upload`)."""
+        return {}
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reading, which sees one state and holds up nobody."""
@@ -71,6 +83,11 @@ class Site(ABC):
         SQLite the others wait."""
         with self.engine.begin() as connection:
             yield connection
+
+
+def upload_limit(site: Site, path: str) -> int | None:
+    """The most bytes of a body at this address; None where it takes no files."""
+    return next((most for pattern, most in site.uploads.items() if pattern.fullmatch(path)), None)
 
 
 def signing_key(path: Path) -> str:

@@ -1,0 +1,181 @@
+"""A form with one file, read as it comes: the file goes to disk in pieces, and nothing of it is kept in memory twice.
+
+Fields must come before the file, as they stand in the form: the token is looked at before a byte of the file is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, BinaryIO
+
+from fastapi import HTTPException, Request
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect
+
+from proctor.web.protection import check_token
+from proctor.web.sessions import visitor_of
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+_MOST_TEXT = 100_000  # of all fields together
+_MOST_PARTS = 40
+_IDLE_S = 60.0  # who sends nothing for so long is let go
+
+
+@dataclass
+class Upload:
+    """A form that came: its `fields`, and its file: `path` is where the bytes lie until the block ends, `name` what its
+    sender called it (without folders), `sha256` and `size` of its bytes."""
+
+    path: Path
+    name: str = ""
+    sha256: str = ""
+    size: int = 0
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def receive_upload(request: Request, folder: Path) -> AsyncIterator[Upload]:
+    """Reads the form of a request into a file of its own in `folder`, which is removed afterwards unless it was moved.
+
+    Raises `HTTPException`: 400 for what is no such form or breaks off, 403 where the visitor's token is missing or comes
+    after the file, 413 for fields that are too long. The size of the body is bounded by the site (`Site.uploads`).
+    """
+    handle, name = tempfile.mkstemp(prefix=".incoming-", dir=folder)
+    upload = Upload(Path(name))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            await _read(request, _Form(request, upload, file))
+            await asyncio.to_thread(_to_disk, file)
+        yield upload
+    finally:
+        upload.path.unlink(missing_ok=True)
+
+
+async def _read(request: Request, form: _Form) -> None:
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not 0 < len(options.get(b"boundary", b"")) <= 200:
+        raise HTTPException(400)
+    parser = MultipartParser(options[b"boundary"], form.callbacks())
+    pieces = request.stream()
+    try:
+        while True:
+            piece = await asyncio.wait_for(anext(pieces), _IDLE_S)
+            parser.write(piece)
+    except StopAsyncIteration:
+        pass
+    except (MultipartParseError, ClientDisconnect, TimeoutError):
+        raise HTTPException(400) from None
+    form.check()
+
+
+def _to_disk(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+class _Form:
+    """The parts of a form, as the parser tells of them."""
+
+    def __init__(self, request: Request, upload: Upload, file: BinaryIO) -> None:
+        self._request, self._upload, self._file = request, upload, file
+        self._hash = hashlib.sha256()
+        self._header, self._value, self._described = b"", b"", b""
+        self._name: str | None = None
+        self._text = b""
+        self._parts = self._taken = 0
+        self._is_file = self._had_file = self._ended = False
+
+    def callbacks(self) -> MultipartCallbacks:
+        """What the parser calls."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._on_header,
+            "on_header_value": self._on_value,
+            "on_header_end": self._on_header_end,
+            "on_headers_finished": self._opened,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+            "on_end": self._finish,
+        }
+
+    def check(self) -> None:
+        """Raises `HTTPException` where the form is not whole."""
+        if not self._had_file:
+            self._check_token()
+        if not self._ended:
+            raise HTTPException(400)
+        self._upload.sha256 = self._hash.hexdigest()
+
+    def _check_token(self) -> None:
+        given = self._request.headers.get("x-csrf-token") or self._upload.fields.get("csrf", "")
+        check_token(self._request, visitor_of(self._request), given)
+
+    def _begin(self) -> None:
+        self._header, self._value, self._described, self._name, self._text = b"", b"", b"", None, b""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise HTTPException(413)
+
+    def _on_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += self._spent(data[start:end])
+
+    def _on_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += self._spent(data[start:end])
+
+    def _on_header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._described = self._value
+        self._header, self._value = b"", b""
+
+    def _opened(self) -> None:
+        _, options = parse_options_header(self._described)
+        self._name = options.get(b"name", b"").decode(errors="replace")
+        self._is_file = b"filename" in options
+        if self._is_file:
+            self._check_token()
+            if self._had_file:
+                raise HTTPException(400)
+            self._had_file = True
+            self._upload.name = _plain_name(options[b"filename"].decode(errors="replace"))
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        piece = data[start:end]
+        if not self._is_file:
+            self._text += self._spent(piece)
+            return
+        self._file.write(piece)
+        self._hash.update(piece)
+        self._upload.size += len(piece)
+
+    def _end(self) -> None:
+        if not self._is_file and self._name:
+            self._upload.fields.setdefault(self._name, self._text.decode(errors="replace"))
+
+    def _finish(self) -> None:
+        self._ended = True
+
+    def _spent(self, data: bytes) -> bytes:
+        self._taken += len(data)
+        if self._taken > _MOST_TEXT:
+            raise HTTPException(413)
+        return data
+
+
+def _plain_name(given: str) -> str:
+    """The last part of a file's name, whatever system wrote it, without what nobody sees.
+
+    >>> _plain_name("../../etc/pass wd"), _plain_name("C:\\\\a\\\\b.json"), _plain_name("..")
+    ('pass wd', 'b.json', '')
+    """
+    name = PureWindowsPath(PurePosixPath(given).name).name
+    return "".join(one for one in name if one.isprintable()).strip(". ")[:200]

@@ -1,0 +1,92 @@
+"""Accounts that people make themselves, where a site lets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from sqlalchemy import select
+from starlette.testclient import TestClient
+
+from proctor.web import schema
+from proctor.web.logins import BY_ADDRESS
+from proctor.web.site import Site
+from tests.support.web_open import open_site
+from tests.support.web_site import PASSWORD, browser, csrf_of, log_in
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = open_site(tmp_path)
+    yield made
+    made.engine.dispose()
+
+
+def register(client: TestClient, name: str, password: str = PASSWORD, again: str = PASSWORD) -> httpx2.Response:
+    csrf = csrf_of(client.get("/register"))
+    return client.post("/register", data={"csrf": csrf, "name": name, "password": password, "again": again})
+
+
+def test_who_registers_is_logged_in_as_a_newcomer(site: Site) -> None:
+    client = browser(site)
+    assert "/register" in client.get("/login").text
+    answer = register(client, " Anna ")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert client.get("/").text == "anna participant"
+    assert client.get("/register").headers["location"] == "/"
+    assert log_in(browser(site), "anna").status_code == 303
+    with site.reading() as connection:
+        actions = list(connection.execute(select(schema.trail.c.action).order_by(schema.trail.c.id)).scalars())
+    assert actions == ["add account", "set password"]
+
+
+REFUSED = {
+    "a name that is none": (("a b", PASSWORD, PASSWORD), 422, "A name has letters"),
+    "a short password": (("anna", "short", "short"), 422, "at least 12 characters"),
+    "two passwords": (("anna", PASSWORD, PASSWORD + "x"), 422, "The two passwords differ"),
+    "a name that is taken": (("ben", PASSWORD, PASSWORD), 409, "already an account of this name"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_told_in_the_form(site: Site, case: str) -> None:
+    given, status, told = REFUSED[case]
+    register(browser(site), "ben")
+    answer = register(browser(site), *given)
+    assert (answer.status_code, told in answer.text) == (status, True)
+    with site.reading() as connection:
+        assert connection.execute(select(schema.accounts.c.name)).scalars().all() == ["ben"]
+
+
+def test_nobody_takes_an_account_over_or_a_role_along(site: Site) -> None:
+    register(browser(site), "olga")
+    client = browser(site)
+    csrf = csrf_of(client.get("/register"))
+    said = {"csrf": csrf, "name": "OLGA", "password": "another kettle 7", "again": "another kettle 7"}
+    assert client.post("/register", data=said).status_code == 409
+    assert log_in(browser(site), "olga").status_code == 303
+    said |= {"name": "eve", "role": "organiser"}
+    assert client.post("/register", data=said).status_code == 303
+    assert client.get("/").text == "eve participant"
+
+
+def test_an_address_makes_so_many_accounts_and_then_waits(site: Site) -> None:
+    with site.writing() as connection:
+        row = {"address": "192.0.2.1", "at": schema.utc_text(site.now()), "ok": 0}
+        connection.execute(schema.logins.insert(), [row | {"name": f"new {i}"} for i in range(BY_ADDRESS - 1)])
+    assert register(browser(site), "anna").status_code == 303
+    assert register(browser(site), "ben").status_code == 429
+    assert register(browser(site, address="192.0.2.2"), "ben").status_code == 303
+
+
+def test_a_closed_site_has_no_such_page(tmp_path: Path) -> None:
+    closed = open_site(tmp_path, registers=False)
+    client = browser(closed)
+    login = client.get("/login")
+    assert "/register" not in login.text
+    assert client.get("/register").status_code == 404
+    said = {"csrf": csrf_of(login), "name": "eve", "password": PASSWORD, "again": PASSWORD}
+    assert client.post("/register", data=said).status_code == 404
+    closed.engine.dispose()
