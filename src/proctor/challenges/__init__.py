@@ -1,1 +1,13 @@
 """Challenges: submissions, a queue with leases, sealed references, boards and receipts. It knows no task."""
+
+from typing import TYPE_CHECKING
+
+from proctor.lazy import export_lazily
+
+if TYPE_CHECKING:
+    from proctor.challenges.checks import check_challenge
+    from proctor.challenges.folder import NewChallenge, new_challenge
+else:
+    export_lazily(__name__)
+
+__all__ = ["NewChallenge", "check_challenge", "new_challenge"]

@@ -35,12 +35,14 @@ GROUPS = {
     "judge": "Tune judges on ratings; index documents.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
+    "challenge": "Host a challenge: phases, boards, receipts.",
     "review": "Studies: progress, agreement, exports, CSV.",
     "users": "Say who may review, and as what.",
     "media": "Decode frames, find duplicates, detect poses.",
     "store": "Check and change a store of answers.",
 }
 PANELS = {
+    CHALLENGE: ("challenge",),
     JUDGE: ("judge",),
     BUILD: ("build", "items"),
     REVIEW: ("review", "users"),
@@ -63,6 +65,7 @@ def commands() -> typer.Typer:
     """The program with all its commands, which are imported here and not before."""
     from proctor.cli import (
         audit,
+        challenge,
         demo,
         fetch,
         inventory,
@@ -100,7 +103,12 @@ def commands() -> typer.Typer:
             "reproduce": proofs.reproduce,
             "verify": proofs.verify,
         },
-        CHALLENGE: {"rank": results.rank, "validate": plugins.validate},
+        CHALLENGE: {
+            "rank": results.rank,
+            "validate": plugins.validate,
+            "challenge new": challenge.new,
+            "challenge check": challenge.check,
+        },
         JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},
         BUILD: {"items audit": items.audit_items},
         REVIEW: {

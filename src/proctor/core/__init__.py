@@ -85,8 +85,6 @@ if TYPE_CHECKING:
         RecordedScores,
         Scorer,
         System,
-        Verified,
-        VerifiedFigure,
         View,
     )
     from proctor.core.records import NO_ANSWER, Answer, FailedPolicy, Judgement, Score, Status, Timing, Usage
@@ -111,6 +109,7 @@ if TYPE_CHECKING:
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
     from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, natural, printable, unfit
+    from proctor.core.verified import Verified, VerifiedFigure
     from proctor.core.words import (
         DASH,
         clean,

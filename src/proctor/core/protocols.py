@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -18,6 +17,7 @@ from proctor.core.item import Excerpt, Item
 from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 from proctor.core.sources import DataSource, read_source
+from proctor.core.verified import VerifiedFigure
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -260,46 +260,6 @@ class OfficialFigure:
     n: int
 
 
-class Verified(StrEnum):
-    """What became of a published figure: `same` as ours, as exactly as it was published; `explained`: it differs, and why
-    is known; `absent`: the recorded answers behind it are not at hand; `different`.
-
-    >>> [one.value for one in Verified]
-    ['same', 'explained', 'absent', 'different']
-    """
-
-    SAME = "same"
-    EXPLAINED = "explained"
-    ABSENT = "absent"
-    DIFFERENT = "different"
-
-
-@dataclass(frozen=True, slots=True)
-class VerifiedFigure:
-    """A published figure beside ours, computed from recorded answers (None: these are not at hand). `source` says where
-    it stands, `tolerance` what its rounding allows, `explained` why it differs where that is known.
-
-    >>> VerifiedFigure("accuracy", "A paper, table 2", 0.663, 0.66265, 0.0005).state.value
-    'same'
-    """
-
-    name: str
-    source: str
-    published: float
-    ours: float | None
-    tolerance: float = 1e-9
-    explained: str = ""
-
-    @property
-    def state(self) -> Verified:
-        """See `Verified`."""
-        if self.ours is None:
-            return Verified.ABSENT
-        if abs(self.ours - self.published) <= self.tolerance + 1e-12:  # a bound that was rounded itself
-            return Verified.SAME
-        return Verified.EXPLAINED if self.explained else Verified.DIFFERENT
-
-
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "ratings": ("read_ratings", "read_scores"),
     "submission_formats": ("write_submission",),
@@ -423,6 +383,14 @@ class BenchmarkReader(ABC):
             found="options to replace",
             expected="a benchmark that can be written again",
         )
+
+    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
+        """Writes the benchmark's own files at `data` into the folder `out`, of these items alone. Without `references`
+        nothing that is written tells what is right, and `load` reads the same questions, options in the same order. By
+        default there is no way to: `InputError`."""
+        del out, items, references
+        found, expected = "questions to hand out", "files written by hand, or a benchmark that can write them"
+        raise InputError(data, f"benchmark {self.name!r}", found=found, expected=expected)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """Writes the answers that there are as the organisers take them and returns how many: what failed, or is

@@ -135,6 +135,26 @@ def write_native(file: Path, records: Iterable[NativeRequest | NativeReference |
     file.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
+def write_questions(
+    out: Path, requests: Sequence[NativeRequest], references: Sequence[NativeReference], *, blind: bool
+) -> None:
+    """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests name the format of their
+    answers with its arguments and options, which only the references say otherwise."""
+    keys = {one.qID: one for one in references}
+    if blind:
+        requests = [_named(one, keys[one.qID]) if one.qID in keys else one for one in requests]
+    else:
+        write_native(out / "references.json", references)
+    write_native(out / "requests.json", requests)
+
+
+def _named(request: NativeRequest, key: NativeReference) -> NativeRequest:
+    told: dict[str, Any] = {"answer_format": key.format}
+    told |= {"format_kwargs": key.format_kwargs} if key.format_kwargs else {}
+    told |= {"options": list(key.options)} if key.options else {}
+    return NativeRequest.model_validate(request.model_dump(mode="json", exclude_unset=True) | told)
+
+
 def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
     """Writes what a container leaves behind: the contents without latencies, which only its caller can measure."""
     bare = [NativeResponse(qID=one.qID, content=one.content) for one in responses]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ from proctor.tasks.focus.native import (
     read_requests,
     read_rows,
     without_reference,
+    write_questions,
 )
 from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
@@ -181,6 +182,11 @@ class _Reader(BenchmarkReader):
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
         return read_recorded(path, benchmark)
+
+    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
+        requests, keys = self._read(data)
+        kept = [one for one in requests if one.qID in items], [one for one in keys if one.qID in items]
+        write_questions(out, *kept, blind=not references)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
         """One of the two files; what is read from it again are the same answers."""

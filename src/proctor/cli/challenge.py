@@ -1,0 +1,64 @@
+"""`proctor challenge`: a challenge's folder from the organiser's side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from proctor.api import BenchmarkName, Seed, Track
+from proctor.cli.output import Output, OutputFormat, note, say
+from proctor.cli.plugins import show_plugin_report
+from proctor.cli.serve import check_extra
+from proctor.core import Option, PluginReport
+
+ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
+PhaseName = Annotated[str, Option("A phase of it.", metavar="PHASE", argument=True)]
+ChallengeStore = Annotated[
+    str | None,
+    Option("The database of submissions. [default: as challenge.yaml says]", "--store", env="PROCTOR_CHALLENGE_STORE"),
+]
+
+
+def new(
+    folder: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)],
+    benchmark: BenchmarkName,
+    data: Annotated[Path, Option("The benchmark's own files, with references.")],
+    media: Annotated[Path | None, Option("The folder with its videos or images.")] = None,
+    track: Track = "",
+    title: Annotated[str, Option("What the challenge is called.")] = "",
+    training: Annotated[int, Option("Groups (videos) for training.", low=0)] = 0,
+    pre_evaluation: Annotated[int, Option("Groups for the pre-evaluation.", low=0)] = 0,
+    test: Annotated[int, Option("Groups for the test. [default: half of all]", low=0)] = 0,
+    seed: Seed = 0,
+) -> None:
+    """Make a challenge of a benchmark's data.
+
+    Groups are dealt to three phases: training, public with its references; pre-evaluation, handed out without; test,
+    of which nothing is handed out. References lie in DIR/sealed, which only the scorer's user may open.
+
+    Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
+    """
+    check_extra()
+    from proctor.challenges import NewChallenge, new_challenge
+
+    plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed)
+    for name, count in new_challenge(folder, plan).items():
+        say(f"{name}: {count} questions")
+    note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {folder}")
+
+
+def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
+    """Check a challenge's folder.
+
+    Settings, media, baselines; that what is handed out is what is marked, and nothing of it tells the references. Exit
+    code 1 where something is wrong.
+
+    Example: proctor challenge check sponges
+    """
+    check_extra()
+    from proctor.challenges import check_challenge
+
+    found = check_challenge(folder)
+    ended = f"{len(found.problems)} problems" if found.problems else "Nothing is wrong."
+    report = PluginReport(found.record(), (*found.facts, *found.problems, ended), ok=not found.problems)
+    show_plugin_report(report, output)
