@@ -1,12 +1,25 @@
 """The tables of a challenge, in the same database as accounts, sessions and the trail; no reference, no hidden question
 and no answer to one is ever written there.
 
-Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events`, `openings` and `receipts` are not changed or deleted.
+Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events`, `openings`, `results` and `receipts` are not
+changed or deleted.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 CHALLENGE_VERSION = 1
 
@@ -54,7 +67,8 @@ submissions = Table(
     Column("name", String(200), nullable=False),  # as its team calls it
     Column("description", Text, nullable=False, default=""),
     Column("upload", String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
-    Column("bytes", Integer, nullable=False),
+    Column("suffix", String(16), nullable=False, default=""),  # how its file's name ended, for readers that go by it
+    Column("bytes", BigInteger, nullable=False),
     Column("image_digest", String(80), nullable=False, default=""),
     Column("seed", Integer, nullable=False),  # of the order of its questions
     Column("state", String(20), nullable=False),
@@ -68,6 +82,7 @@ submissions = Table(
     _at("lease_until", nullable=True),
     Column("progress", JSON),  # questions by status: counts alone
     Column("log", JSON),  # the blind log
+    Column("disqualified", Text),  # why an organiser took its result off the boards
     _at("submitted"),
     _at("changed"),
     UniqueConstraint("team", "phase", "number"),

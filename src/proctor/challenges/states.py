@@ -16,7 +16,8 @@ class SubmissionState(StrEnum):
     `received`: its bytes are here; `refused` by validation; `queued`; `leased` by a worker; `running`; `scoring`;
     `scored`. `timed_out`: the whole took too long, or it was never ready (single late questions are answers with that
     status of a scored submission). `crashed`: the container ended and could not be started again. `lost`: its worker
-    was not heard of twice. `scorer_fault`: marking failed; it is marked again by the next version of the scorer.
+    was not heard of twice. `scorer_fault`: marking failed; it is marked again by the next version of the scorer. A
+    worker that is lost while it marks loses no answers: the state stays `scoring`, for another one.
     `cancelled` by the team or an organiser.
     """
 
@@ -71,7 +72,7 @@ RULES = MappingProxyType(
         _S.QUEUED: _rule(_S.LEASED, _S.CANCELLED),
         _S.LEASED: _rule(_S.RUNNING, _S.SCORING, _S.QUEUED, _S.LOST, _S.CANCELLED),
         _S.RUNNING: _rule(_S.SCORING, _S.TIMED_OUT, _S.CRASHED, _S.QUEUED, _S.LOST, _S.CANCELLED, attempted=1),
-        _S.SCORING: _rule(_S.SCORED, _S.SCORER_FAULT, _S.QUEUED, _S.LOST, attempted=1),
+        _S.SCORING: _rule(_S.SCORED, _S.SCORER_FAULT, attempted=1),
         _S.SCORED: _rule(_S.SCORING, attempted=1, scored=1),  # again, by a new version of the scorer
         _S.TIMED_OUT: _rule(fault=Blame.PARTICIPANT, attempted=1),
         _S.CRASHED: _rule(fault=Blame.PARTICIPANT, attempted=1),

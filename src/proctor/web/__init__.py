@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         read_trail,
         review_accounts,
     )
-    from proctor.web.schema import ROLES, keep_rows, new_token, prepare_accounts, utc_text
+    from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
     from proctor.web.server import Listening, bound, serve
     from proctor.web.shell import WHAT as EXPORTS
     from proctor.web.shell import (
@@ -36,9 +36,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StudyUpdate", "TrailReport",
-    "add_person", "agreement_of", "bound", "change_role", "decisions_from", "disable_person", "export_study",
-    "invite_person", "keep_rows", "new_token", "open_review", "people_table", "prepare_accounts", "progress_tables",
+    "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
+    "TrailReport", "add_person", "agreement_of", "bound", "change_role", "decisions_from", "disable_person",
+    "export_study", "invite_person", "new_token", "open_review", "people_table", "prepare_accounts", "progress_tables",
     "ratings_to_scores", "read_trail", "reassign_work", "record_change", "review_accounts", "serve", "sheet_for",
     "signing_key", "utc_text",
 ]  # fmt: skip

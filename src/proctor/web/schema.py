@@ -315,12 +315,6 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def keep_rows(connection: Connection, *names: str) -> None:
-    """Triggers by which the rows of these tables are neither changed nor deleted from now on."""
-    for statement in _triggers(connection, tuple((name, "") for name in names)):
-        connection.execute(text(statement))
-
-
 def _triggers(connection: Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:
     if connection.dialect.name == "postgresql":
         return [

@@ -1,0 +1,147 @@
+"""A challenge that is open: its folder, settings, database, clock and draws, for one of the processes that serve it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import Connection, Engine, func, select
+
+from proctor.challenges.schema import CHALLENGE_VERSION, metadata
+from proctor.challenges.sealed import SealedPart
+from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
+from proctor.core import ConfigurationError, InputError, input_bytes
+from proctor.runs import open_engine
+from proctor.web import StoredTables, prepare_accounts
+
+Access = Literal["web", "worker", "organiser"]
+"""Who opens a challenge: only the last two may open its sealed part."""
+
+UPLOADS = "uploads"
+_LASTING = ("events", "openings", "results", "receipts")
+TABLES = StoredTables(
+    "a challenge",
+    "challenge_version",
+    CHALLENGE_VERSION,
+    tuple(metadata.tables.values()),
+    tuple((name, "") for name in _LASTING),
+)
+"""A challenge's own tables, beside those of accounts."""
+
+_SEEDS = 2**31
+
+
+def _drawn_seed() -> int:
+    return secrets.randbelow(_SEEDS)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """`engine` is the database of submissions. `now` is its clock, the same for all machines that share a PostgreSQL
+    server; `draw` gives the seeds that submissions keep. Tests set both. Close it when it is done with."""
+
+    folder: Path
+    settings: ChallengeSettings
+    engine: Engine
+    access: Access
+    now: Callable[[], datetime]
+    draw: Callable[[], int] = _drawn_seed
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        access: Access,
+        *,
+        store: str | None = None,
+        same_user: bool = False,
+        now: Callable[[], datetime] | None = None,
+    ) -> Challenge:
+        """Reads `challenge.yaml` and opens its database, or `store`, whose tables are made where there are none.
+
+        Raises `InputError` for settings that do not fit, and where `access` is "web" and this process could open the
+        sealed part, unless `same_user` is said.
+        """
+        settings = read_challenge(folder, sealed=access != "web")
+        if access == "web" and not same_user and _may_open(folder / SEALED):
+            expected = "a folder of another user that this one can't open, or --same-user to try things out"
+            raise InputError(folder / SEALED, found="a folder that the web server could open", expected=expected)
+        known = store or settings.store
+        engine = open_engine(known if "://" in known else folder / known, create=True)
+        try:
+            prepare_accounts(engine)
+            TABLES.prepare(engine)
+            return cls(folder, settings, engine, access, now or _shared_clock(engine))
+        except InputError:
+            engine.dispose()
+            raise
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for reading, which sees one state and holds up nobody."""
+        with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction for writing: on disk when the block ends, undone where it raises. Keep it short: in SQLite the
+        others wait."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    @property
+    def name(self) -> str:
+        """What labels and receipts call it: its folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def uploads(self) -> Path:
+        """The folder of what teams handed in: each file's name is the SHA-256 of its bytes."""
+        return self.folder / UPLOADS
+
+    @property
+    def terms(self) -> str:
+        """The SHA-256 of the terms that teams agree to; of nothing where there are none."""
+        raw = input_bytes(self.folder / self.settings.terms, "the terms") if self.settings.terms else b""
+        return hashlib.sha256(raw).hexdigest()
+
+    def phase(self, name: str) -> Phase:
+        """A phase by its name. Raises `InputError` for an unknown one."""
+        try:
+            return self.settings.phase(name)
+        except KeyError as error:
+            known = ", ".join(one.name for one in self.settings.phases)
+            raise InputError(None, "phase", found=repr(name[:80]), expected=f"one of {known}") from error
+
+    @cached_property
+    def sealed(self) -> SealedPart:
+        """The sealed part. Raises `ConfigurationError` in the web process."""
+        if self.access == "web":
+            raise ConfigurationError("the web server opens nothing of the sealed part")
+        return SealedPart(self.folder, self.settings)
+
+
+def _may_open(folder: Path) -> bool:
+    """Whether this process can list a folder or reach what is in it, root included."""
+    return folder.exists() and (os.access(folder, os.R_OK) or os.access(folder, os.X_OK))
+
+
+def _shared_clock(engine: Engine) -> Callable[[], datetime]:
+    """This machine's clock, set by PostgreSQL's where that keeps the submissions: leases end for all at one moment."""
+    if engine.dialect.name != "postgresql":
+        return lambda: datetime.now(UTC)
+    with engine.begin() as connection:
+        shift = connection.execute(select(func.clock_timestamp())).scalar_one() - datetime.now(UTC)
+    return lambda: datetime.now(UTC) + shift

@@ -1,0 +1,152 @@
+"""The queue: workers lease submissions, beat while they work, and write nothing under a lease that went to another.
+
+A lease that is not renewed ends. A submission that was leased or running is queued again once, then `lost`, which
+costs its team nothing; one whose answers are all there and only has to be marked is leased again as it is, once, then
+a fault of the scorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, case, or_, select, update
+
+from proctor.challenges.schema import submissions, teams
+from proctor.challenges.settings import Kind
+from proctor.challenges.states import SubmissionState
+from proctor.challenges.submissions import StaleError, changed_state, log_event, move
+from proctor.web import utc_text
+
+LEASE_S = 60.0
+"""How long a lease lasts without a beat; workers beat four times as often."""
+
+RECEIVED_S = 900.0
+"""What was received and not settled for so long is cancelled: its check was interrupted."""
+
+KINDS: tuple[Kind, ...] = ("file", "image")
+_S = SubmissionState
+_HELD = (_S.LEASED, _S.RUNNING, _S.SCORING)
+
+
+@dataclass(frozen=True)
+class Leased:
+    """A submission that a worker has. `marking` says that its answers are all there: only its marks are missing."""
+
+    submission: int
+    team: int
+    team_name: str
+    phase: str
+    number: int
+    kind: Kind
+    upload: str
+    suffix: str
+    image_digest: str
+    seed: int
+    worker: str
+    fence: int
+    marking: bool
+
+    @property
+    def system(self) -> str:
+        """Under which name its answers are kept."""
+        return f"{self.team_name}#{self.number}"
+
+
+def claim(
+    connection: Connection, worker: str, now: datetime, lease_s: float, *, kinds: Sequence[Kind] = KINDS
+) -> Leased | None:
+    """Leases the submission that waited longest; None where none waits. One statement: of many workers at once each
+    gets another one, in PostgreSQL without waiting for the others."""
+    table, other = submissions.c, submissions.alias()
+    waits = or_(other.c.state == _S.QUEUED.value, (other.c.state == _S.SCORING.value) & other.c.lease_until.is_(None))
+    first = select(other.c.id).where(waits, other.c.kind.in_(kinds)).order_by(other.c.id).limit(1)
+    state = case((table.state == _S.SCORING.value, _S.SCORING.value), else_=_S.LEASED.value)
+    leased = {"state": state, "worker": worker, "fence": table.fence + 1, "lease_until": _until(now, lease_s)}
+    statement = (
+        update(submissions)
+        .where(table.id == first.with_for_update(skip_locked=True).scalar_subquery())
+        .values(leased | {"reason": "", "changed": utc_text(now)})
+        .returning(*table)
+    )
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        return None
+    marking = row["state"] == _S.SCORING.value
+    before = _S.SCORING if marking else _S.QUEUED
+    log_event(connection, row["id"], before, _S(row["state"]), now, worker=worker, fence=row["fence"])
+    name = connection.execute(select(teams.c.name).where(teams.c.id == row["team"])).scalar_one()
+    kept = ("team", "phase", "number", "kind", "upload", "suffix", "image_digest", "seed", "worker", "fence")
+    return Leased(row["id"], team_name=name, marking=marking, **{field: row[field] for field in kept})
+
+
+def beat(
+    connection: Connection, leased: Leased, now: datetime, lease_s: float, progress: dict[str, int] | None = None
+) -> None:
+    """Renews a lease, and says how many questions have which status. Raises `StaleError` where the lease is another's
+    by now or the submission was cancelled: the worker stops."""
+    mine = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
+    values: dict[str, Any] = {"lease_until": _until(now, lease_s)}
+    if progress is not None:
+        values["progress"] = progress
+    renewed = update(submissions).where(*mine, submissions.c.lease_until.is_not(None)).values(values)
+    if connection.execute(renewed.returning(submissions.c.id)).first() is None:
+        raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
+
+
+def advance(
+    connection: Connection, leased: Leased, after: SubmissionState, now: datetime, *, reason: str = "", **more: Any
+) -> RowMapping:
+    """Moves a leased submission on, under its worker's fence. Raises `StaleError` where the lease is another's."""
+    return move(connection, leased.submission, after, now=now, fence=leased.fence, reason=reason, **more)
+
+
+def give_back(connection: Connection, leased: Leased, now: datetime) -> SubmissionState:
+    """Ends a lease of a worker that can't go on, through no fault of the submission; the state it has now. It counts
+    like a lease that ended."""
+    held = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
+    row = connection.execute(select(submissions).where(*held).with_for_update()).mappings().first()
+    if row is None:
+        raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
+    return _ended(connection, row, now)
+
+
+def expire(connection: Connection, now: datetime) -> list[int]:
+    """Ends the leases whose time is up, and the checks that were interrupted; the submissions concerned. All who look
+    at the queue call it: workers before they claim, pages before they show it."""
+    table = submissions.c
+    silent = table.state.in_(_HELD) & (table.lease_until < utc_text(now))
+    unsettled = (table.state == _S.RECEIVED.value) & (table.changed < utc_text(now - timedelta(seconds=RECEIVED_S)))
+    query = select(submissions).where(or_(silent, unsettled))
+    # One order for all: who locks several quotas never waits for one who waits for him.
+    ordered = query.order_by(table.team, table.phase, table.id).with_for_update(skip_locked=True)
+    rows = connection.execute(ordered).mappings().all()
+    for row in rows:
+        if row["state"] == _S.RECEIVED.value:
+            changed_state(connection, row, _S.CANCELLED, now=now, reason="interrupted")
+        else:
+            _ended(connection, row, now)
+    return [row["id"] for row in rows]
+
+
+def _ended(connection: Connection, row: RowMapping, now: datetime) -> SubmissionState:
+    """What becomes of a submission whose lease ended."""
+    again = row["requeued"] == 0
+    if row["state"] != _S.SCORING.value:
+        after, reason = (_S.QUEUED, "requeued") if again else (_S.LOST, "lost")
+        changed_state(connection, row, after, now=now, reason=reason, requeued=row["requeued"] + 1, progress=None)
+        return after
+    if not again:
+        changed_state(connection, row, _S.SCORER_FAULT, now=now, reason="scorer_fault")
+        return _S.SCORER_FAULT
+    same = (submissions.c.id == row["id"], submissions.c.fence == row["fence"])
+    values = {"lease_until": None, "worker": "", "requeued": row["requeued"] + 1, "changed": utc_text(now)}
+    connection.execute(update(submissions).where(*same).values(values))
+    log_event(connection, row["id"], _S.SCORING, _S.SCORING, now, worker=row["worker"], fence=row["fence"])
+    return _S.SCORING
+
+
+def _until(now: datetime, lease_s: float) -> str:
+    return utc_text(now + timedelta(seconds=lease_s))

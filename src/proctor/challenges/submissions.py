@@ -1,0 +1,300 @@
+"""Submissions: handing in, quotas, and the moves from state to state.
+
+A move is one guarded UPDATE of the submission with the counters of its team and an entry of `events` in the same
+transaction. The counters of `quotas` are at any moment what the states of a team's submissions add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.phases import PhaseState, phase_state
+from proctor.challenges.schema import events, quotas, submissions, teams
+from proctor.challenges.settings import Kind, Phase
+from proctor.challenges.states import HOLDING, RULES, SubmissionState, may_follow
+from proctor.core import ProctorError, kept_text
+from proctor.web import record_change, utc_text
+
+REASONS = MappingProxyType(
+    {
+        "not_open": "The phase is not open.",
+        "not_accepted": "The phase takes no submissions of this kind.",
+        "withdrawn": "The team was withdrawn.",
+        "quota_scored": "The team has as many results as the phase allows, or will have when those under way are done.",
+        "quota_attempted": "The team has as many attempts as the phase allows, or will have when those under way begin.",
+        "quota_day": "The team has as many attempts within 24 hours as the phase allows.",
+        "too_many": "The team has handed in too much within 24 hours.",
+        "gate": "The team has not passed the phase before.",
+        "invalid": "The submission does not fit; its problems are listed.",
+        "interrupted": "The check was interrupted. Hand it in again: this one was not counted.",
+        "cancelled": "Cancelled by the team.",
+        "organiser": "Cancelled by an organiser.",
+        "requeued": "The machine that worked on it was not heard of. It waits for another one.",
+        "lost": "The machines that worked on it failed twice. It was not counted: hand it in again.",
+        "crashed": "The container ended and could not be started again.",
+        "timed_out": "The container was not ready in time.",
+        "load": "The image could not be loaded.",
+        "scorer_fault": "Marking failed. It is marked again when that is repaired, and costs nothing until then.",
+        "rerun": "Marked again by a new version of the scorer.",
+    }
+)
+"""Why a submission is where it is, as its team reads it. The key stands in `reason`, for pages in other languages."""
+
+DAILY = 100
+"""A team hands in at most so often within 24 hours in a phase, or twice its attempts where these are more: who sends
+nonsense fills no disk."""
+
+_DAY = timedelta(days=1)
+_S = SubmissionState
+_WAITING = (_S.QUEUED, _S.LEASED)
+_LEASED = (_S.LEASED, _S.RUNNING, _S.SCORING)
+
+
+class HandInError(ProctorError):
+    """A team may not hand in now; `reason` is one of `REASONS`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(REASONS[reason])
+        self.reason = reason
+
+
+class StaleError(ProctorError):
+    """A submission is not where the caller thinks it is: another one moved it, or the lease went to somebody else."""
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What is handed in. `upload` is the SHA-256 of its bytes, `suffix` how its file's name ended (".json"), for
+    readers that go by it; `passed` says whether the team passed the phase's gate, where it has one."""
+
+    team: int
+    account: int
+    phase: str
+    kind: Kind
+    upload: str
+    size: int
+    name: str
+    suffix: str = ""
+    description: str = ""
+    passed: bool = True
+
+
+def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
+    """Takes a submission in as `received`; its id. Its bytes are in `Challenge.uploads`. Nothing is counted yet:
+    `settle` does that once it is checked. Raises `HandInError` where the team may not hand in."""
+    now, phase = challenge.now(), challenge.phase(entry.phase)
+    if phase_state(connection, phase, now) is not PhaseState.OPEN:
+        raise HandInError("not_open")
+    if entry.kind not in phase.accepts:
+        raise HandInError("not_accepted")
+    if phase.gate is not None and not entry.passed:
+        raise HandInError("gate")
+    number = _locked_quota(connection, entry.team, entry.phase)["submitted"]
+    if reason := _refusal(connection, entry.team, phase, now):
+        raise HandInError(reason)
+    if _used(connection, entry.team, phase.name, now)["handed_in"] >= max(DAILY, 2 * phase.quota.attempted):
+        raise HandInError("too_many")
+    values = {
+        "team": entry.team,
+        "account": entry.account,
+        "phase": entry.phase,
+        "number": number,
+        "kind": entry.kind,
+        "name": kept_text(entry.name)[:200],
+        "suffix": kept_text(entry.suffix)[:16],
+        "description": kept_text(entry.description)[:20_000],
+        "upload": entry.upload,
+        "bytes": entry.size,
+        "seed": challenge.draw(),
+        "state": _S.RECEIVED.value,
+        "fault": RULES[_S.RECEIVED].fault.value,
+        "submitted": utc_text(now),
+        "changed": utc_text(now),
+    }
+    made = int(connection.execute(insert(submissions).values(values).returning(submissions.c.id)).scalar_one())
+    log_event(connection, made, "", _S.RECEIVED, now)
+    return made
+
+
+def settle(connection: Connection, challenge: Challenge, submission: int, problems: Sequence[str] = ()) -> str:
+    """Ends the check of a submission that was received: `refused` for problems, or for a quota that is used up, else
+    `queued`. "" or the reason of the refusal. Of 200 at once for a quota of ten, ten are queued."""
+    row = submission_row(connection, submission)
+    _locked_quota(connection, row["team"], row["phase"], submitted=0)
+    reason = (
+        "invalid" if problems else _refusal(connection, row["team"], challenge.phase(row["phase"]), challenge.now())
+    )
+    log: dict[str, Any] = {"log": {"problems": [kept_text(one)[:1000] for one in problems[:100]]}} if problems else {}
+    after = _S.REFUSED if reason else _S.QUEUED
+    move(connection, submission, after, now=challenge.now(), reason=reason, **log)
+    return reason
+
+
+def cancel(connection: Connection, challenge: Challenge, submission: int, *, organiser: bool = False) -> None:
+    """Cancels a submission, unless it is being marked or has ended: `StaleError`. One that was running keeps its
+    attempt; its worker stops at the next beat."""
+    reason = "organiser" if organiser else "cancelled"
+    move(connection, submission, _S.CANCELLED, now=challenge.now(), reason=reason)
+
+
+def move(
+    connection: Connection,
+    submission: int,
+    after: SubmissionState,
+    *,
+    now: datetime,
+    fence: int | None = None,
+    reason: str = "",
+    **more: Any,
+) -> RowMapping:
+    """Moves a submission to another state, with its counters and an entry of `events`; the row as it is now. `more`
+    are further columns (`log`, `progress`, `image_digest`, …).
+
+    A worker says its `fence`. Raises `StaleError` where the state can't follow, or the fence is an older one; then
+    nothing is changed.
+    """
+    row = submission_row(connection, submission)
+    before = SubmissionState(row["state"])
+    if not may_follow(before, after) or (fence is not None and fence != row["fence"]):
+        raise StaleError(f"submission {submission} is {before} under lease {row['fence']}: it can't be {after} now")
+    return changed_state(connection, row, after, now=now, reason=reason, **more)
+
+
+def changed_state(
+    connection: Connection, row: RowMapping, after: SubmissionState, *, now: datetime, reason: str = "", **more: Any
+) -> RowMapping:
+    """The move of a row that was read in this transaction: done only where it still is as it was read."""
+    rule = RULES[after]
+    kept = after is _S.CANCELLED  # an attempt that was begun stays
+    counters = {"attempted": row["attempted"] if kept else rule.attempted, "scored": rule.scored}
+    values = {"state": after.value, "fault": rule.fault.value, "reason": reason, "changed": utc_text(now), **counters}
+    if after not in _LEASED:
+        values |= {"lease_until": None, "worker": ""}
+    same = (submissions.c.id == row["id"], submissions.c.state == row["state"], submissions.c.fence == row["fence"])
+    statement = update(submissions).where(*same).values(values | more).returning(*submissions.c)
+    new = connection.execute(statement).mappings().first()
+    if new is None:
+        raise StaleError(f"submission {row['id']} was moved by somebody else: it can't be {after} now")
+    _count(connection, row, {"holding": _holds(after) - _holds(SubmissionState(row["state"]))} | {
+        name: value - row[name] for name, value in counters.items()
+    })  # fmt: skip
+    log_event(connection, row["id"], row["state"], after, now, worker=row["worker"], fence=new["fence"], reason=reason)
+    return new
+
+
+def disqualify(
+    connection: Connection, challenge: Challenge, account: int | None, submission: int, why: str, *, undo: bool = False
+) -> None:
+    """Takes a submission off the boards, with the reason, which its team is told. It stays counted. `undo` takes that
+    back."""
+    submission_row(connection, submission)
+    kept = None if undo else kept_text(why)[:1000]
+    connection.execute(update(submissions).where(submissions.c.id == submission).values(disqualified=kept))
+    action = "reinstate" if undo else "disqualify"
+    record_change(connection, challenge.now(), account, action, f"submission {submission}", {"why": kept})
+
+
+def submission_row(connection: Connection, submission: int) -> RowMapping:
+    """A submission. Raises `StaleError` where there is none."""
+    row = connection.execute(select(submissions).where(submissions.c.id == submission)).mappings().first()
+    if row is None:
+        raise StaleError(f"there is no submission {submission}")
+    return row
+
+
+def submissions_of(connection: Connection, team: int, phase: str = "") -> list[RowMapping]:
+    """A team's submissions, the newest first."""
+    query = select(submissions).where(submissions.c.team == team).order_by(submissions.c.id.desc())
+    return list(connection.execute(query.where(submissions.c.phase == phase) if phase else query).mappings())
+
+
+@dataclass(frozen=True)
+class QuotaLeft:
+    """What a team may still hand in for a phase: results, attempts, and attempts within 24 hours (None: no limit)."""
+
+    scored: int
+    attempted: int
+    today: int | None
+
+
+def quota_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> QuotaLeft:
+    """What is left when all that is under way gets a result."""
+    rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
+    today = None if rule.per_day is None else max(0, rule.per_day - used["today"])
+    return QuotaLeft(max(0, rule.scored - used["results"]), max(0, rule.attempted - used["attempts"]), today)
+
+
+def _refusal(connection: Connection, team: int, phase: Phase, now: datetime) -> str:
+    """Why a team can have no further submission in the queue; "" where it can. The quota's row is locked."""
+    withdrawn = connection.execute(select(teams.c.withdrawn).where(teams.c.id == team)).scalar_one()
+    used, quota = _used(connection, team, phase.name, now), phase.quota
+    found = {
+        "withdrawn": withdrawn is not None,
+        "quota_scored": used["results"] >= quota.scored,
+        "quota_attempted": used["attempts"] >= quota.attempted,
+        "quota_day": quota.per_day is not None and used["today"] >= quota.per_day,
+    }
+    return next((reason for reason, holds in found.items() if holds), "")
+
+
+def _used(connection: Connection, team: int, phase: str, now: datetime) -> dict[str, int]:
+    """What a team has used up: with `results` all that may still get one counts, with `attempts` what waits."""
+    table = submissions.c
+    mine = (table.team == team, table.phase == phase)
+    recent, tried = table.submitted > utc_text(now - _DAY), or_(table.attempted > 0, table.state.in_(HOLDING))
+
+    def count(*where: ColumnElement[bool]) -> int:
+        return int(connection.execute(select(func.count()).where(*mine, *where)).scalar_one())
+
+    return {
+        "results": count(or_(table.scored > 0, table.state.in_(HOLDING))),
+        "attempts": count(or_(table.attempted > 0, table.state.in_(_WAITING))),
+        "today": count(recent, tried),
+        "handed_in": count(recent),
+    }
+
+
+def _locked_quota(connection: Connection, team: int, phase: str, *, submitted: int = 1) -> RowMapping:
+    """The counters of a team in a phase, made where there are none. Until this transaction ends nobody else's row of
+    the team can be queued: in PostgreSQL the UPDATE holds the row, and statements after it see what others did."""
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    new = {"team": team, "phase": phase, "submitted": 0, "holding": 0, "attempted": 0, "scored": 0}
+    connection.execute(dialect.insert(quotas).values(new).on_conflict_do_nothing())
+    statement = update(quotas).where(quotas.c.team == team, quotas.c.phase == phase)
+    statement = statement.values(submitted=quotas.c.submitted + submitted).returning(*quotas.c)
+    return connection.execute(statement).mappings().one()
+
+
+def _count(connection: Connection, row: RowMapping, changes: dict[str, int]) -> None:
+    values = {name: quotas.c[name] + change for name, change in changes.items() if change}
+    if values:
+        mine = (quotas.c.team == row["team"], quotas.c.phase == row["phase"])
+        connection.execute(update(quotas).where(*mine).values(values))
+
+
+def _holds(state: SubmissionState) -> int:
+    return int(state in HOLDING)
+
+
+def log_event(
+    connection: Connection,
+    submission: int,
+    before: str,
+    after: SubmissionState,
+    now: datetime,
+    *,
+    worker: str = "",
+    fence: int = 0,
+    reason: str = "",
+) -> None:
+    """An entry of `events`."""
+    entry = {"submission": submission, "at": utc_text(now), "before": before, "after": after.value}
+    connection.execute(insert(events).values(**entry, worker=worker, fence=fence, reason=reason))

@@ -1,0 +1,171 @@
+"""Teams: who takes part together. Members join by a secret, of which the hash is kept; changes are in the trail."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, RowMapping, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.schema import members, teams
+from proctor.core import InputError, kept_text
+from proctor.web import new_token, record_change, utc_text
+
+_MARKS = " -_.&'()+"
+
+
+@dataclass(frozen=True)
+class TeamEntry:
+    """What a team says of itself. `terms` is the hash of the terms it was shown (`Challenge.terms`), `eligible` whether
+    it may be given awards, `listed` whether its results may be public."""
+
+    name: str
+    institution: str
+    country: str
+    terms: str
+    eligible: bool = True
+    listed: bool = True
+
+
+def register_team(
+    connection: Connection, challenge: Challenge, account: int | None, entry: TeamEntry
+) -> tuple[int, str]:
+    """A new team with this account as its first member (None: the shell registers it for others); its id, and the
+    secret by which others join. Raises `InputError` for what does not fit or is taken."""
+    name, institution = _team_name(entry.name), _line(entry.institution, "institution")
+    _check_country(challenge, entry.country)
+    if entry.terms != challenge.terms:
+        raise InputError(None, "terms", found="other terms", expected="agreement to the terms as they are now")
+    secret, now = new_token(), utc_text(challenge.now())
+    values = {
+        "name": name,
+        "folded": name.casefold(),
+        "institution": institution,
+        "country": entry.country,
+        "eligible": int(entry.eligible),
+        "listed": int(entry.listed),
+        "terms": entry.terms,
+        "join_hash": _hash(secret),
+        "created": now,
+    }
+    taken = InputError(None, "team", found=f"{name!r}, which there is already", expected="a new name")
+    if connection.execute(select(teams.c.id).where(teams.c.folded == values["folded"])).first():
+        raise taken
+    try:
+        team = int(connection.execute(insert(teams).values(values).returning(teams.c.id)).scalar_one())
+    except IntegrityError as error:  # somebody else registered it at the same moment
+        raise taken from error
+    record_change(connection, challenge.now(), account, "register team", f"team {team}", {"country": entry.country})
+    if account is not None:
+        _add_member(connection, challenge, account, team)
+    return team, secret
+
+
+def join_team(connection: Connection, challenge: Challenge, account: int, secret: str) -> int:
+    """Makes an account a member of the team whose secret it has; the team's id. Raises `InputError` where there is
+    none, it is full, or the account is in a team."""
+    query = select(teams.c.id).where(teams.c.join_hash == _hash(secret), teams.c.withdrawn.is_(None))
+    team = connection.execute(query.with_for_update()).scalar()  # in PostgreSQL, of two for the last place one waits
+    if team is None:
+        raise InputError(None, "secret", found="none of a team", expected="the secret that a member was given")
+    count = select(func.count()).where(members.c.team == team)
+    if connection.execute(count).scalar_one() >= challenge.settings.teams.members:
+        most = challenge.settings.teams.members
+        raise InputError(None, "team", found=f"{most} members", expected=f"fewer than {most}: nobody else can join")
+    _add_member(connection, challenge, account, int(team))
+    record_change(connection, challenge.now(), account, "join team", f"team {team}")
+    return int(team)
+
+
+def team_of(connection: Connection, account: int) -> RowMapping | None:
+    """The team of an account, withdrawn ones included; None where it has none."""
+    query = select(teams).join(members, members.c.team == teams.c.id).where(members.c.account == account)
+    return connection.execute(query).mappings().first()
+
+
+def all_teams(connection: Connection) -> list[RowMapping]:
+    """All teams, by name."""
+    return list(connection.execute(select(teams).order_by(teams.c.folded)).mappings())
+
+
+def members_of(connection: Connection, team: int) -> list[int]:
+    """The accounts of a team's members, in the order in which they joined."""
+    query = select(members.c.account).where(members.c.team == team).order_by(members.c.joined, members.c.account)
+    return [int(account) for account in connection.execute(query).scalars()]
+
+
+def new_join_secret(connection: Connection, challenge: Challenge, account: int | None, team: int) -> str:
+    """Another secret for a team; the former one ends."""
+    secret = new_token()
+    connection.execute(update(teams).where(teams.c.id == team).values(join_hash=_hash(secret)))
+    record_change(connection, challenge.now(), account, "new join secret", f"team {team}")
+    return secret
+
+
+def withdraw_team(
+    connection: Connection, challenge: Challenge, account: int | None, team: int, *, undo: bool = False
+) -> None:
+    """Takes a team out, by itself or by an organiser: it hands in nothing more, and no board shows it. What it handed
+    in stays. `undo` takes that back."""
+    withdrawn = None if undo else utc_text(challenge.now())
+    connection.execute(update(teams).where(teams.c.id == team).values(withdrawn=withdrawn))
+    action = "readmit team" if undo else "withdraw team"
+    record_change(connection, challenge.now(), account, action, f"team {team}")
+
+
+def set_eligible(
+    connection: Connection, challenge: Challenge, account: int | None, team: int, *, eligible: bool
+) -> None:
+    """Says whether a team may be given awards: an organiser's ruling."""
+    connection.execute(update(teams).where(teams.c.id == team).values(eligible=int(eligible)))
+    record_change(connection, challenge.now(), account, "set eligible", f"team {team}", {"eligible": eligible})
+
+
+def _add_member(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
+    taken = InputError(None, "account", found="a member of a team", expected="an account in no team")
+    if team_of(connection, account) is not None:
+        raise taken
+    values = {"account": account, "team": team, "joined": utc_text(challenge.now())}
+    try:
+        connection.execute(insert(members).values(values))
+    except IntegrityError as error:  # in another team at the same moment
+        raise taken from error
+
+
+def _line(text: str, what: str, most: int = 200) -> str:
+    """A line of text as it is kept. Raises `InputError` for none, a longer one, and characters that nobody sees."""
+    line = " ".join(unicodedata.normalize("NFKC", kept_text(text)).split())
+    if not 0 < len(line) <= most or any(unicodedata.category(one).startswith("C") for one in line):
+        raise InputError(None, what, found=repr(line[:80]), expected=f"one line of at most {most} characters")
+    return line
+
+
+def _team_name(text: str) -> str:
+    """A team's name as it is kept: letters of one script, so that no other name looks the same.
+
+    >>> _team_name("  Hand  Surgeons 2 ")
+    'Hand Surgeons 2'
+    """
+    name = _line(text, "team", 80)
+    letters = [one for one in name if one.isalpha()]
+    scripts = {unicodedata.name(one, "?").split()[0] for one in letters}
+    alike = len(scripts) <= 1 or scripts <= {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"}
+    fit = all(one.isalnum() or unicodedata.combining(one) or one in _MARKS for one in name)
+    if not (letters and alike and fit):
+        expected = f"letters of one script, digits and {_MARKS.strip()}"
+        raise InputError(None, "team", found=repr(name), expected=expected)
+    return name
+
+
+def _check_country(challenge: Challenge, country: str) -> None:
+    if not (len(country) == 2 and country.isascii() and country.isupper()):
+        raise InputError(None, "country", found=repr(country[:20]), expected="two letters, such as AT (ISO 3166)")
+    if country in challenge.settings.teams.excluded_countries:
+        raise InputError(None, "country", found=country, expected="another one: teams from there may not take part")
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,150 @@
+"""Leases: one worker each, beats, what becomes of a submission whose worker is lost, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
+from proctor.challenges.states import SubmissionState as State
+from proctor.challenges.submissions import StaleError, settle, submission_row
+from tests.support.hosted import StandingClock, challenge_folder, handed_in, opened, team
+
+LEASE_S = 60.0
+
+
+@pytest.fixture
+def clock() -> StandingClock:
+    return StandingClock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def challenge(request: pytest.FixtureRequest, tmp_path: Path, clock: StandingClock) -> Iterator[Challenge]:
+    store = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    made = opened(challenge_folder(tmp_path), store=store, now=clock)
+    yield made
+    made.close()
+
+
+def queued(challenge: Challenge, of: int) -> int:
+    made = handed_in(challenge, of)
+    with challenge.writing() as connection:
+        assert settle(connection, challenge, made) == ""
+    return made
+
+
+def leased(challenge: Challenge, worker: str = "w") -> Leased | None:
+    with challenge.writing() as connection:
+        return claim(connection, worker, challenge.now(), LEASE_S)
+
+
+def state(challenge: Challenge, submission: int) -> tuple[str, str, int, int]:
+    with challenge.reading() as connection:
+        row = submission_row(connection, submission)
+    return row["state"], row["reason"], row["requeued"], row["fence"]
+
+
+def lose(challenge: Challenge, clock: StandingClock) -> list[int]:
+    clock.pass_by(seconds=LEASE_S + 1)
+    with challenge.writing() as connection:
+        return expire(connection, challenge.now())
+
+
+def test_each_gets_another_one_in_their_order(challenge: Challenge) -> None:
+    mine = team(challenge)
+    first, second = queued(challenge, mine), queued(challenge, mine)
+    found = [leased(challenge, name) for name in ("w1", "w2", "w3")]
+    assert [one and (one.submission, one.worker, one.fence) for one in found] == [
+        (first, "w1", 1),
+        (second, "w2", 1),
+        None,
+    ]
+    assert found[0] is not None
+    assert (found[0].system, found[0].marking) == ("Hand Surgeons#1", False)
+
+
+def test_a_worker_takes_the_kinds_that_it_can_run(challenge: Challenge) -> None:
+    queued(challenge, team(challenge))
+    with challenge.writing() as connection:
+        assert claim(connection, "w", challenge.now(), LEASE_S, kinds=("image",)) is None
+
+
+def test_a_lease_that_is_renewed_does_not_end(challenge: Challenge, clock: StandingClock) -> None:
+    made = queued(challenge, team(challenge))
+    one = leased(challenge)
+    assert one is not None
+    for done in range(3):
+        clock.pass_by(seconds=LEASE_S - 1)
+        with challenge.writing() as connection:
+            assert expire(connection, challenge.now()) == []
+            beat(connection, one, challenge.now(), LEASE_S, {"answered": done})
+    with challenge.reading() as connection:
+        assert submission_row(connection, made)["progress"] == {"answered": 2}
+
+
+def test_lost_once_it_waits_again_and_lost_twice_it_is_given_back(challenge: Challenge, clock: StandingClock) -> None:
+    made = queued(challenge, team(challenge))
+    for end in (("queued", "requeued", 1, 1), ("lost", "lost", 2, 2)):
+        one = leased(challenge)
+        assert one is not None
+        with challenge.writing() as connection:
+            advance(connection, one, State.RUNNING, challenge.now())
+            assert submission_row(connection, made)["attempted"] == 1
+        assert lose(challenge, clock) == [made]
+        assert state(challenge, made) == end
+        with challenge.writing() as connection, pytest.raises(StaleError):
+            beat(connection, one, challenge.now(), LEASE_S)
+        with challenge.writing() as connection:
+            assert submission_row(connection, made)["attempted"] == 0
+    assert leased(challenge) is None
+
+
+def test_a_worker_that_comes_back_writes_nothing(challenge: Challenge, clock: StandingClock) -> None:
+    made = queued(challenge, team(challenge))
+    former = leased(challenge, "former")
+    assert former is not None
+    lose(challenge, clock)
+    assert leased(challenge, "later") is not None
+    for change in (
+        lambda connection: beat(connection, former, challenge.now(), LEASE_S),
+        lambda connection: advance(connection, former, State.RUNNING, challenge.now()),
+        lambda connection: give_back(connection, former, challenge.now()),
+    ):
+        with challenge.writing() as connection, pytest.raises(StaleError):
+            change(connection)
+    assert state(challenge, made)[0] == "leased"
+
+
+def test_answers_that_are_there_are_not_asked_again(challenge: Challenge, clock: StandingClock) -> None:
+    made = queued(challenge, team(challenge))
+    for end in (("scoring", "", 1, 1), ("scorer_fault", "scorer_fault", 1, 2)):
+        one = leased(challenge)
+        assert one is not None
+        if not one.marking:
+            with challenge.writing() as connection:
+                advance(connection, one, State.SCORING, challenge.now())
+        assert lose(challenge, clock) == [made]
+        assert state(challenge, made) == end
+    with challenge.reading() as connection:
+        row = submission_row(connection, made)
+    assert (row["attempted"], row["scored"], row["fault"]) == (0, 0, "organiser")
+
+
+def test_a_worker_that_gives_up_is_like_one_that_is_lost(challenge: Challenge) -> None:
+    made = queued(challenge, team(challenge))
+    one = leased(challenge)
+    assert one is not None
+    with challenge.writing() as connection:
+        assert give_back(connection, one, challenge.now()) is State.QUEUED
+    assert state(challenge, made)[:3] == ("queued", "requeued", 1)
+
+
+def test_a_check_that_was_interrupted_ends(challenge: Challenge, clock: StandingClock) -> None:
+    made = handed_in(challenge, team(challenge))
+    clock.pass_by(seconds=RECEIVED_S + 1)
+    with challenge.writing() as connection:
+        assert expire(connection, challenge.now()) == [made]
+    assert state(challenge, made)[:2] == ("cancelled", "interrupted")
