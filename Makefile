@@ -9,10 +9,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core install demo test interchange simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test test-podman interchange simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -39,7 +39,10 @@ simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
 test: install interchange ## All tests
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup -m "not podman"
+
+test-podman: install ## Tests that start containers (podman)
+	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
 
 interchange: .interchange/.ready ## Other programs' packages, for the tests of their formats
 

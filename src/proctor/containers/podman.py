@@ -1,0 +1,346 @@
+"""Podman or docker as an executor, by their command line: no network, no capability, no new privilege, a root that can't
+be written to, a user of its own, and a limit for everything that a machine has only so much of."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import secrets
+import select
+import shlex
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from proctor.containers.executors import (
+    SOCKET,
+    BoxEnd,
+    BoxError,
+    BoxLimits,
+    StartedBox,
+    box_folder,
+    connect_below,
+    remove_folders,
+    same_label,
+)
+from proctor.containers.image_archive import image_digest
+from proctor.core import ConfigurationError, InfrastructureError, InputError
+
+ARGUMENTS = "PROCTOR_PODMAN_ARGS"
+"""The variable with further arguments of `run` that this machine needs, such as `--runtime runc`."""
+
+USER = "10001:10001"
+_LABEL = "proctor.box"
+_MOUNT = "proctor"  # of the root: below `/run` an image may have a link
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]{0,255}")
+_SOCKET_BYTES = 2**16
+_PATIENCE_S = 120.0
+_LOADING_S = 3600.0
+_MOST_OUTPUT = 2**20
+_PODMAN = (
+    "--read-only-tmpfs=false",
+    "--http-proxy=false",
+    "--no-hosts",
+    "--no-healthcheck",
+    "--image-volume=ignore",
+    "--log-driver=k8s-file",
+)
+_DOCKER = (
+    "--no-healthcheck",
+    "--dns=127.0.0.1",
+    "--log-driver=json-file",
+    *(f"--env={name}=" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")),
+)
+
+
+class PodmanExecutor:
+    """Runs images by `podman` or `docker`. `arguments` stand before all others of `run`; None takes those of the
+    environment (`PROCTOR_PODMAN_ARGS`)."""
+
+    def __init__(
+        self, command: Literal["podman", "docker"] = "podman", *, arguments: Sequence[str] | None = None
+    ) -> None:
+        self.name = command
+        self._arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
+
+    async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
+        """As `Executor.start`."""
+        found = await self._inspected(image)
+        if self.name == "docker" and found.get("Volumes"):
+            raise BoxError("the image declares volumes, which docker would let grow without a limit", late=False)
+        folder = box_folder(label)
+        name = f"proctor-{secrets.token_hex(8)}"
+        box = PodmanBox(self.name, name, folder, limits)
+        try:
+            (folder / "input").mkdir(mode=0o755)
+            mounts = [f"--volume={folder}/input:/input:ro,Z"]
+            await self._run_image(["--name", name, *mounts, *box_arguments(self.name, limits, label), "--", image])
+            await box.attach()
+        except BaseException:
+            await asyncio.shield(box.stop())
+            raise
+        return box
+
+    async def _run_image(self, arguments: Sequence[str]) -> None:
+        code, out, told = await engine(self.name, "run", "--detach", *self._arguments, *arguments)
+        del out
+        if code == 0:
+            return
+        if code == 127 or (code == 126 and "exec:" in told):
+            raise BoxError("the image's program was not found, or can't be executed", late=False)
+        raise InfrastructureError(f"{self.name} run: {_last(told)}")
+
+    async def _inspected(self, image: str) -> Mapping[str, object]:
+        """The configuration of an image that is there. Raises `ConfigurationError` where it is not."""
+        if not _IMAGE.fullmatch(image):
+            raise ConfigurationError(f"found {image[:80]!r}, expected the name or the digest of an image")
+        code, out, told = await engine(self.name, "image", "inspect", "--format", "{{json .Config}}", image)
+        if code:
+            raise ConfigurationError(f"{image}: {self.name} has no such image ({_last(told)})")
+        config = json.loads(out)
+        return config if isinstance(config, dict) else {}
+
+    async def remove_left(self, label: str) -> int:
+        """As `Executor.remove_left`."""
+        listed = await self._engine("ps", "--all", "--quiet", "--no-trunc", f"--filter=label={_LABEL}")
+        left = {}
+        for one in listed.split():
+            wanted = f'{{{{index .Config.Labels "{_LABEL}"}}}}'
+            code, found, _ = await engine(self.name, "inspect", "--type=container", f"--format={wanted}", one)
+            if code == 0 and same_label(found.strip(), label):
+                left[one] = found.strip()
+        for one in left:
+            await engine(self.name, "rm", "--force", "--volumes", one)
+        remove_folders({label, *left.values()})
+        return len(left)
+
+    async def load(self, archive: Path) -> str:
+        """As `Executor.load`. The image is known by its digest alone: names that the archive gives it are taken off, since
+        they could be another one's."""
+        checked = await asyncio.to_thread(image_digest, archive)
+        for name in checked.names:
+            code, found, _ = await engine(self.name, "image", "inspect", "--format={{.Id}}", "--", name)
+            if code == 0 and found.strip().removeprefix("sha256:") not in checked.digest:
+                expected = "a name that is free, or none: save it by its digest"
+                raise InputError(archive, found=f"the name {name[:80]!r}, which another image has", expected=expected)
+        before = await self._names(checked.digest)
+        await self._engine("load", "--quiet", f"--input={archive}", patience_s=_LOADING_S)
+        added = await self._names(checked.digest) - before
+        name = f"localhost/proctor-upload:{checked.digest.removeprefix('sha256:')[:32]}"
+        await self._engine("tag", checked.digest, name)  # without one, `prune` would remove it
+        for other in added - {name}:
+            await self._engine(*(("untag", checked.digest, other) if self.name == "podman" else ("rmi", other)))
+        return checked.digest
+
+    async def _names(self, digest: str) -> set[str]:
+        """The names of an image; none where it is not there."""
+        code, out, _ = await engine(self.name, "image", "inspect", "--format={{json .RepoTags}}", digest)
+        return set(json.loads(out) or ()) if code == 0 else set()
+
+    async def _engine(self, *arguments: str, patience_s: float = _PATIENCE_S) -> str:
+        code, out, told = await engine(self.name, *arguments, patience_s=patience_s)
+        if code:
+            raise InfrastructureError(f"{self.name} {arguments[0]}: {_last(told)}")
+        return out
+
+
+def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
+    """What every box is run with."""
+    given = {
+        "pull": "never",
+        "network": "none",
+        "cap-drop": "all",
+        "security-opt": "no-new-privileges",
+        "user": USER,
+        "hostname": "box",
+        "memory": f"{limits.memory}b",
+        "memory-swap": f"{limits.memory}b",
+        "cpus": f"{limits.cpus:g}",
+        "pids-limit": str(limits.processes),
+        "shm-size": f"{limits.shared_memory}b",
+        "tmpfs": f"/tmp:rw,nosuid,nodev,mode=1777,size={limits.scratch}",  # noqa: S108 - inside
+        "log-opt": f"max-size={limits.log}b" if command == "podman" else f"max-size={limits.log}",
+        "label": f"{_LABEL}={label}",
+        "env": f"PROCTOR_SOCKET=/{_MOUNT}/{SOCKET}",
+    }
+    here = f"--tmpfs=/{_MOUNT}:rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}"
+    gpu = [f"--device={limits.gpu}"] if limits.gpu else []
+    ours = _PODMAN if command == "podman" else _DOCKER
+    return [
+        *(f"--{name}={value}" for name, value in given.items()),
+        "--read-only",
+        "--ulimit=core=0",
+        here,
+        *gpu,
+        *ours,
+    ]
+
+
+class PodmanBox:
+    """A container. Its socket lies in a small file system of its own, inside the container alone: we reach it through
+    the root folder of the container's first process, so nothing on this side can be filled or replaced."""
+
+    def __init__(self, command: str, name: str, folder: Path, limits: BoxLimits) -> None:
+        self._command = command
+        self._name = name
+        self._folder = folder
+        self._limits = limits
+        self._root = -1
+        self._process = -1
+        self._memory: Path | None = None
+        self._peak: int | None = None
+        self._end: BoxEnd | None = None
+
+    @property
+    def media(self) -> Path:
+        """As `StartedBox.media`."""
+        return self._folder / "input"
+
+    @property
+    def media_inside(self) -> str:
+        """As `StartedBox.media_inside`."""
+        return "/input"
+
+    async def attach(self) -> None:
+        """Opens the first process and its root folder. Raises `InfrastructureError` where we may not."""
+        state = await self._state()
+        pid = state.get("Pid")
+        if not isinstance(pid, int) or not pid or not state.get("Running"):
+            return  # ended already
+        identity = str(state.get("Id"))
+        try:
+            self._process = os.pidfd_open(pid)
+            self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
+            groups = _groups(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        except PermissionError as error:
+            expected = "podman of this user, or to be root"
+            raise InfrastructureError(
+                f"found no access to {self._command}'s containers, expected {expected}"
+            ) from error
+        if await self.ended():
+            return  # its number may be another's by now
+        if identity not in groups:
+            raise InfrastructureError(
+                f"{self._command}: found another process than the container's, expected one machine"
+            )
+        self._memory = _memory_file(groups)
+
+    def connect(self) -> socket.socket:
+        """As `StartedBox.connect`."""
+        if self._root < 0:
+            raise FileNotFoundError("the container ended")
+        return connect_below(self._root, _MOUNT, SOCKET)
+
+    async def ended(self) -> bool:
+        """As `StartedBox.ended`."""
+        if self._memory is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._peak = int(self._memory.read_text())
+        if self._process < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._process, select.POLLIN)
+        return bool(poll.poll(0))
+
+    async def stop(self) -> BoxEnd:
+        """As `StartedBox.stop`."""
+        if self._end is None:
+            by_itself = await self.ended()
+            if not by_itself:
+                await engine(self._command, "kill", "--signal=KILL", self._name)
+            state = await self._state(settled=by_itself)
+            _, out, told = await engine(self._command, "logs", self._name)
+            await engine(self._command, "rm", "--force", "--volumes", self._name)
+            for one in (self._root, self._process):
+                if one >= 0:
+                    os.close(one)
+            self._root = self._process = -1
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._end = self._ended(state if by_itself else {}, out + told)
+        return self._end
+
+    def _ended(self, state: Mapping[str, object], printed: str) -> BoxEnd:
+        code = state.get("ExitCode")
+        killed = isinstance(code, int) and code > 128
+        return BoxEnd(
+            exit_code=code if isinstance(code, int) and not killed else None,
+            signal=code - 128 if isinstance(code, int) and killed else None,
+            out_of_memory=bool(state.get("OOMKilled")),
+            peak_memory=self._peak,
+            log=printed[-self._limits.log :],
+        )
+
+    async def _state(self, *, settled: bool = False) -> dict[str, object]:
+        """The engine's record of the container, empty where there is none; with `settled` once it says that it ended."""
+        if settled:
+            await engine(self._command, "wait", self._name)
+        wanted = "{{.Id}} {{json .State}}"
+        code, out, _ = await engine(self._command, "inspect", "--type=container", f"--format={wanted}", self._name)
+        if code:
+            return {}
+        identity, _, state = out.partition(" ")
+        return {**json.loads(state), "Id": identity}
+
+
+def _groups(pid: int) -> str:
+    return Path(f"/proc/{pid}/cgroup").read_text()
+
+
+def _memory_file(groups: str) -> Path | None:
+    """The file with the highest use of memory of a process's control group (version 2, else 1)."""
+    for line in groups.splitlines():
+        number, controllers, path = line.split(":", 2)
+        for file in (
+            Path("/sys/fs/cgroup", path.lstrip("/"), "memory.peak") if number == "0" else None,
+            Path("/sys/fs/cgroup/memory", path.lstrip("/"), "memory.max_usage_in_bytes")
+            if controllers == "memory"
+            else None,
+        ):
+            if file is not None and file.is_file():
+                return file
+    return None
+
+
+async def engine(command: str, *arguments: str, patience_s: float = _PATIENCE_S) -> tuple[int, str, str]:
+    """Runs podman or docker: exit code, standard output and errors, of which no more than a megabyte each is kept. Raises
+    `ConfigurationError` where it is not installed, `InfrastructureError` where it does not come back."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            command,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{command}: found no such program, expected it to be installed") from error
+    try:
+        async with asyncio.timeout(patience_s):
+            out, told = await asyncio.gather(_kept(process.stdout), _kept(process.stderr))
+            return await process.wait(), out, told
+    except TimeoutError:
+        raise InfrastructureError(f"{command} {arguments[0]}: no reply after {patience_s:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _kept(stream: asyncio.StreamReader | None) -> str:
+    kept = bytearray()
+    while stream is not None and (piece := await stream.read(2**16)):
+        kept += piece
+        del kept[: max(0, len(kept) - _MOST_OUTPUT)]
+    return kept.decode(errors="replace")
+
+
+def _last(told: str) -> str:
+    lines = told.strip().splitlines()
+    return lines[-1][:300] if lines else "it said nothing"

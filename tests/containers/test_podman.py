@@ -1,0 +1,118 @@
+"""Containers by podman: started, asked, restarted, removed; uploaded images; how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from proctor.containers import BoxError, PodmanExecutor
+from proctor.core import ConfigurationError, InfrastructureError, InputError, Status
+from tests.support.boxes import HOSTILE, SMALL, image_of, podman
+from tests.support.doubles_of_boxes import TEMPLATE, answers, boxed, question
+
+pytestmark = pytest.mark.podman
+
+
+def asks(*attack: str) -> str:
+    return json.dumps(attack)
+
+
+def containers() -> list[str]:
+    listed = subprocess.run(
+        ["podman", "ps", "--all", "--quiet", "--filter=label=proctor.box=test/1/1"], capture_output=True, check=True
+    )
+    return listed.stdout.decode().split()
+
+
+def test_the_template_answers_in_a_container_and_nothing_is_left() -> None:
+    async def ask() -> None:
+        async with (system := boxed(image, executor=executor, limits=SMALL)):
+            found = await answers(system, [question("q1"), question("q2")], b"pixels")
+            assert len(containers()) == 1
+        assert [one.text for one in found] == ["yes", "yes"]
+        report = system.report()
+        assert report.counts == {Status.ANSWERED: 2}
+        assert report.peak_memory is not None
+        assert 0 < report.peak_memory <= SMALL.memory
+
+    executor = podman()
+    image = image_of(TEMPLATE)
+    asyncio.run(ask())
+    assert containers() == []
+
+
+def test_a_container_that_ends_is_started_again_once_and_says_how_it_ended() -> None:
+    async def ask() -> None:
+        async with (system := boxed(image, executor=executor, limits=SMALL)):
+            ends = question("q1", asks("end", "7"))
+            first, second, third = await answers(system, [ends, question("q2", asks("nothing")), ends])
+            assert (first.status, second.text, third.status) == (Status.ERROR, "yes", Status.ERROR)
+            with pytest.raises(BoxError, match="the container ended a second time"):
+                await answers(system, [ends])
+        report = system.report()
+        assert (report.exit_code, report.signal, report.restarts) == (7, None, 1)
+
+    executor = podman()
+    image = image_of(HOSTILE)
+    asyncio.run(ask())
+    assert containers() == []
+
+
+def test_what_a_dead_worker_left_is_removed_by_its_label() -> None:
+    async def start() -> None:
+        left = [await executor.start(image, SMALL, label=label) for label in ("test/2/1", "test/2/2", "test/22/1")]
+        assert await executor.remove_left("test/2") == 2
+        assert [await one.ended() for one in left] == [True, True, False]
+        assert [one.media.exists() for one in left] == [False, False, True]
+        assert await executor.remove_left("test/22/1") == 1
+        for one in left:
+            await one.stop()
+
+    executor = podman()
+    image = image_of(HOSTILE)
+    asyncio.run(start())
+
+
+@pytest.mark.parametrize("image", ["--privileged", "-v/:/host", "a b", "", "no-such-image-here:1"])
+def test_an_image_that_is_none_is_refused_and_is_no_option(image: str) -> None:
+    with pytest.raises(ConfigurationError):
+        asyncio.run(podman().start(image, SMALL, label="test/3/1"))
+
+
+def test_a_machine_at_fault_is_not_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    podman()
+    image = image_of(HOSTILE)
+    with pytest.raises(InfrastructureError, match=r"podman run: "):
+        asyncio.run(PodmanExecutor(arguments=["--runtime=no-such-runtime"]).start(image, SMALL, label="test/4/1"))
+
+
+def saved(image: str, archive: Path, name: str) -> None:
+    subprocess.run(["podman", "tag", image, name], check=True, capture_output=True)
+    subprocess.run(["podman", "save", "--quiet", "--output", str(archive), name], check=True, capture_output=True)
+    subprocess.run(["podman", "untag", image, name], check=True, capture_output=True)
+
+
+def test_an_uploaded_image_is_known_by_its_digest_and_keeps_no_name_of_its_own(tmp_path: Path) -> None:
+    executor = podman()
+    image, archive = image_of(TEMPLATE), tmp_path / "image.tar"
+    saved(image, archive, "localhost/another-team:latest")
+    assert asyncio.run(executor.load(archive)) == image
+    named = subprocess.run(["podman", "image", "exists", "localhost/another-team:latest"], check=False)
+    assert named.returncode == 1
+    assert subprocess.run(["podman", "image", "exists", image], check=False).returncode == 0
+
+
+def test_an_uploaded_image_can_not_take_the_name_of_another(tmp_path: Path) -> None:
+    executor = podman()
+    archive, name = tmp_path / "image.tar", "localhost/test-baseline:1"
+    saved(image_of(TEMPLATE), archive, name)
+    subprocess.run(["podman", "tag", image_of(HOSTILE), name], check=True)
+    try:
+        with pytest.raises(InputError, match=r"found the name 'localhost/test-baseline:1', which another image has"):
+            asyncio.run(executor.load(archive))
+    finally:
+        subprocess.run(["podman", "untag", image_of(HOSTILE), name], check=True)
