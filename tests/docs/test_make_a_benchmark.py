@@ -55,10 +55,6 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
             "Nobody yet: no reading of a clinician is recorded in this project.", "2 readers of 8 items."
         )
     asked = {line: count for line, count, _ in seen}
-    assert (
-        asked["proctor build export abdomen"] == asked["proctor build run abdomen"]
-        or asked["proctor build redo abdomen questions sim-000-q001"]
-    )
     redone = [count for line, count, _ in seen if line == "proctor build run abdomen"]
     assert redone[0] == asked["proctor build status abdomen"] == asked["proctor build export abdomen"]
     assert redone[1] > redone[0]  # one item is asked for again
