@@ -1,0 +1,292 @@
+"""A challenge as a Codabench bundle (competition.yaml, version 2), with the image that its scoring program runs in."""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import proctor
+from proctor.challenges.packs.carried import python_image, write_requirements, write_wheel, write_zip
+from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
+from proctor.challenges.packs.parts import PhaseSource, check_own_benchmark, copy_part
+from proctor.challenges.packs.starting_kit import write_starting_kit
+from proctor.challenges.packs.texts import filled
+from proctor.challenges.settings import ChallengeSettings
+from proctor.core import InputError, UsageError, input_text, whole_folder
+
+BUNDLE = "bundle.zip"
+COMMAND = "python3 /app/program/score.py /app/input /app/output"
+"""How the platform starts the scoring program, at its own paths."""
+
+_LONGEST_IMAGE = 128
+_LIMIT_S = 1800  # of the scoring step
+_SCORE = """\
+\"\"\"The scoring program: Proctor marks the answers, without network.\"\"\"
+
+import sys
+
+from proctor.challenges.packs.programs import run_scorer, score_codabench
+
+run_scorer(score_codabench, *sys.argv[1:])
+"""
+
+
+@dataclass(frozen=True)
+class PackSummary:
+    """What was written. `notes` are what an organiser should know: what the platform does not do, what was left out."""
+
+    folder: Path
+    phases: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image: str = "") -> PackSummary:
+    """Writes the pack into a new folder: `bundle.zip` to upload, `image/` to build and push first, `README.md`.
+
+    `image` is the name under which the platform finds the scorer's image. Raises `InputError` for what Codabench can't
+    do: phases without a beginning, or that overlap, and where a phase has no baseline's answers.
+    """
+    check_own_benchmark(settings)
+    image = image or f"proctor-{settings.benchmark}:{proctor.__version__}"
+    if len(image) > _LONGEST_IMAGE:
+        raise UsageError("--image", f"at most {_LONGEST_IMAGE} characters", found=repr(image))
+    phases = [PhaseSource(folder, settings, one) for one in settings.phases if "file" in one.accepts]
+    if not phases:
+        raise InputError(folder, "phases", found="none that accepts files", expected="one: Codabench runs no images")
+    dates = _dates(phases)
+    with whole_folder(out) as draft, tempfile.TemporaryDirectory(prefix="proctor-pack-", dir=draft) as scratch:
+        figures = _merged([one.own_figures(one.baseline()[1]) for one in phases])
+        files = _pages(folder, settings, figures)
+        tasks: list[dict[str, Any]] = []
+        shown: list[dict[str, Any]] = []
+        files["scoring_program.zip"] = _zipped(
+            {"score.py": _SCORE.encode(), "metadata.yaml": f"command: {COMMAND}\n".encode()}
+        )
+        for number, one in enumerate(phases):
+            files |= _phase_files(one, Path(scratch))
+            tasks.append(_task(number, one))
+            shown.append({"index": number, **_phase(one), **dates[number], "tasks": [number]})
+        competition = _competition(settings, image, phases)
+        competition |= {"phases": shown, "tasks": tasks, "leaderboards": [_leaderboard(phases, figures)]}
+        files["competition.yaml"] = yaml.safe_dump(competition, sort_keys=False, allow_unicode=True).encode()
+        write_zip(draft / BUNDLE, files)
+        notes = tuple(_notes(settings, phases))
+        _write_image(draft / "image")
+        _write_readme(draft, settings, image, notes)
+    return PackSummary(out, tuple(one.phase.name for one in phases), notes)
+
+
+def _dates(phases: Sequence[PhaseSource]) -> list[dict[str, str]]:
+    """The phases' dates, as texts in UTC: the platform reads bare YAML dates as midnight and forgets time zones.
+
+    Raises `InputError` for phases that it would refuse: without a beginning, without an end before another one, or
+    that overlap.
+    """
+    found: list[dict[str, str]] = []
+    before: datetime | None = None
+    for number, one in enumerate(phases):
+        place, phase = f"phase {one.phase.name}", one.phase
+        following = phases[number + 1].phase if number + 1 < len(phases) else None
+        if phase.opens is None or (following is not None and phase.closes is None):
+            missing = "opens" if phase.opens is None else "closes"
+            raise InputError(one.folder, f"{place}, {missing}", found="nothing", expected="a date: Codabench needs one")
+        if before is not None and phase.opens < before:
+            expected = f"the end of the phase before it ({_utc(before)}): Codabench's do not overlap"
+            raise InputError(one.folder, f"{place}, opens", found=_utc(phase.opens), expected=expected)
+        dates = {"start": _utc(phase.opens)}
+        if phase.closes is not None:
+            touching = following is not None and following.opens == phase.closes
+            dates["end"] = _utc(phase.closes - timedelta(seconds=1) if touching else phase.closes)
+        before = phase.closes
+        found.append(dates)
+    return found
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _merged(all_figures: Sequence[list[PackFigure]]) -> list[PackFigure]:
+    """The figures of all phases, each once: the platform has one leaderboard's columns for all of them."""
+    found: dict[str, PackFigure] = {}
+    for figures in all_figures:
+        for one in figures:
+            found.setdefault(one.key, one)
+    return list(found.values())
+
+
+def _competition(settings: ChallengeSettings, image: str, phases: Sequence[PhaseSource]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "version": 2,
+        "title": _title(settings),
+        "description": f"{count_phases(phases)}, marked by Proctor {proctor.__version__}",
+        "image": "logo.png",
+        "terms": "terms.md",
+        "docker_image": image,
+        "registration_auto_approve": False,
+        "make_programs_available": False,
+        "make_input_data_available": False,
+        "enable_detailed_results": False,
+        "show_detailed_results_in_submission_panel": False,
+        "show_detailed_results_in_leaderboard": False,
+        "auto_run_submissions": True,
+        "can_participants_make_submissions_public": False,
+        "pages": [{"title": "Overview", "file": "overview.md"}, {"title": "Evaluation", "file": "evaluation.md"}],
+    }
+    if re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", settings.contact):
+        found["contact_email"] = settings.contact
+    return found
+
+
+def count_phases(phases: Sequence[PhaseSource]) -> str:
+    """How many phases there are, in words.
+
+    >>> count_phases([])
+    '0 phases'
+    """
+    return f"{len(phases)} phase{'' if len(phases) == 1 else 's'}"
+
+
+def _title(settings: ChallengeSettings) -> str:
+    return settings.title or settings.benchmark
+
+
+def _phase(source: PhaseSource) -> dict[str, Any]:
+    phase = source.phase
+    return {
+        "name": phase.title or phase.name,
+        "description": f"Hand in a zip archive with one file of answers. {phase.quota.scored} results for each participant.",
+        "max_submissions": phase.quota.scored,
+        "max_submissions_per_day": phase.quota.per_day or phase.quota.scored,
+        "execution_time_limit": _LIMIT_S,
+        "auto_migrate_to_this_phase": False,
+        "accepts_only_result_submissions": True,
+        "hide_output": phase.hidden,
+        "hide_prediction_output": phase.hidden,
+        "hide_score_output": phase.hidden,
+        "public_data": f"public_{phase.name}.zip",
+        "starting_kit": f"starting_kit_{phase.name}.zip",
+    }
+
+
+def _task(number: int, source: PhaseSource) -> dict[str, Any]:
+    name = source.phase.name
+    return {
+        "index": number,
+        "name": source.phase.title or name,
+        "description": f"Questions of the phase {name}",
+        "scoring_program": "scoring_program.zip",
+        "reference_data": f"reference_{name}.zip",
+    }
+
+
+def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> dict[str, Any]:
+    digits = min(one.phase.results.digits for one in phases)
+    columns = [
+        {
+            "title": one.title[:LONGEST_KEY],
+            "key": one.key,
+            "index": index,
+            "sorting": "asc" if one.ascending else "desc",
+            "precision": digits,
+            "hidden": one.count,
+        }
+        for index, one in enumerate(figures)
+    ]
+    hidden = any(one.phase.results.boards == "organisers" for one in phases)
+    rule = "Force_Last" if phases[-1].phase.counts == "last" else "Force_Best"
+    return {"title": "Results", "key": "main", "submission_rule": rule, "hidden": hidden, "columns": columns}
+
+
+def _phase_files(source: PhaseSource, scratch: Path) -> dict[str, bytes]:
+    phase = source.phase
+    made = {
+        f"reference_{phase.name}.zip": (source.marked, "ref"),
+        f"public_{phase.name}.zip": (phase.questions, "public"),
+    }
+    files = {}
+    for name, (path, folder) in made.items():
+        place = scratch / phase.name / folder
+        copy_part(source, path, place)
+        files[name] = _zipped_folder(place)
+    kit = scratch / phase.name / "kit"
+    write_starting_kit(source, kit)
+    files[f"starting_kit_{phase.name}.zip"] = _zipped_folder(kit)
+    return files
+
+
+def _zipped_folder(folder: Path) -> bytes:
+    files = [one for one in sorted(folder.rglob("*")) if one.is_file()]
+    return _zipped({one.relative_to(folder).as_posix(): one.read_bytes() for one in files})
+
+
+def _zipped(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    write_zip(archive, files)
+    return archive.getvalue()
+
+
+def _pages(folder: Path, settings: ChallengeSettings, figures: list[PackFigure]) -> dict[str, bytes]:
+    terms = input_text(folder / settings.terms, "the terms") if settings.terms else ""
+    how: dict[str, Any] = {
+        "settings": settings,
+        "title": _title(settings),
+        "figures": figures,
+        "version": proctor.__version__,
+    }
+    return {
+        "terms.md": (terms.strip() or "The terms of the platform hold.").encode() + b"\n",
+        "overview.md": filled("overview.md.j2", **how).encode(),
+        "evaluation.md": filled("evaluation.md.j2", **how).encode(),
+        "logo.png": _logo(),
+    }
+
+
+def _logo() -> bytes:
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("RGB", (256, 256), "#1f4e79")
+    ImageDraw.Draw(picture).ellipse((64, 64, 192, 192), outline="white", width=16)
+    out = io.BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+def _write_image(folder: Path) -> None:
+    folder.mkdir()
+    wheel = write_wheel(folder)
+    write_requirements(folder / "requirements.txt")
+    text = filled("codabench.Dockerfile.j2", wheel=wheel, python=python_image())
+    (folder / "Dockerfile").write_text(text, encoding="utf-8")
+
+
+def _write_readme(draft: Path, settings: ChallengeSettings, image: str, notes: Sequence[str]) -> None:
+    text = filled("codabench.README.md.j2", title=_title(settings), image=image, notes=notes, bundle=BUNDLE)
+    (draft / "README.md").write_text(text, encoding="utf-8")
+
+
+def _notes(settings: ChallengeSettings, phases: Sequence[PhaseSource]) -> list[str]:
+    told = [
+        f"{one.name}: left out, since it accepts images alone, which Codabench does not run."
+        for one in settings.phases
+        if "file" not in one.accepts
+    ]
+    for source in phases:
+        phase, waiting = source.phase, source.waiting(source.benchmark(source.marked))
+        if waiting:
+            told.append(
+                f"{phase.name}: {waiting} questions in free text count for nobody: no judge is asked without network."
+            )
+        if phase.gate is not None:
+            told.append(f"{phase.name}: its gate is not enforced: approve who may take part by hand.")
+        if phase.results.rule == "ladder":
+            told.append(f"{phase.name}: results are shown as they are: Codabench knows no ladder.")
+    return told
