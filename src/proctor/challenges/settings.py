@@ -85,9 +85,11 @@ class Gate(_ChallengePart):
 
 
 class Budget(_ChallengePart):
-    """Seconds: for each question, measured by us, and until a container is ready for the first one."""
+    """Seconds: for each question, measured by us, and until a container is ready for the first one. Files say their own
+    `latency`: where it is "required", an answer without one counts as late."""
 
     question_s: float = Field(default=30.0, gt=0, le=3600)
+    latency: Literal["required", "optional"] = "optional"
     startup_s: float = Field(default=900.0, gt=0, le=7200)
 
 

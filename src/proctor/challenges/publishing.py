@@ -1,0 +1,222 @@
+"""Boards as they are shown: computed from a phase's answers, rounded, without a row for any question; and who sees
+which part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import JsonValue
+from sqlalchemy import Connection, RowMapping, insert, select
+
+from proctor.challenges.boards import MadeBoard
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import Figures, board_maker
+from proctor.challenges.schema import boards, results, submissions, teams
+from proctor.challenges.sealed import SealedPart
+from proctor.challenges.settings import ChallengeSettings, Phase
+from proctor.web import utc_text
+
+Visitor = Literal["public", "participant", "organiser"]
+UNLISTED = ""
+"""The name of a team that is not listed, as others see it."""
+
+_KEPT = (
+    *("place", "score", "won", "lost", "tied", "mean", "low", "high", "rank_by_mean", "rank_low", "rank_high"),
+    *("win_rate", "tie_broken", "place_low", "place_high", "p_first", "chances", "baseline", "below_line", "advances"),
+    *("mean_if_wrong", "mean_if_excluded"),
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The submission of a team that stands on the boards."""
+
+    system: str
+    submission: int
+    number: int
+    team: int
+    team_name: str
+    institution: str
+    eligible: bool
+    listed: bool
+    figures: Figures
+
+
+def publish(challenge: Challenge, phase: str) -> None:
+    """Computes the boards of a phase and keeps them as they are shown; nothing where nobody has a result. Each team has
+    one row: its best result or its last one, as the phase says, of those that are shown."""
+    one = challenge.phase(phase)
+    with challenge.reading() as connection:
+        version = board_version(connection, phase)
+        counted = counted_submissions(connection, one, version)
+    if not counted:
+        return
+    sealed = SealedPart(challenge.folder, challenge.settings)
+    with sealed.store(phase) as store:
+        made = board_maker(sealed, store, phase).made([entry.system for entry in counted])
+    content: JsonValue = {"phase": phase, "boards": [_content(board, counted, one) for board in made]}
+    with challenge.writing() as connection:
+        row = {"phase": phase, "scorer": version, "content": content, "at": utc_text(challenge.now())}
+        connection.execute(insert(boards).values(row))
+
+
+def board_version(connection: Connection, phase: str) -> int:
+    """The version of the scorer that a phase's boards are of: the newest one that has marked all that any older one has,
+    so that no board mixes two; 0 where nothing was marked."""
+    query = select(results.c.submission, results.c.scorer).join(submissions, submissions.c.id == results.c.submission)
+    by_version: dict[int, set[int]] = {}
+    for submission, version in connection.execute(query.where(submissions.c.phase == phase)):
+        by_version.setdefault(version, set()).add(submission)
+    complete, older = 0, set[int]()
+    for version in sorted(by_version):
+        if by_version[version] >= older:
+            complete = version
+        older |= by_version[version]
+    return complete
+
+
+def counted_submissions(connection: Connection, phase: Phase, version: int) -> list[Counted]:
+    """For each team the submission that counts, by the team's name. Withdrawn teams, disqualified submissions, and
+    results that the ladder holds back are left out."""
+    own = select(
+        *(submissions.c.id, submissions.c.number, teams.c.id.label("team"), teams.c.name, teams.c.institution),
+        *(teams.c.eligible, teams.c.listed, results.c.figures),
+    )
+    query = (
+        own.join(teams, teams.c.id == submissions.c.team)
+        .join(results, results.c.submission == submissions.c.id)
+        .where(submissions.c.phase == phase.name, results.c.scorer == version)
+        .where(teams.c.withdrawn.is_(None), submissions.c.disqualified.is_(None))
+        .order_by(teams.c.name, submissions.c.number)
+    )
+    found: dict[int, Counted] = {}
+    for row in connection.execute(query).mappings():
+        entry = _counted(row)
+        former = found.get(entry.team)
+        if entry.figures.shown and (former is None or phase.counts == "last" or _better(entry, former)):
+            found[entry.team] = entry
+    return list(found.values())
+
+
+def _counted(row: RowMapping) -> Counted:
+    return Counted(
+        system=f"{row['name']}#{row['number']}",
+        submission=row["id"],
+        number=row["number"],
+        team=row["team"],
+        team_name=row["name"],
+        institution=row["institution"],
+        eligible=bool(row["eligible"]),
+        listed=bool(row["listed"]),
+        figures=Figures.model_validate(row["figures"]),
+    )
+
+
+def _better(entry: Counted, former: Counted) -> bool:
+    """Whether a later result has the better mean on the first board; of equal ones the first stands."""
+    new, old = entry.figures.boards[0], former.figures.boards[0]
+    if new.mean is None or old.mean is None:
+        return old.mean is None and new.mean is not None
+    return new.mean > old.mean if new.higher_is_better else new.mean < old.mean
+
+
+def _content(board: MadeBoard, counted: list[Counted], phase: Phase) -> dict[str, Any]:
+    by_system = {one.system: one for one in counted}
+    digits = phase.results.digits
+    rows = []
+    for row in board.rows:
+        entry = by_system.get(row["system"])
+        kept = {name: rounded(row[name], digits) for name in _KEPT if name in row}
+        rows.append(kept | ({"name": row["system"]} if entry is None else _of_team(entry)))
+    return {"name": board.name, "title": board.title, "facts": board.facts, "rows": rows}
+
+
+def _of_team(entry: Counted) -> dict[str, Any]:
+    seconds = entry.figures.seconds
+    return {
+        "name": entry.team_name,
+        "team": entry.team,
+        "number": entry.number,
+        "institution": entry.institution,
+        "eligible": entry.eligible,
+        "listed": entry.listed,
+        "seconds": None if seconds is None else rounded(seconds.model_dump(mode="json"), 2),
+    }
+
+
+def rounded(value: Any, digits: int) -> Any:
+    """A value with all numbers that are not whole rounded.
+
+    >>> rounded({"mean": 0.12345, "n": 12, "ends": [0.1004, None]}, 3)
+    {'mean': 0.123, 'n': 12, 'ends': [0.1, None]}
+    """
+    if isinstance(value, float):
+        return round(value, digits)
+    if isinstance(value, Mapping):
+        return {name: rounded(one, digits) for name, one in value.items()}
+    return [rounded(one, digits) for one in value] if isinstance(value, list) else value
+
+
+def shown_figures(figures: Figures, phase: Phase) -> dict[str, Any] | None:
+    """What its team is told of a result: rounded; None where the ladder holds it back."""
+    return rounded(figures.model_dump(mode="json"), phase.results.digits) if figures.shown else None
+
+
+def visible_boards(
+    connection: Connection,
+    settings: ChallengeSettings,
+    phase: str,
+    visitor: Visitor,
+    now: datetime,
+    *,
+    team: int | None = None,
+) -> dict[str, Any] | None:
+    """The newest boards of a phase, as somebody sees them: `team` is the visitor's own. None where there are none, or
+    not for this visitor. A team that is not listed has no name for others, and only organisers see who may have no
+    award."""
+    policy = settings.phase(phase).results
+    if not may_see(policy.boards, visitor, early=policy.shown_from is not None and now < policy.shown_from):
+        return None
+    newest = select(boards).where(boards.c.phase == phase).order_by(boards.c.id.desc()).limit(1)
+    row = connection.execute(newest).mappings().first()
+    if row is None:
+        return None
+    made = [one | {"rows": [_seen(entry, visitor, team) for entry in one["rows"]]} for one in row["content"]["boards"]]
+    return {"phase": phase, "at": row["at"], "scorer": row["scorer"], "boards": made}
+
+
+def may_see(audience: str, visitor: Visitor, *, early: bool = False) -> bool:
+    """Whether a visitor belongs to those who see a phase's boards; before these are shown organisers alone.
+
+    >>> may_see("participants", "public"), may_see("participants", "participant"), may_see("public", "public", early=True)
+    (False, True, False)
+    """
+    allowed = {"public": 0, "participants": 1, "organisers": 2}[audience]
+    return {"public": 0, "participant": 1, "organiser": 2}[visitor] >= (2 if early else allowed)
+
+
+def _seen(row: dict[str, Any], visitor: Visitor, team: int | None) -> dict[str, Any]:
+    if "team" not in row or visitor == "organiser":
+        return row | {"mine": False}
+    mine = row["team"] == team
+    hidden = {} if row["listed"] or mine else {"name": UNLISTED, "institution": "", "number": None}
+    return {name: value for name, value in row.items() if name != "team"} | hidden | {"mine": mine}
+
+
+def passed_gate(connection: Connection, settings: ChallengeSettings, phase: str, team: int) -> bool:
+    """Whether a team may hand in for a phase: it has no gate, or one of the team's results in the gate's phase beats
+    every baseline on one of the boards."""
+    gate = settings.phase(phase).gate
+    if gate is None:
+        return True
+    query = (
+        select(results.c.figures)
+        .join(submissions, submissions.c.id == results.c.submission)
+        .where(submissions.c.team == team, submissions.c.phase == gate.phase, submissions.c.disqualified.is_(None))
+        .where(results.c.scorer == board_version(connection, gate.phase))
+    )
+    found = (Figures.model_validate(figures) for figures in connection.scalars(query))
+    return any(board.above for one in found for board in one.boards)

@@ -1,0 +1,206 @@
+"""Boards as shown: those of `proctor rank` on the same answers, rounded, and each visitor's part of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import keep_figures, scorer_version
+from proctor.challenges.publishing import board_version, counted_submissions, passed_gate, publish, visible_boards
+from proctor.challenges.queue import Leased
+from proctor.challenges.schema import submissions, teams
+from proctor.challenges.settings import ChallengeSettings, Gate
+from tests.support.hosted import team
+from tests.support.marked_challenge import PHASE, Hosted
+from tests.support.program import proctor
+
+SKILLS = {"Alpha": 0.9, "Beta": 0.6, "Gamma": 0.62, "Delta": 0.3}
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    found = Hosted(tmp_path_factory.mktemp("boards") / "c")
+    for name, skill in SKILLS.items():
+        found.submit(team(found.challenge, name), skill)
+    publish(found.challenge, PHASE)
+    yield found
+    found.challenge.close()
+
+
+def seen(challenge: Challenge, visitor: Any = "public", **more: Any) -> Any:
+    settings = more.pop("settings", challenge.settings)
+    with challenge.reading() as connection:
+        return visible_boards(connection, settings, PHASE, visitor, more.pop("now", NOW), **more)
+
+
+def ranked(challenge: Challenge, *systems: str) -> list[dict[str, Any]]:
+    """What `proctor rank` prints of the same answers."""
+    words = [word for name in systems for word in ("--system", name)]
+    command: list[str | Path] = [
+        "rank",
+        "focus",
+        "--store",
+        challenge.folder / f"sealed/{PHASE}.sqlite",
+        "--condition",
+        "text-only",
+    ]
+    drawn = ["--draws", "200", "--stability", "20", "--latency", "optional", "--baseline", "plain", "--format", "json"]
+    found = proctor(*command, *drawn, *words)
+    assert found.returncode == 0, found.stderr
+    boards: list[dict[str, Any]] = json.loads(found.stdout)
+    return boards
+
+
+def test_boards_equal_rank_on_the_same_answers(hosted: Hosted) -> None:
+    shown = seen(hosted.challenge)["boards"]
+    theirs = ranked(hosted.challenge, *(f"{name}#1" for name in SKILLS))
+    assert [one["name"] for one in shown] == [one["board"] for one in theirs] == ["technical", "clinical"]
+    for mine, other in zip(shown, theirs, strict=True):
+        assert (mine["facts"]["questions"], mine["facts"]["groups"]) == (other["questions"], other["groups"])
+        assert [one["name"] for one in mine["rows"]] == [one["system"].removesuffix("#1") for one in other["systems"]]
+        for row, system in zip(mine["rows"], other["systems"], strict=True):
+            for field in ("place", "score", "won", "lost", "tied", "rank_by_mean", "rank_low", "rank_high", "baseline"):
+                assert row[field] == system[field]
+            for field in ("mean", "win_rate", "p_first"):
+                assert row[field] == (None if system[field] is None else round(system[field], 3))
+            assert row["below_line"] == system["below_line"]
+            assert row["advances"] == system["advances"]
+            assert row["chances"] == (
+                None if system.get("chances") is None else [round(x, 3) for x in system["chances"]]
+            )
+
+
+def test_who_is_better_stands_before_and_the_baseline_has_no_place(hosted: Hosted) -> None:
+    technical = seen(hosted.challenge)["boards"][0]["rows"]
+    assert technical[0]["name"] == "Alpha"
+    assert (technical[-1]["name"], technical[-1]["place"], technical[-1]["baseline"]) == ("plain", None, True)
+    below = {row["name"] for row in technical[:-1] if row["below_line"]}
+    assert below == {"Delta"}
+    assert all(row["low"] < row["mean"] < row["high"] for row in technical)
+
+
+def test_numbers_are_rounded_and_no_question_is_named(hosted: Hosted) -> None:
+    content = seen(hosted.challenge, "organiser")
+    text = json.dumps(content)
+    assert "v00" not in text
+    assert "q01" not in text
+
+    def floats(value: Any) -> Iterator[float]:
+        if isinstance(value, float):
+            yield value
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from floats(one)
+
+    assert all(round(one, 3) == one for one in floats(content))
+
+
+def test_who_sees_the_boards_and_when(hosted: Hosted) -> None:
+    phase = hosted.challenge.settings.phase(PHASE)
+
+    def settings(**results: Any) -> ChallengeSettings:
+        changed = phase.model_copy(update={"results": phase.results.model_copy(update=results)})
+        return hosted.challenge.settings.model_copy(update={"phases": (changed,)})
+
+    for audience, allowed in (("public", 3), ("participants", 2), ("organisers", 1)):
+        found = [
+            seen(hosted.challenge, visitor, settings=settings(boards=audience)) is not None
+            for visitor in ("organiser", "participant", "public")
+        ]
+        assert found == [True] * allowed + [False] * (3 - allowed)
+    embargo = settings(shown_from=datetime(2026, 12, 1, tzinfo=UTC))
+    assert seen(hosted.challenge, "participant", settings=embargo) is None
+    assert seen(hosted.challenge, "organiser", settings=embargo) is not None
+    assert seen(hosted.challenge, settings=embargo, now=datetime(2026, 12, 1, tzinfo=UTC)) is not None
+
+
+def changed_team(challenge: Challenge, name: str, **values: Any) -> None:
+    with challenge.writing() as connection:
+        connection.execute(update(teams).where(teams.c.name == name).values(values))
+
+
+def test_a_team_that_is_not_listed_has_no_name_for_others(hosted: Hosted) -> None:
+    challenge = hosted.challenge
+    changed_team(challenge, "Beta", listed=0)
+    publish(challenge, PHASE)
+    beta = next(row["team"] for row in seen(challenge, "organiser")["boards"][0]["rows"] if row["name"] == "Beta")
+    assert "Beta" not in json.dumps(seen(challenge))
+    assert "Beta" not in json.dumps(seen(challenge, "participant", team=beta + 1))
+    own = [row["name"] for row in seen(challenge, "participant", team=beta)["boards"][0]["rows"] if row["mine"]]
+    assert own == ["Beta"]
+    assert not any("team" in row for row in seen(challenge)["boards"][0]["rows"])
+    changed_team(challenge, "Beta", listed=1)
+
+
+def test_best_and_last(tmp_path: Path) -> None:
+    for counts, expected in (("best", [2]), ("last", [3])):
+        other = Hosted(tmp_path / counts, videos=4, baseline=None, more=f"  counts: {counts}\n")
+        of = team(other.challenge)
+        for skill in (0.6, 0.9, 0.5):
+            other.submit(of, skill)
+        with other.challenge.reading() as connection:
+            phase = other.challenge.settings.phase(PHASE)
+            assert [one.number for one in counted_submissions(connection, phase, 1)] == expected
+        other.challenge.close()
+
+
+def test_the_gate_opens_for_who_beats_all_baselines_on_one_board(hosted: Hosted) -> None:
+    settings = hosted.challenge.settings
+    final = settings.phases[0].model_copy(update={"name": "test", "gate": Gate(phase=PHASE)})
+    gated = ChallengeSettings.model_validate(
+        settings.model_dump() | {"phases": [settings.phases[0].model_dump(), final.model_dump()]}
+    )
+    with hosted.challenge.reading() as connection:
+        ids = {row.name: row.id for row in connection.execute(teams.select())}
+        passed = {name: passed_gate(connection, gated, "test", number) for name, number in ids.items()}
+        assert passed == {"Alpha": True, "Beta": True, "Gamma": True, "Delta": False}
+        assert passed_gate(connection, gated, PHASE, ids["Delta"])
+
+
+def test_disqualified_and_withdrawn_are_off_the_boards(hosted: Hosted) -> None:
+    challenge = hosted.challenge
+    with challenge.writing() as connection:
+        alpha = connection.execute(teams.select().where(teams.c.name == "Alpha")).one()
+        connection.execute(
+            update(submissions).where(submissions.c.team == alpha.id).values(disqualified="spoke to the judge")
+        )
+    changed_team(challenge, "Delta", withdrawn="2026")
+    publish(challenge, PHASE)
+    assert {row["name"] for row in seen(challenge)["boards"][0]["rows"]} == {"Beta", "Gamma", "plain"}
+
+
+def test_boards_are_of_one_version_of_the_scorer(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4, baseline=None)
+    challenge = hosted.challenge
+    made = {name: hosted.submit(team(challenge, name), skill) for name, skill in (("Alpha", 0.9), ("Beta", 0.6))}
+
+    def version() -> int:
+        with challenge.reading() as connection:
+            return board_version(connection, PHASE)
+
+    def again(number: int, name: str) -> None:
+        leased = Leased(number, number, name, PHASE, 1, "file", "", "", "", 0, "w", 1, True)
+        with challenge.writing() as connection:
+            scorer = scorer_version(connection, "new code", NOW)
+            keep_figures(connection, leased, scorer, made[name], NOW)
+
+    assert version() == 1
+    again(1, "Alpha")
+    assert version() == 1
+    again(2, "Beta")
+    assert version() == 2
+    challenge.close()
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4, baseline=None)
+    publish(hosted.challenge, PHASE)
+    assert seen(hosted.challenge, "organiser") is None
+    hosted.challenge.close()
