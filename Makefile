@@ -38,8 +38,8 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
-test: install interchange ## All tests
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup -m "not podman"
+test: install interchange ## All tests but those of pages (doctests) and containers (test-podman)
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup -m "not podman and not pages"
 
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
@@ -62,8 +62,9 @@ types: install
 layers: install
 	$(BIN)/lint-imports
 
-doctests: install
+doctests: install ## Examples of docstrings, and the pages of the documentation, executed
 	$(BIN)/python -m pytest --quiet --doctest-modules src
+	$(ONE_THREAD) $(BIN)/python -m pytest --quiet --numprocesses 2 -m pages tests/docs
 
 docs: install ## Write the generated parts of the documentation anew
 	$(BIN)/python tools/docs.py

@@ -61,6 +61,7 @@ def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:
     assert not failed, "".join(told)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_a_page_shows_what_happens(page: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -39,6 +39,7 @@ def people_write(folder: Path, line: str) -> None:
         assert (rows[2]["b"], rows[2]["text"][:14]) == ("unclear (nothing moves)", "Recorded order")
 
 
+@pytest.mark.pages
 def test_the_page_leads_from_videos_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:

@@ -23,6 +23,7 @@ from tools.docs import ROOT
 PAGE = ROOT / "docs" / "tasks" / "make-a-benchmark.md"
 
 
+@pytest.mark.pages
 def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
@@ -80,6 +81,7 @@ def test_the_page_leads_from_videos_to_results(tmp_path: Path, monkeypatch: pyte
     assert "questions" in history
 
 
+@pytest.mark.pages
 def test_speech_is_recognised_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (block,) = [one for one in blocks(PAGE) if one.info.startswith("yaml title=")]

@@ -43,6 +43,7 @@ async def run_cell(source: str, place: str, names: dict[str, Any]) -> Any:
     return value
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
