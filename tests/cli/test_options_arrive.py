@@ -37,7 +37,8 @@ class Way(NamedTuple):
 
 STORE = "api:open_store api:name_in"
 WAYS = (
-    Way("serve", "folder", "web:Listening web:open_review"),
+    Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
+    Way("serve", "folder", "cli.serve:holds_challenge web:Listening challenges:open_challenge"),
     Way("review update", "folder", "web:open_review"),
     Way("review status", "folder", "web:progress_tables", FORMAT),
     Way("review agreement", "folder q", "web:agreement_of", FORMAT),

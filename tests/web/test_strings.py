@@ -8,55 +8,83 @@ from string import Formatter
 
 import pytest
 
+from proctor.challenges.pages.site import ChallengeSite
+from proctor.challenges.phases import PhaseState
+from proctor.challenges.states import SubmissionState
+from proctor.challenges.submissions import REASONS
 from proctor.web import strings
 
-ROOM = Path(strings.__file__).parent
+WEB = Path(strings.__file__).parent
+ROOMS: dict[Path, Path | None] = {WEB: None, ChallengeSite.texts.parent: ChallengeSite.texts}
+"""Where pages are made, and the folder of their own texts beside those of all sites."""
+
+in_each_room = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.parent.name)
 
 
-def texts(language: str) -> dict[str, str]:
-    return strings._texts(language)
+def texts(language: str, room: Path) -> dict[str, str]:
+    return strings._texts(language, ROOMS[room])
 
 
 def names(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
 
 
+@in_each_room
 @pytest.mark.parametrize("language", strings.languages())
-def test_every_language_says_everything(language: str) -> None:
-    english = texts("en")
-    assert texts(language).keys() == english.keys()
-    assert {key: names(text) for key, text in texts(language).items()} == {
+def test_every_language_says_everything(language: str, room: Path) -> None:
+    english = texts("en", room)
+    assert texts(language, room).keys() == english.keys()
+    assert {key: names(text) for key, text in texts(language, room).items()} == {
         key: names(text) for key, text in english.items()
     }
 
 
-def test_no_text_is_in_the_other_language_by_mistake() -> None:
-    same = [key for key, text in texts("de").items() if text == texts("en")[key] and len(text.split()) > 2]
+@in_each_room
+def test_no_text_is_in_the_other_language_by_mistake(room: Path) -> None:
+    english = texts("en", room)
+    same = [key for key, text in texts("de", room).items() if text == english[key] and len(text.split()) > 2]
     assert same == []
 
 
-def sources() -> dict[Path, str]:
-    files = [*ROOM.rglob("*.html"), *ROOM.rglob("*.py"), *ROOM.rglob("*.js")]
+def sources(room: Path) -> dict[Path, str]:
+    files = [*room.rglob("*.html"), *room.rglob("*.py"), *room.rglob("*.js")]
     return {file: file.read_text(encoding="utf-8") for file in files}
 
 
-def test_every_text_that_a_template_names_is_there() -> None:
-    known = set(texts("en")) | {key.rpartition(".")[0] for key in texts("en") if key.endswith((".one", ".other"))}
-    for file, source in sources().items():
+@in_each_room
+def test_every_text_that_a_template_names_is_there(room: Path) -> None:
+    english = texts("en", room)
+    known = set(english) | {key.rpartition(".")[0] for key in english if key.endswith((".one", ".other"))}
+    for file, source in sources(room).items():
         if file.suffix == ".html":
             missing = set(re.findall(r"\bt\(\s*\"([\w.]+)\"\s*[,)]", source)) - known
             assert missing == set(), file
 
 
-def test_no_text_is_left_that_nobody_says() -> None:
+@in_each_room
+def test_no_text_is_left_that_nobody_says(room: Path) -> None:
     """A key is named whole, or its beginning is (`"error.e" ~ code`)."""
-    said = "\n".join(sources().values())
+    said = "\n".join(sources(room).values())
     quoted = set(re.findall(r"[\"']([a-z]\w*(?:\.\w*)+)[\"']", said)) | {"language"}
     unsaid = [
         key
-        for key in texts("en")
+        for key in set(texts("en", room)) - (set(texts("en", WEB)) if room != WEB else set())
         if key not in quoted
         and re.sub(r"\.(one|other)$", "", key) not in quoted
         and not any(key.startswith(start) and start.count(".") for start in quoted)
     ]
     assert unsaid == []
+
+
+def test_a_reason_and_a_state_are_said_in_every_language() -> None:
+    """What the queue writes into the database comes to the pages as a key."""
+    for language in strings.languages():
+        known = strings._texts(language, ChallengeSite.texts)
+        for name in REASONS:
+            assert f"reason.{name}" in known
+        for state in SubmissionState:
+            assert f"state.{state}" in known
+        for phase in PhaseState:
+            assert f"phase.state.{phase}" in known
+    english = strings._texts("en", ChallengeSite.texts)
+    assert {name: english[f"reason.{name}"] for name in REASONS} == {**REASONS}

@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from proctor.challenges.checks import check_challenge
     from proctor.challenges.folder import NewChallenge, new_challenge
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
+    from proctor.challenges.pages import challenge_accounts, open_challenge
 else:
     export_lazily(__name__)
 
-__all__ = ["PLATFORMS", "NewChallenge", "check_challenge", "check_pack", "new_challenge", "pack_folder", "write_pack"]
+__all__ = [
+    "PLATFORMS", "NewChallenge", "challenge_accounts", "check_challenge", "check_pack", "new_challenge",
+    "open_challenge", "pack_folder", "write_pack",
+]  # fmt: skip

@@ -192,10 +192,19 @@ class BaselineEntry(_ChallengePart):
 
 
 class TeamRules(_ChallengePart):
-    """`members`: how many people a team has at most. `countries`: which may not take part (ISO 3166, two letters)."""
+    """`members`: how many people a team has at most. `registration`: whether anybody may make an account, or by
+    `invitation` alone. `excluded_countries`: which may not take part (ISO 3166, two letters)."""
 
     members: int = Field(default=10, ge=1, le=100)
+    registration: Literal["open", "invitation"] = "open"
     excluded_countries: tuple[Annotated[str, StringConstraints(pattern="^[A-Z]{2}$")], ...] = ()
+
+
+class UploadSizes(_ChallengePart):
+    """The largest uploads that are taken: a `file` of answers, and an archive with an `image`."""
+
+    file: Size = "64m"
+    image: Size = "20g"
 
 
 class ChallengeSettings(_ChallengePart):
@@ -218,6 +227,7 @@ class ChallengeSettings(_ChallengePart):
     ranking: RankingChoice = RankingChoice()
     teams: TeamRules = TeamRules()
     resources: Resources = Resources()
+    uploads: UploadSizes = UploadSizes()
 
     @field_validator("phases")
     @classmethod

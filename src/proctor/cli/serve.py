@@ -1,4 +1,4 @@
-"""`proctor serve`."""
+"""`proctor serve`: a review or a challenge, whichever a folder holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from proctor.cli.output import note, say
 from proctor.core import ConfigurationError, Option, pip_install
 
 if TYPE_CHECKING:
-    from proctor.web import AccountsPlace, StudyUpdate
+    from proctor.web import AccountsPlace, Listening, Site, StudyUpdate
 
-ReviewFolder = Annotated[Path, Option("The folder with review.yaml.", metavar="DIR", argument=True)]
+ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.yaml.", metavar="DIR", argument=True)]
 ReviewStore = Annotated[
     str | None,
-    Option(
-        "An SQLAlchemy URL, such as PostgreSQL's. [default: DIR/review.sqlite]", "--store", env="PROCTOR_REVIEW_STORE"
-    ),
+    Option("An SQLAlchemy URL, such as PostgreSQL's. [default: a file in DIR]", "--store", env="PROCTOR_REVIEW_STORE"),
 ]
 
 _NEEDED = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
@@ -27,15 +25,24 @@ def check_extra() -> None:
     """Raises `ConfigurationError` where the extra `web` is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise ConfigurationError(f"review in the browser needs {', '.join(missing)}: {pip_install('web')}")
+        raise ConfigurationError(f"pages in the browser need {', '.join(missing)}: {pip_install('web')}")
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
     """The accounts of the site that a folder holds."""
     check_extra()
+    if holds_challenge(folder):
+        from proctor.challenges import challenge_accounts
+
+        return challenge_accounts(folder, store)
     from proctor.web import review_accounts
 
     return review_accounts(folder, store)
+
+
+def holds_challenge(folder: Path) -> bool:
+    """Whether it is a challenge's folder; a review's, where it has no `challenge.yaml`."""
+    return (folder / "challenge.yaml").is_file()
 
 
 def serve(
@@ -46,27 +53,40 @@ def serve(
     tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
     tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
     proxy: Annotated[str, Option("The address of a proxy that ends TLS before it.")] = "",
+    same_user: Annotated[bool, Option("Serve a challenge as the user who may open its sealed part.")] = False,
 ) -> None:
-    """Serve a review in the browser.
+    """Serve a review or a challenge.
 
-    The studies of DIR/review.yaml are brought up to date first: new items come in and are dealt, what was said stays.
-    Other machines reach it by TLS alone.
+    Of a review (DIR/review.yaml) the studies are brought up to date first: new items come in and are dealt, what was
+    said stays. A challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless --same-user
+    says that it is for trying out. Other machines reach either by TLS alone.
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     check_extra()
-    from proctor.web import Listening, bound, open_review
+    from proctor.web import Listening, bound
     from proctor.web import serve as run
 
     listening = Listening(host, port, tls_cert, tls_key, proxy)
-    review, updates = open_review(folder, store, listening)
-    for one in updates:
-        told_update(one)
+    site = _opened(folder, store, listening, same_user=same_user)
     with bound(listening) as opened:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if tls_cert is None else "https"
-        say(f"Serving {review.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
-        run(review, listening, [opened])
+        say(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
+        run(site, listening, [opened])
+
+
+def _opened(folder: Path, store: str | None, listening: Listening, *, same_user: bool) -> Site:
+    if holds_challenge(folder):
+        from proctor.challenges import open_challenge
+
+        return open_challenge(folder, store, listening, same_user=same_user)
+    from proctor.web import open_review
+
+    review, updates = open_review(folder, store, listening)
+    for one in updates:
+        told_update(one)
+    return review
 
 
 def told_update(one: StudyUpdate) -> None:

@@ -1,4 +1,4 @@
-"""`proctor users`: who may come into a review, and as what."""
+"""`proctor users`: who may come into a review or a challenge, and as what."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _roles() -> list[str]:
 def add(
     folder: ReviewFolder,
     name: Name,
-    role: Annotated[str, Option("What the person may do.", names=_roles)] = "reviewer",
+    role: Annotated[str, Option("What the person may do. [default: reviewer, participant]", names=_roles)] = "",
     language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
     store: ReviewStore = None,
 ) -> None:
@@ -38,7 +38,7 @@ def add(
     from proctor.web import add_person
 
     place = accounts_of(folder, store)
-    _tell(place, add_person(place, name, role, language))
+    _tell(place, add_person(place, name, role or place.newcomer, language))
 
 
 def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
@@ -56,7 +56,7 @@ def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
 
 
 def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """List the people of a review.
+    """List the people with an account.
 
     With role, pseudonym (which exports show in place of the name), state, and the day of the last login.
 

@@ -7,10 +7,14 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.containers.blind_log import BoxReport
     from proctor.containers.executors import BoxError, BoxLimits, Executor
+    from proctor.containers.image_archive import image_digest
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
     from proctor.containers.system import BoxedSystem
 else:
     export_lazily(__name__)
 
-__all__ = ["BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "PodmanExecutor", "ProcessExecutor"]
+__all__ = [
+    "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "PodmanExecutor", "ProcessExecutor",
+    "image_digest",
+]  # fmt: skip

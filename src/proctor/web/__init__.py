@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.web.access import current, require
+    from proctor.web.accounts import account_names
     from proctor.web.opening import StudyUpdate, open_review
+    from proctor.web.pages import page
     from proctor.web.people import (
         AccountsPlace,
         InvitationLink,
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     )
     from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
     from proctor.web.server import Listening, bound, serve
+    from proctor.web.sessions import Visitor, site_of, visitor_of
     from proctor.web.shell import WHAT as EXPORTS
     from proctor.web.shell import (
         agreement_of,
@@ -32,13 +36,15 @@ if TYPE_CHECKING:
     )
     from proctor.web.site import Site, signing_key
     from proctor.web.trail import record as record_change
+    from proctor.web.uploads import Upload, receive_upload
 else:
     export_lazily(__name__)
 
 __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
-    "TrailReport", "add_person", "agreement_of", "bound", "change_role", "decisions_from", "disable_person",
-    "export_study", "invite_person", "new_token", "open_review", "people_table", "prepare_accounts", "progress_tables",
-    "ratings_to_scores", "read_trail", "reassign_work", "record_change", "review_accounts", "serve", "sheet_for",
-    "signing_key", "utc_text",
+    "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
+    "current", "decisions_from", "disable_person", "export_study", "invite_person", "keep_rows", "new_token",
+    "open_review", "page", "people_table", "prepare_accounts", "progress_tables", "ratings_to_scores", "read_trail",
+    "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
+    "signing_key", "site_of", "utc_text", "visitor_of",
 ]  # fmt: skip

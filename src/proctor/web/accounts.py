@@ -10,6 +10,7 @@ import re
 import secrets
 import threading
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -94,6 +95,13 @@ def find_account(connection: Connection, name: str) -> RowMapping:
         known = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars()
         raise InputError(None, "name", found=f"no account {name[:80]!r}", expected=one_of(list(known)) or "an account")
     return row
+
+
+def account_names(connection: Connection, ids: Sequence[int]) -> list[str]:
+    """The names of some accounts, in the order of their ids."""
+    query = select(accounts.c.id, accounts.c.name).where(accounts.c.id.in_(ids))
+    known = {row.id: row.name for row in connection.execute(query)}
+    return [known[one] for one in ids if one in known]
 
 
 def all_accounts(connection: Connection) -> list[RowMapping]:

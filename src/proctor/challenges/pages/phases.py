@@ -1,0 +1,70 @@
+"""The first page: the phases, what a team may still hand in, and where to go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+from sqlalchemy import Connection, RowMapping
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.pages.access import KnownPhase, Somebody, challenge_of, team_for
+from proctor.challenges.phases import PhaseState, phase_state
+from proctor.challenges.settings import Phase, size_of
+from proctor.challenges.submissions import QuotaLeft, quota_left, submissions_of
+from proctor.web import page
+
+router = APIRouter()
+
+
+@dataclass(frozen=True)
+class PhaseCard:
+    """A phase as a team sees it; `left` is None for who has no team."""
+
+    phase: Phase
+    state: PhaseState
+    left: QuotaLeft | None
+
+    @property
+    def takes(self) -> bool:
+        """Whether the team may hand something in now."""
+        return (
+            self.state is PhaseState.OPEN and self.left is not None and min(self.left.scored, self.left.attempted) > 0
+        )
+
+
+def card_of(connection: Connection, challenge: Challenge, phase: Phase, team: RowMapping | None) -> PhaseCard:
+    """A phase for a team, or for nobody's."""
+    member = team is not None and not team["withdrawn"]
+    left = quota_left(connection, challenge, team["id"], phase.name) if team is not None and member else None
+    return PhaseCard(phase, phase_state(connection, phase, challenge.now()), left)
+
+
+@router.get("/")
+def home(request: Request, visitor: Somebody) -> Response:
+    """All phases."""
+    challenge, team = challenge_of(request), team_for(request, visitor)
+    with challenge.reading() as connection:
+        cards = [card_of(connection, challenge, phase, team) for phase in challenge.settings.phases]
+    contact = challenge.settings.contact
+    return page(request, "phases", cards=cards, team=team, contact=contact, terms=bool(challenge.settings.terms))
+
+
+@router.get("/phase/{name}")
+def phase_page(request: Request, phase: KnownPhase, visitor: Somebody) -> Response:
+    """One phase: its rules, the forms to hand in, and the team's own submissions."""
+    return show_phase(request, phase, team_for(request, visitor))
+
+
+def show_phase(
+    request: Request, phase: Phase, team: RowMapping | None, *, fault: str = "", status: int = 200
+) -> Response:
+    """The page of a phase, with what kept a team from handing in."""
+    challenge = challenge_of(request)
+    with challenge.reading() as connection:
+        card = card_of(connection, challenge, phase, team)
+        mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
+    sizes = {kind: size_of(getattr(challenge.settings.uploads, kind)) for kind in phase.accepts}
+    most = challenge.settings.resources
+    box = {"memory": size_of(most.memory), "scratch": size_of(most.scratch), "cpus": most.cpus, "gpu": most.gpu}
+    return page(request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, fault=fault)

@@ -1,0 +1,170 @@
+"""Handing in by the page: what is queued, what is refused and why, who may, and what is left on the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proctor.challenges import check_process, checking
+from proctor.challenges.pages import handing
+from proctor.challenges.pages.site import ChallengeSite
+from proctor.challenges.phases import PhaseState, set_phase
+from proctor.challenges.submissions import submissions_of
+from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
+from tests.support.web_site import browser, csrf_of, join
+
+BAD = [{"qID": "v99-q00", "content": "yes", "latency": 1.0}]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[ChallengeSite]:
+    made = challenge_site(tmp_path)
+    team_of_two(made, "Hand Surgeons", "anna", "ben")
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """No process is started for a check: these are its problems."""
+    problems: list[str] = []
+    monkeypatch.setattr(handing, "check_upload", lambda *_: problems)
+    return problems
+
+
+def kept(site: ChallengeSite) -> list[str]:
+    return sorted(one.name for one in site.challenge.uploads.iterdir())
+
+
+def test_answers_that_fit_are_queued_and_others_refused_with_places(site: ChallengeSite) -> None:
+    """By the real check, in its own process."""
+    anna, fits = logged_in(site, "anna"), answers(site)
+    first = handed(anna, fits)
+    assert (first.status_code, first.headers["location"]) == (303, "/submission/1")
+    page = anna.get("/submission/1").text
+    assert 'class="badge state-queued"' in page
+    assert hashlib.sha256(fits).hexdigest() in page
+    assert "9 of 10 results left" in anna.get("/").text
+    handed(anna, json.dumps(BAD).encode(), name="../../evil.JSON")
+    page = anna.get("/submission/2").text
+    assert "unknown: v99-q00: found entry 1, expected a question of the benchmark" in page
+    assert 'class="badge state-refused"' in page
+    assert str(site.folder) not in page
+    assert "9 of 10 results left" in anna.get("/").text
+    assert kept(site) == [hashlib.sha256(fits).hexdigest()]
+
+
+def test_what_is_refused_and_somebody_elses_too_stays(site: ChallengeSite, unchecked: list[str]) -> None:
+    anna = logged_in(site, "anna")
+    handed(anna, b"same")
+    unchecked.append("does not fit")
+    handed(anna, b"same")
+    handed(anna, b"other")
+    assert kept(site) == [hashlib.sha256(b"same").hexdigest()]
+
+
+def test_a_quota_is_used_up_and_said_before_a_byte_is_taken(site: ChallengeSite, unchecked: list[str]) -> None:
+    assert unchecked == []
+    anna = logged_in(site, "anna")
+    csrf = csrf_of(anna.get("/"))
+    for number in range(10):
+        assert handed(anna, b"x" * (number + 1)).status_code == 303
+    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    said = {"csrf": csrf, "name": "one more"}
+    answer = anna.post(f"/phase/{HIDDEN}/file", data=said, files={"upload": ("a.json", b"y")})
+    assert (answer.status_code, "Its quota is used up" in answer.text) == (409, True)
+    assert len(kept(site)) == 10
+    assert "0 of 10 results left" in anna.get("/submissions").text
+    posted(anna, "/submission/1/cancel")
+    assert "1 of 10 results left" in anna.get("/submissions").text
+    assert "Cancelled by the team." in anna.get("/submission/1").text
+
+
+def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[str]) -> None:
+    assert unchecked == []
+    anna = logged_in(site, "anna")
+    file = {"upload": ("a.json", b"y")}
+
+    def sent(client_csrf: str, path: str) -> int:
+        return anna.post(path, data={"csrf": client_csrf, "name": "x"}, files=file).status_code
+
+    csrf = csrf_of(anna.get("/"))
+    assert sent(csrf, "/phase/nowhere/file") == 404
+    assert sent(csrf, "/phase/test/file") == 404, "it takes images alone"
+    assert sent("x" * 40, f"/phase/{HIDDEN}/file") == 403
+    assert anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}).status_code == 400, "not the form of a file"
+    empty = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf}, files={"upload": ("a.json", b"")})
+    assert (empty.status_code, "No file came" in empty.text) == (422, True)
+    with site.writing() as connection:
+        set_phase(connection, HIDDEN, PhaseState.CLOSED, site.now(), checks=())
+    assert sent(csrf, f"/phase/{HIDDEN}/file") == 409
+    for name, role in (("dan", "participant"), ("olga", "organiser")):
+        join(site, name, role)
+        other = logged_in(site, name)
+        said = {"csrf": csrf_of(other.get("/"))}
+        assert other.post(f"/phase/{HIDDEN}/file", data=said, files=file).status_code == 404, name
+    stranger = browser(site)
+    answer = stranger.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf_of(stranger.get("/login"))}, files=file)
+    assert answer.status_code == 401
+    assert kept(site) == []
+    with site.reading() as connection:
+        assert submissions_of(connection, 1) == []
+
+
+def test_a_file_that_is_too_large_is_refused_by_its_kind(tmp_path: Path, unchecked: list[str]) -> None:
+    assert unchecked == []
+    site = challenge_site(tmp_path, {"benchmark: focus": "benchmark: focus\nuploads: {file: 1k, image: 300k}"})
+    team_of_two(site, "Hand Surgeons", "anna")
+    anna = logged_in(site, "anna")
+    large = bytes(250_000)
+    assert handed(anna, large).status_code == 413
+    assert handed(anna, large, kind="image", name="a.tar").status_code == 303
+    assert len(kept(site)) == 1
+    site.engine.dispose()
+
+
+def archive(*names: str) -> bytes:
+    """An archive of an image, with further files."""
+    out = io.BytesIO()
+    manifest = json.dumps([{"Config": "config.json", "Layers": []}]).encode()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for name, content in {"config.json": b"{}", "manifest.json": manifest, **dict.fromkeys(names, b"x")}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+    return out.getvalue()
+
+
+IMAGES = {
+    "one that fits": (archive(), ""),
+    "names that climb": (archive("../../etc/cron.d/x"), "a name outside the archive"),
+    "no archive": (b"#!/bin/sh\nrm -rf /\n", "found no whole tar archive"),
+}
+
+
+@pytest.mark.parametrize("case", IMAGES)
+def test_an_archive_is_looked_at_and_never_unpacked(tmp_path: Path, case: str) -> None:
+    made, told = IMAGES[case]
+    file = tmp_path / "image.tar"
+    file.write_bytes(made)
+    found = check_process.problems_of({"kind": "image", "path": str(file), "track": ""})
+    assert [told in one for one in found] == ([True] if told else [])
+    assert str(tmp_path) not in "".join(found)
+    assert [one.name for one in tmp_path.iterdir()] == ["image.tar"]
+
+
+def test_a_check_that_takes_too_much_is_a_problem_of_the_file(
+    site: ChallengeSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No second of the processor is left to it."""
+    file = tmp_path / "answers.json"
+    file.write_bytes(b"[]")
+    monkeypatch.setattr(checking, "_SECONDS", 0)
+    found = checking.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
+    assert found == [checking._TOO_MUCH]
