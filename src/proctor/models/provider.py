@@ -141,8 +141,6 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> M
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    from proctor.models.provider import CompatibleModel
-
     key = key or _key(spec.base_url)
     # The price list looks for providers' names within this name: with "openai" in it, a local server
     # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and

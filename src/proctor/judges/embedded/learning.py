@@ -390,7 +390,7 @@ def task_figure(scores: Floats, ratings: Floats) -> float:
 
 
 def _pearson(one: Floats, other: Floats) -> float:
-    """Pearson's r of what differs; SciPy's works out a p-value with it, which costs ten times as much."""
+    """Pearson's r of what differs; SciPy's works out a p-value with it, which costs many times as much."""
     first, second = one - one.mean(), other - other.mean()
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
