@@ -110,7 +110,7 @@ def kernel_files(question: dict[str, Any]) -> dict[str, str]:
     writes = [
         "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/proc/sys/vm/panic_on_oom", "/proc/sys/kernel/modprobe",
         "/sys/kernel/uevent_helper", "/sys/fs/cgroup/release_agent", "/sys/fs/cgroup/memory/release_agent",
-        "/sys/fs/cgroup/cgroup.procs", "/proc/1/oom_score_adj", "/dev/kmsg",
+        "/sys/fs/cgroup/cgroup.procs", "/dev/kmsg",
     ]  # fmt: skip
     reads = ["/proc/kcore", "/proc/keys", "/proc/timer_list", "/dev/mem", "/dev/kmem", "/dev/sda", "/dev/vda"]
     found = {path: "open" for path in writes if tried(partial(os.open, path, os.O_WRONLY)) == "done"}
@@ -163,7 +163,11 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def called(name: str, *arguments: Any) -> str:
-    return "done" if getattr(LIBC, name)(*arguments) >= 0 else "refused"
+    """Whether a process of its own may call this."""
+    child = os.fork()
+    if child == 0:
+        os._exit(getattr(LIBC, name)(*arguments) < 0)
+    return "refused" if os.waitpid(child, 0)[1] else "done"
 
 
 @attack
@@ -178,13 +182,15 @@ def privileges(question: dict[str, Any]) -> dict[str, Any]:
         "setuid": tried(lambda: os.setuid(0)),
         "chroot": tried(lambda: os.chroot("/tmp")),
         "mount": called("mount", b"none", b"/tmp", b"tmpfs", 0, b""),
-        "unshare": called("unshare", 0x10000000),
+        "namespace of users": called("unshare", 0x10000000),
+        "clone with one": called("syscall", 56, 0x10000011, 0, 0, 0, 0),
+        "clone3": called("syscall", 435, 0, 0),
         "sethostname": called("sethostname", b"mine", 4),
         "reboot": called("reboot", 0x01234567),
         "settime": called("stime", ctypes.byref(ctypes.c_long(0))) if hasattr(LIBC, "stime") else "refused",
         "mknod": tried(lambda: os.mknod("/tmp/disk", 0o60666, os.makedev(8, 0))),
         "nice": tried(lambda: os.setpriority(os.PRIO_PROCESS, 0, -5)),
-        "ptrace": tried(lambda: content_of_memory(1)),
+        "shadow": tried(lambda: content_of_memory(1)),
     }
 
 
@@ -211,7 +217,7 @@ def writable(question: dict[str, Any]) -> list[str]:
     """Folders in which a file can be made."""
     found = []
     for folder, folders, _ in os.walk("/"):
-        if folder.startswith(("/proc", "/usr/lib/python")):
+        if f"{folder}/".startswith(("/proc/", "/usr/lib/python")):
             folders.clear()
             continue
         path = os.path.join(folder, "written")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import h11
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from proctor.containers.executors import BoxError, StartedBox
 from proctor.core import JsonError, SystemFaultError, load_json
@@ -22,6 +22,7 @@ MOST_TEXT = 2**16
 """Characters of an answer."""
 
 _HEAD = 2**14
+_MOST_PIECES = 2**11
 _SOON_S = 0.02
 _LATER_S = 0.25
 _BREATH_S = 5.0
@@ -46,14 +47,6 @@ class HttpReply:
 
     status: int
     body: bytes
-
-
-class _Said(BaseModel):
-    """What a box answers with; more may stand there."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    answer: str
 
 
 async def wait_until_ready(box: StartedBox, startup_s: float) -> float:
@@ -108,22 +101,27 @@ def answer_in(reply: HttpReply) -> str:
     """
     if reply.status not in {200, 201}:
         raise BoxFaultError(f"the container replied with HTTP {reply.status}, expected 200", _named_error(reply.body))
-    try:
-        text = _Said.model_validate(load_json(reply.body)).answer
-    except (JsonError, UnicodeDecodeError, ValidationError, RecursionError):
-        raise BoxFaultError('the reply is no JSON object with a text "answer"') from None
+    text = _field(reply.body, "answer")
+    if text is None:
+        raise BoxFaultError('the reply is no JSON object with a text "answer"')
     if len(text) > MOST_TEXT:
         raise BoxFaultError(f"the answer has more than {MOST_TEXT:,} characters")
     return text
 
 
 def _named_error(body: bytes) -> str:
+    name = _field(body, "error") or ""
+    return name if _CLASS.fullmatch(name) else ""
+
+
+def _field(body: bytes, name: str) -> str | None:
+    """A text of a JSON object; None where there is none."""
     try:
-        said = load_json(body)
+        said = load_json(body, halves=True)
     except (JsonError, UnicodeDecodeError, RecursionError):
-        return ""
-    name = said.get("error") if isinstance(said, dict) else None
-    return name if isinstance(name, str) and _CLASS.fullmatch(name) else ""
+        return None
+    text = said.get(name) if isinstance(said, dict) else None
+    return text if isinstance(text, str) else None
 
 
 async def request(box: StartedBox, method: str, target: str, body: bytes = b"") -> HttpReply:
@@ -150,7 +148,7 @@ async def request(box: StartedBox, method: str, target: str, body: bytes = b"") 
 
 
 async def _reply(http: h11.Connection, reader: asyncio.StreamReader) -> HttpReply:
-    status, body, came, closed = 0, bytearray(), 0, False
+    status, body, came, pieces, closed = 0, bytearray(), 0, 0, False
     try:
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:
@@ -159,7 +157,11 @@ async def _reply(http: h11.Connection, reader: asyncio.StreamReader) -> HttpRepl
                 if came > MOST_REPLY:
                     raise BoxFaultError(f"the reply has more than {MOST_REPLY // 2**20} MB")
                 http.receive_data(data)
-            elif isinstance(event, h11.Response):
+                continue
+            pieces += 1
+            if pieces > _MOST_PIECES:
+                raise BoxFaultError(f"the reply comes in more than {_MOST_PIECES:,} pieces")
+            if isinstance(event, h11.Response):
                 status = event.status_code
             elif isinstance(event, h11.Data):
                 body += event.data

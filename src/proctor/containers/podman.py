@@ -29,7 +29,8 @@ from proctor.containers.executors import (
     same_label,
 )
 from proctor.containers.image_archive import image_digest
-from proctor.core import ConfigurationError, InfrastructureError, InputError
+from proctor.containers.seccomp import narrowed
+from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 
 ARGUMENTS = "PROCTOR_PODMAN_ARGS"
 """The variable with further arguments of `run` that this machine needs, such as `--runtime runc`."""
@@ -67,6 +68,7 @@ class PodmanExecutor:
     ) -> None:
         self.name = command
         self._arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
+        self._profile: str | None = None
 
     async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
         """As `Executor.start`."""
@@ -78,13 +80,26 @@ class PodmanExecutor:
         box = PodmanBox(self.name, name, folder, limits)
         try:
             (folder / "input").mkdir(mode=0o755)
-            mounts = [f"--volume={folder}/input:/input:ro,Z"]
-            await self._run_image(["--name", name, *mounts, *box_arguments(self.name, limits, label), "--", image])
+            given = [f"--name={name}", f"--volume={folder}/input:/input:ro,Z", *await self._filter(folder)]
+            await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image])
             await box.attach()
         except BaseException:
             await asyncio.shield(box.stop())
             raise
         return box
+
+    async def _filter(self, folder: Path) -> list[str]:
+        """The filter of system calls: docker's own, or podman's narrowed."""
+        if self.name == "docker":
+            return []
+        if self._profile is None:
+            path = (await self._engine("info", "--format={{.Host.Security.SECCOMPProfilePath}}")).strip()
+            try:
+                self._profile = json.dumps(narrowed(await asyncio.to_thread(read_json, Path(path))))
+            except (InputError, ValueError) as error:
+                raise InfrastructureError(f"podman's filter of system calls: {error}") from error
+        (folder / "seccomp.json").write_text(self._profile)
+        return [f"--security-opt=seccomp={folder}/seccomp.json"]
 
     async def _run_image(self, arguments: Sequence[str]) -> None:
         code, out, told = await engine(self.name, "run", "--detach", *self._arguments, *arguments)
@@ -163,18 +178,20 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         "cpus": f"{limits.cpus:g}",
         "pids-limit": str(limits.processes),
         "shm-size": f"{limits.shared_memory}b",
-        "tmpfs": f"/tmp:rw,nosuid,nodev,mode=1777,size={limits.scratch}",  # noqa: S108 - inside
         "log-opt": f"max-size={limits.log}b" if command == "podman" else f"max-size={limits.log}",
         "label": f"{_LABEL}={label}",
         "env": f"PROCTOR_SOCKET=/{_MOUNT}/{SOCKET}",
     }
-    here = f"--tmpfs=/{_MOUNT}:rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}"
+    own = "notmpcopyup," if command == "podman" else ""  # else what the image has there is copied, with its rights
+    scratch = f"--tmpfs=/tmp:{own}rw,nosuid,nodev,mode=1777,size={limits.scratch}"
+    here = f"--tmpfs=/{_MOUNT}:{own}rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}"
     gpu = [f"--device={limits.gpu}"] if limits.gpu else []
     ours = _PODMAN if command == "podman" else _DOCKER
     return [
         *(f"--{name}={value}" for name, value in given.items()),
         "--read-only",
         "--ulimit=core=0",
+        scratch,
         here,
         *gpu,
         *ours,

@@ -25,6 +25,8 @@ from proctor.containers.executors import (
 from proctor.core import ConfigurationError, InputError
 
 _LABEL = b"PROCTOR_BOX="
+_LOOK_AGAIN_S = 0.005
+_LONGEST_PLACE = 100  # of a socket's name, with a little room below the kernel's 108
 
 
 class ProcessExecutor:
@@ -38,7 +40,9 @@ class ProcessExecutor:
         folder = box_folder(label)
         (folder / "input").mkdir()
         known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        told = {"PROCTOR_SOCKET": str(folder / SOCKET), "PROCTOR_BOX": label, "PYTHONUNBUFFERED": "1"}
+        place = str(folder / SOCKET)
+        place = place if len(place) < _LONGEST_PLACE else SOCKET  # in the folder that the program starts in
+        told = {"PROCTOR_SOCKET": place, "PROCTOR_BOX": label, "PYTHONUNBUFFERED": "1"}
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -56,10 +60,10 @@ class ProcessExecutor:
 
     async def remove_left(self, label: str) -> int:
         """As `Executor.remove_left`."""
-        left = {pid: name for pid, name in _labelled().items() if same_label(name, label)}
-        _kill(left)
-        remove_folders({label, *left.values()})
-        return len(left)
+        found = {name for name in labelled().values() if same_label(name, label)}
+        count = sum([await _kill_all(name) for name in found])
+        remove_folders({label, *found})
+        return count
 
     async def load(self, archive: Path) -> str:
         """Raises `InputError`: there is nothing to keep an uploaded program away from the machine."""
@@ -106,8 +110,9 @@ class ProcessBox:
         if self._end is None:
             by_itself = self._process.returncode
             peak = _peak_memory(self._process.pid)
-            left = {pid: name for pid, name in _labelled().items() if name == self._label}
-            _kill({*left, self._process.pid} if by_itself is None else left)
+            if by_itself is None:
+                self._process.kill()
+            await _kill_all(self._label)
             await self._process.wait()
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -128,7 +133,7 @@ class ProcessBox:
             del self._log[: max(0, len(self._log) - most)]
 
 
-def _labelled() -> dict[int, str]:
+def labelled() -> dict[int, str]:
     """The label of each process that was started for a box, also of one that left its parent."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -139,10 +144,19 @@ def _labelled() -> dict[int, str]:
     return found
 
 
-def _kill(pids: dict[int, str] | set[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+async def _kill_all(label: str) -> int:
+    """Kills the processes of a box until two looks in a row find none: one may be missed while it leaves its parent."""
+    killed: set[int] = set()
+    missed = 0
+    while missed < 2:
+        left = {pid for pid, name in labelled().items() if name == label}
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= left
+        missed = 0 if left else missed + 1
+        await asyncio.sleep(_LOOK_AGAIN_S)
+    return len(killed)
 
 
 def _peak_memory(pid: int) -> int | None:
