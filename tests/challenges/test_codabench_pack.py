@@ -70,7 +70,7 @@ def test_only_the_references_hold_references(bundle: Path, challenge: Path) -> N
         with zipfile.ZipFile(archive) as opened:
             names = opened.namelist()
             assert not any(CANARY.encode() in opened.read(name) for name in names)
-        assert ("data/references.json" in names) == (archive.name == "reference_final.zip")
+        assert ("sealed/data/references.json" in names) == (archive.name == "reference_final.zip")
         assert not any(name.endswith(("base.json", ".key")) for name in names)
 
 
@@ -96,7 +96,7 @@ def test_the_figures_are_those_of_the_toolkit(challenge: Path, data: Path) -> No
     settings = read_challenge(challenge, sealed=True)
     (found,) = check_codabench(challenge, settings, pack_folder(challenge, "codabench"), start)
     assert found.ok
-    assert given["n"] == len(right) == 60
+    assert given["technical_questions"] == len(right) == 60
     assert given["accuracy"] == pytest.approx(sum(right) / len(right), abs=1e-12)
 
 
@@ -173,7 +173,7 @@ def test_other_references_than_those_that_were_packed_are_refused(
     challenge: Path, bundle: Path, tmp_path: Path
 ) -> None:
     given = scoring_step(bundle, challenge / "sealed/base.json", tmp_path)
-    file = given / "ref" / "data" / "references.json"
+    file = given / "ref" / "sealed" / "data" / "references.json"
     keys = json.loads(file.read_text())
     keys[0]["answer"] += "1"
     file.write_text(json.dumps(keys))
@@ -255,7 +255,7 @@ def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: p
     monkeypatch.setattr("proctor.challenges.packs.platforms._CHECKS", {"codabench": _checked_here})
     ran = proctor("challenge", "pack", "codabench", challenge, "--check")
     assert ran.returncode == 0, ran.stderr
-    assert "final: base in this process: 16 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
+    assert "final: base in this process: 17 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
     assert "is there already and is checked as it is" in ran.stderr
     refused = proctor("challenge", "pack", "kaggle", challenge)
     assert refused.returncode == 2

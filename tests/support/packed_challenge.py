@@ -16,7 +16,7 @@ SCHEMA = Path(__file__).parents[1] / "challenges" / "codabench_bundle.schema.jso
 CANARY = "canary-6b1f"
 
 
-def focus_challenge(folder: Path, data: Path, *, phases: str = "", videos: int = 2, most: int = 60) -> Path:
+def focus_challenge(folder: Path, data: Path, *, phases: str = "", videos: int = 6, most: int = 60) -> Path:
     """FOCUS on a few questions of the toolkit's data: hidden references, the answers of one baseline."""
     native = {name: json.loads((data / "focus-toolkit" / f"{name}.json").read_text()) for name in _NATIVE}
     chosen = sorted({one["videoID"] for one in native["requests"]})[:videos]

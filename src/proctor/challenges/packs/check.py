@@ -17,7 +17,7 @@ import yaml
 from proctor.challenges.packs.codabench import BUNDLE
 from proctor.challenges.packs.confined import PackProgram, start_program
 from proctor.challenges.packs.figures import PackFigure
-from proctor.challenges.packs.parts import FULL_DIGITS, PhaseSource
+from proctor.challenges.packs.parts import PhaseSource
 from proctor.challenges.settings import ChallengeSettings
 from proctor.core import InputError, read_json
 
@@ -63,7 +63,7 @@ def check_codabench(
             command = yaml.safe_load((root / "program" / "metadata.yaml").read_text(encoding="utf-8"))["command"]
             mounts = {f"/app/{one}": root / one for one in ("program", "input", "output")}
             image, wheel = competition["docker_image"], _wheel(pack / "image")
-            ran = start(PackProgram(image, shlex.split(command), "/app/program", mounts, wheel, FULL_DIGITS))
+            ran = start(PackProgram(image, shlex.split(command), "/app/program", mounts, wheel))
             given = read_json(root / "output" / "scores.json", "the scores of a pack")
             yield compared(name, baseline, ran, source.own_figures(answers), given)
 

@@ -16,7 +16,7 @@ import yaml
 import proctor
 from proctor.challenges.packs.carried import python_image, write_requirements, write_wheel, write_zip
 from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
-from proctor.challenges.packs.parts import PhaseSource, check_own_benchmark, copy_part
+from proctor.challenges.packs.parts import PhaseSource, copy_part, sources
 from proctor.challenges.packs.starting_kit import write_starting_kit
 from proctor.challenges.packs.texts import filled
 from proctor.challenges.settings import ChallengeSettings
@@ -54,11 +54,10 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
     `image` is the name under which the platform finds the scorer's image. Raises `InputError` for what Codabench can't
     do: phases without a beginning, or that overlap, and where a phase has no baseline's answers.
     """
-    check_own_benchmark(settings)
     image = image or f"proctor-{settings.benchmark}:{proctor.__version__}"
     if len(image) > _LONGEST_IMAGE:
         raise UsageError("--image", f"at most {_LONGEST_IMAGE} characters", found=repr(image))
-    phases = [PhaseSource(folder, settings, one) for one in settings.phases if "file" in one.accepts]
+    phases = sources(folder, settings, "file")
     if not phases:
         raise InputError(folder, "phases", found="none that accepts files", expected="one: Codabench runs no images")
     dates = _dates(phases)
@@ -197,7 +196,7 @@ def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> di
             "index": index,
             "sorting": "asc" if one.ascending else "desc",
             "precision": digits,
-            "hidden": one.count,
+            "hidden": one.aside,
         }
         for index, one in enumerate(figures)
     ]
@@ -208,15 +207,11 @@ def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> di
 
 def _phase_files(source: PhaseSource, scratch: Path) -> dict[str, bytes]:
     phase = source.phase
-    made = {
-        f"reference_{phase.name}.zip": (source.marked, "ref"),
-        f"public_{phase.name}.zip": (phase.questions, "public"),
-    }
     files = {}
-    for name, (path, folder) in made.items():
-        place = scratch / phase.name / folder
-        copy_part(source, path, place)
-        files[name] = _zipped_folder(place)
+    for name, part in (("reference", source), ("public", source.handed_out())):
+        place = scratch / phase.name / name
+        copy_part(part, place)
+        files[f"{name}_{phase.name}.zip"] = _zipped_folder(place)
     kit = scratch / phase.name / "kit"
     write_starting_kit(source, kit)
     files[f"starting_kit_{phase.name}.zip"] = _zipped_folder(kit)
@@ -280,7 +275,7 @@ def _notes(settings: ChallengeSettings, phases: Sequence[PhaseSource]) -> list[s
         if "file" not in one.accepts
     ]
     for source in phases:
-        phase, waiting = source.phase, source.waiting(source.benchmark(source.marked))
+        phase, waiting = source.phase, source.waiting()
         if waiting:
             told.append(
                 f"{phase.name}: {waiting} questions in free text count for nobody: no judge is asked without network."

@@ -21,6 +21,9 @@ ENGINES = ("podman", "docker")
 ENGINE_ARGUMENTS = "PROCTOR_PODMAN_ARGS"
 """The variable with further arguments of `podman run` that an environment needs."""
 
+FULL_DIGITS = 17
+"""As many digits as tell any two numbers apart."""
+
 _LIMIT_S = 3600.0
 _SHOWN = 2000
 _NO_NETWORK = """\
@@ -44,7 +47,7 @@ class PackProgram:
     inside: str
     mounts: Mapping[str, Path]
     wheel: Path
-    digits: int = 17
+    digits: int = FULL_DIGITS
     read_only: frozenset[str] = field(default=frozenset())
 
 

@@ -1,17 +1,20 @@
-"""What a pack says of one file of answers: aggregates alone, by the same code on every platform and here."""
+"""What a pack says of one file of answers: aggregates alone, from the code that marks submissions here, wherever it runs."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
-from proctor.api import audit, import_answers, load, rank, results
-from proctor.core import Benchmark, InputError, content_hash, read_model, reader_of
+from proctor.api import audit, import_answers, results
+from proctor.challenges.marking import Figures, TeamMember, mark_entrant
+from proctor.challenges.sealed import SealedPart
+from proctor.challenges.settings import ChallengeSettings, Phase
+from proctor.core import InputError, content_hash, input_bytes, read_model, reader_of
 
 PART_FILE = "part.json"
 """The file beside the questions of a pack: how they are read and marked."""
@@ -22,38 +25,37 @@ RATINGS_FILE = "ratings.csv"
 LONGEST_KEY = 36
 """Characters of a column's key and title on Codabench."""
 
+STATUSES = ("answered", "timed_out", "refused", "error", "unreadable", "not_submitted", "missing", "failed")
+
 _NAME = "submission"
-_COUNTS = ("n", "groups", "answered", "timed_out", "refused", "error", "unreadable", "not_submitted", "missing")
 _DRAWS = 2000
-_BOARD_DRAWS = 100  # of win rates, which no pack shows
 
 
 class PackedPart(BaseModel):
-    """The questions of a phase as a pack carries them: `data` and `media` are paths beside this file. `digits` is how
-    figures are rounded; `fingerprint` is the hash of the questions with their references."""
+    """The questions of a phase as a pack carries them: `settings` are those of a challenge of this one phase, with paths
+    beside this file; `fingerprint` is the hash of the questions with their references."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    benchmark: str
-    track: str = ""
-    data: str
-    media: str
-    condition: str = "video"
-    budget_s: float = Field(gt=0)
-    digits: int = Field(ge=1, le=17)
+    settings: ChallengeSettings
     fingerprint: str
+
+    @property
+    def phase(self) -> Phase:
+        """The one phase."""
+        return self.settings.phases[0]
 
 
 @dataclass(frozen=True)
 class PackFigure:
-    """One aggregate. `value` is None where there is none; `ascending`: lower is better; `count`: it counts answers or
-    questions, or bounds another figure, and ranks nobody."""
+    """One aggregate. `value` is None where there is none; `ascending`: lower is better; `aside`: it bounds another figure
+    or counts something, and ranks nobody."""
 
     name: str
     title: str
     value: float | None
     ascending: bool = False
-    count: bool = False
+    aside: bool = False
 
     @property
     def key(self) -> str:
@@ -67,77 +69,83 @@ class PackFigure:
         return f"{self.name[:27]}_{hashlib.sha256(self.name.encode()).hexdigest()[:8]}"
 
 
-def read_part(folder: Path) -> tuple[PackedPart, Benchmark]:
+def read_part(folder: Path) -> PackedPart:
     """A pack's questions. Raises `InputError` where they are not those that were packed."""
     part = read_model(folder / PART_FILE, PackedPart, "the questions of a pack")
-    return part, part_benchmark(part, folder)
+    check_part(part, folder)
+    return part
 
 
-def part_benchmark(part: PackedPart, folder: Path) -> Benchmark:
-    """The questions at the part's paths below a folder. Raises `InputError` where they are not those that were packed."""
-    loaded = load(part.benchmark, folder / part.data, folder / part.media, track=part.track)
-    if packed_hash(loaded, folder / part.data) != part.fingerprint:
+def check_part(part: PackedPart, folder: Path) -> None:
+    """Raises `InputError` where the questions in a folder are not those that were packed."""
+    if packed_hash(SealedPart(folder, part.settings), part.phase) != part.fingerprint:
         raise InputError(folder, found="other questions or references", expected="those that were packed")
-    return replace(loaded, budget_s=part.budget_s)
 
 
-def packed_hash(benchmark: Benchmark, data: Path) -> str:
+def packed_hash(sealed: SealedPart, phase: Phase) -> str:
     """The hash of all that marks: the questions with their references, and people's ratings where there are some."""
-    ratings = data / RATINGS_FILE
-    known = hashlib.sha256(ratings.read_bytes()).hexdigest() if ratings.is_file() else ""
-    return content_hash([benchmark.fingerprint, known])
+    ratings = ratings_of(sealed, phase)
+    known = hashlib.sha256(input_bytes(ratings)).hexdigest() if ratings.is_file() else ""
+    return content_hash([sealed.benchmark(phase.name).fingerprint, known])
 
 
-def figures_of(part: PackedPart, benchmark: Benchmark, data: Path, file: Path, form: str = "") -> list[PackFigure]:
+def ratings_of(sealed: SealedPart, phase: Phase) -> Path:
+    """Where people's ratings lie, if there are some."""
+    return sealed.folder / (phase.sealed or phase.questions) / RATINGS_FILE
+
+
+def figures_of(folder: Path, settings: ChallengeSettings, phase: Phase, file: Path, form: str = "") -> list[PackFigure]:
     """The figures of one file of answers, or of a scorer's scores where the benchmark has ratings; the first ranks.
 
     `form` names the format where it is not the benchmark's own. A judge is not asked: it would need a network. Raises
     `InputError` for a file that can't be read.
     """
-    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as folder:
-        store = Path(folder) / "marks.sqlite"
-        if reader_of(part.benchmark, part.track).ratings:
-            return _agreement(part, benchmark, data, file, store)
-        how: dict[str, Any] = {"name": _NAME, "condition": part.condition, "store": store, "form": form}
-        import_answers(benchmark, file, **how)
-        return _marked(benchmark, store, part)
+    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+        changed = {"answers": f"sqlite:///{scratch}/{{phase}}.sqlite", "judge": None, "baselines": ()}
+        sealed = SealedPart(folder, settings.model_copy(update=changed))
+        if reader_of(settings.benchmark, settings.track).ratings:
+            return _agreement(sealed, phase, file)
+        return _marked(sealed, phase, file, form)
 
 
-def _marked(benchmark: Benchmark, store: Path, part: PackedPart) -> list[PackFigure]:
-    where: dict[str, Any] = {"source": store, "benchmark": benchmark.name, "systems": [_NAME]}
-    rows = results(**where, conditions=[part.condition], draws=_DRAWS).data
-    found: list[PackFigure] = []
-    if benchmark.buckets:
-        for board in rank(**where, condition=part.condition, draws=_BOARD_DRAWS, stability=0).boards:
-            mean = next((one.standing.mean for one in board.runs), None)
-            found.append(PackFigure(board.name, f"{board.name.capitalize()} (mean over buckets)", mean))
-            found.append(
-                PackFigure(f"{board.name}_questions", f"{board.name.capitalize()}: questions", board.items, count=True)
-            )
-    first = [one for one in rows.rows if one.metric == benchmark.headline]
-    for row in [*first, *(one for one in rows.rows if one not in first)]:
+def _marked(sealed: SealedPart, phase: Phase, file: Path, form: str) -> list[PackFigure]:
+    store, benchmark = sealed.store_at(phase.name), sealed.benchmark(phase.name)
+    import_answers(benchmark, file, name=_NAME, condition=phase.condition, store=store, form=form)
+    told = mark_entrant(sealed, phase.name, TeamMember(_NAME))
+    found = [*_boards(told)]
+    rows = results(store, benchmark.name, systems=[_NAME], conditions=[phase.condition], draws=_DRAWS).data
+    for row in rows.rows:
         declared = rows.card.metric(row.metric)
         found.append(PackFigure(row.metric, declared.label, row.value, not declared.higher_is_better))
-        found.append(PackFigure(f"{row.metric}_low", f"{declared.label}, low", row.ci_low, count=True))
-        found.append(PackFigure(f"{row.metric}_high", f"{declared.label}, high", row.ci_high, count=True))
-    for row in first[:1]:
-        found += [PackFigure(name, name.replace("_", " "), float(getattr(row, name)), count=True) for name in _COUNTS]
-    return found
+    return [
+        *found,
+        *(PackFigure(name, name.replace("_", " "), told.statuses.get(name, 0), aside=True) for name in STATUSES),
+    ]
 
 
-def _agreement(part: PackedPart, benchmark: Benchmark, data: Path, file: Path, store: Path) -> list[PackFigure]:
+def _boards(figures: Figures) -> Iterator[PackFigure]:
+    for one in figures.boards:
+        title = one.name.capitalize()
+        yield PackFigure(one.name, f"{title} board", one.mean, not one.higher_is_better)
+        yield PackFigure(f"{one.name}_low", f"{title}, low", one.low, aside=True)
+        yield PackFigure(f"{one.name}_high", f"{title}, high", one.high, aside=True)
+        yield PackFigure(f"{one.name}_questions", f"{title}, questions", one.questions, aside=True)
+
+
+def _agreement(sealed: SealedPart, phase: Phase, file: Path) -> list[PackFigure]:
     """A scorer's agreement with people, under the organisers' own keys."""
     from proctor.audits import CorrelationSettings
     from proctor.audits import audit as audit_of
 
-    import_answers(benchmark, data / RATINGS_FILE, store=store)
+    store, benchmark = sealed.store_at(phase.name), sealed.benchmark(phase.name)
+    import_answers(benchmark, ratings_of(sealed, phase), store=store)
     import_answers(benchmark, file, scorer=_NAME, store=store)
     compared = audit(store, benchmark=benchmark.name).data
     found = audit_of(compared.table, compared.metrics[0], CorrelationSettings(draws=0))
-    figures = reader_of(part.benchmark, part.track).official_audit(found)
+    figures = reader_of(sealed.settings.benchmark, sealed.settings.track).official_audit(found)
     whole = [name for name in figures if name.endswith("-ALL-mean")]
     named = [*whole, *(name for name in figures if name not in whole)]
-    return [PackFigure(name, name, figures[name], count=not name.startswith("ALL-")) for name in named]
+    return [PackFigure(name, name, figures[name], aside=not name.startswith("ALL-")) for name in named]
 
 
 def shown(figures: list[PackFigure], digits: int) -> dict[str, float]:

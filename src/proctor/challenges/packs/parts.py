@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from proctor.challenges.packs.figures import PART_FILE, PackedPart, PackFigure, figures_of, packed_hash, part_benchmark
+from proctor.challenges.packs.figures import PART_FILE, PackedPart, PackFigure, check_part, figures_of, packed_hash
 from proctor.challenges.sealed import SealedPart
-from proctor.challenges.settings import SEALED, ChallengeSettings, Phase
+from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
 from proctor.core import Benchmark, InputError, write_whole
 
-FULL_DIGITS = 17
-"""As many digits as tell any two numbers apart."""
-
-_DATA, _MEDIA = "data", "media"
+_HIDDEN = (f"{SEALED}/data", f"{SEALED}/media")
+_PUBLIC = ("questions", "media")
 
 
 @dataclass(frozen=True)
@@ -29,33 +27,14 @@ class PhaseSource:
     phase: Phase
 
     @property
-    def marked(self) -> str:
-        """Where the questions lie that answers are marked by. Raises `InputError` where the whole sealed part would go
-        out with them."""
-        path = self.phase.sealed or self.phase.questions
-        if Path(path) == Path(SEALED):
-            place = f"phase {self.phase.name}, sealed"
-            raise InputError(self.folder, place, found=repr(path), expected=f"a folder of its own inside {SEALED}/")
-        return path
+    def sealed(self) -> SealedPart:
+        """The part that marks."""
+        return SealedPart(self.folder, self.settings)
 
-    def benchmark(self, path: str) -> Benchmark:
-        """The questions that are marked, or at the path that is handed out, with the phase's budget."""
-        sealed = SealedPart(self.folder, self.settings)
-        handed_out = sealed.handed_out(self.phase.name) if path == self.phase.questions else None
-        return handed_out or sealed.benchmark(self.phase.name)
-
-    def part(self, path: str, benchmark: Benchmark) -> PackedPart:
-        """How these questions are read and marked, at the challenge's own paths."""
-        return PackedPart(
-            benchmark=self.settings.benchmark,
-            track=self.settings.track,
-            data=path,
-            media=self.phase.media or path,
-            condition=self.phase.condition,
-            budget_s=self.phase.budget.question_s,
-            digits=self.phase.results.digits,
-            fingerprint=packed_hash(benchmark, self.folder / path),
-        )
+    @property
+    def benchmark(self) -> Benchmark:
+        """The questions that are marked."""
+        return self.sealed.benchmark(self.phase.name)
 
     def baseline(self) -> tuple[str, Path]:
         """The first baseline with answers of this phase. Raises `InputError` where there is none."""
@@ -67,51 +46,80 @@ class PhaseSource:
 
     def own_figures(self, file: Path) -> list[PackFigure]:
         """The figures of a file of answers, marked here by the challenge's own files."""
-        benchmark = self.benchmark(self.marked)
-        return figures_of(self.part(self.marked, benchmark), benchmark, self.folder / self.marked, file)
+        return figures_of(self.folder, self.settings, self.phase, file)
 
-    def waiting(self, benchmark: Benchmark) -> int:
+    def handed_out(self) -> PhaseSource:
+        """The same phase as participants have it."""
+        return PhaseSource(self.folder, self.settings, self.phase.model_copy(update={"sealed": ""}))
+
+    def waiting(self) -> int:
         """How many questions only a judge could mark, which no pack asks."""
+        benchmark = self.benchmark
         if benchmark.rating is not None:
             return 0
         return sum(item.answer.kind == "free_text" for item in benchmark.counted())
 
 
-def check_own_benchmark(settings: ChallengeSettings) -> None:
-    """Raises `InputError` for a benchmark of another package than Proctor: a pack carries Proctor alone."""
+def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[PhaseSource]:
+    """The phases that accept this kind of submission. Raises `InputError` for a benchmark of another package than
+    Proctor, which a pack does not carry, and for a phase whose questions can't be told from the rest of the sealed
+    part."""
     for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
         if one.dist is not None and one.dist.name != "proctor-eval":
             found = f"{settings.benchmark}, which is of the package {one.dist.name}"
-            raise InputError(
-                None, "benchmark", found=found, expected="one of Proctor's own, which is all that a pack carries"
-            )
+            raise InputError(folder, "benchmark", found=found, expected="one of Proctor's own: a pack carries no other")
+    phases = [PhaseSource(folder, settings, one) for one in settings.phases if kind in one.accepts]
+    for source in phases:
+        if source.phase.hidden and Path(source.phase.sealed) == Path(SEALED):
+            place, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
+            raise InputError(folder, place, found=repr(source.phase.sealed), expected=expected)
+    return phases
 
 
-def copy_part(source: PhaseSource, path: str, out: Path) -> PackedPart:
-    """Copies the questions at a path of the challenge into a folder, with `part.json` beside them, and checks that they
-    are read as the same ones there."""
-    benchmark = source.benchmark(path)
-    named = {medium.source for item in benchmark.items for medium in item.media}
-    beside = not source.phase.media
-    whole = source.folder / path
-    media = source.folder / (source.phase.media or path)
-    inside = f"{_DATA}/{whole.name}" if whole.is_file() else _DATA
-    changed = {"data": inside, "media": inside if beside else _MEDIA}
-    packed = source.part(path, benchmark).model_copy(update=changed)
+def copy_part(source: PhaseSource, out: Path) -> PackedPart:
+    """Copies a phase's questions into a folder, with `part.json` beside them, and checks that they are read as the same
+    ones there."""
+    phase = source.phase
+    path = phase.sealed or phase.questions
+    alone = source.settings.model_copy(update={"phases": (phase,)})
+    fingerprint = packed_hash(SealedPart(source.folder, alone), phase)
+    named = {medium.source for item in source.benchmark.items for medium in item.media}
+    whole, media = source.folder / path, source.folder / (phase.media or path)
+    inside, beside = _HIDDEN if phase.sealed else _PUBLIC
+    inside += f"/{whole.name}" if whole.is_file() else ""
+    packed = PackedPart(settings=_told(alone, inside, beside if phase.media else ""), fingerprint=fingerprint)
     for needed in (set[str](), named):
-        left_out = named - needed if beside else named  # a folder of media may lie inside that of the questions
+        left_out = named if phase.media else named - needed  # a folder of media may lie inside that of the questions
         _copy(whole, out / inside, {os.path.normpath(media / name) for name in left_out})
-        if not beside:
-            _copy_media(media, out / _MEDIA, needed)
+        if phase.media:
+            _copy_media(media, out / beside, needed)
         try:
-            part_benchmark(packed, out)
+            check_part(packed, out)
             break
         except InputError:
             if needed == named:
                 raise
             shutil.rmtree(out)
-    write_whole(out / PART_FILE, packed.model_dump_json(indent=2) + "\n")
+    write_whole(out / PART_FILE, packed.model_dump_json(indent=1) + "\n")
     return packed
+
+
+def _told(settings: ChallengeSettings, data: str, media: str) -> ChallengeSettings:
+    """What a scorer has to know, and no more: no dates, baselines, terms, databases or resources."""
+    one = settings.phases[0]
+    phase = Phase(
+        name=one.name,
+        sealed=data if one.sealed else "",
+        questions="" if one.sealed else data,
+        media=media,
+        condition=one.condition,
+        accepts=("image",),
+        budget=one.budget,
+        results=one.results.model_copy(update={"rule": "all", "shown_from": None}),
+    )
+    return ChallengeSettings(
+        benchmark=settings.benchmark, track=settings.track, ranking=settings.ranking, phases=(phase,)
+    )
 
 
 def _copy(whole: Path, place: Path, absent: Collection[str]) -> None:

@@ -30,9 +30,9 @@ def run_scorer(score: Callable[..., None], *arguments: str) -> None:
 def score_codabench(given: Path, out: Path) -> None:
     """Codabench's scoring step: `given` holds the submission in `res` and the references in `ref`; the scores go to
     `scores.json` in `out`."""
-    part, benchmark = read_part(given / "ref")
-    found = figures_of(part, benchmark, given / "ref" / part.data, _only_file(given / "res"))
-    _write(out / "scores.json", shown(found, _digits(part.digits)))
+    part = read_part(given / "ref")
+    found = figures_of(given / "ref", part.settings, part.phase, _only_file(given / "res"))
+    _write(out / "scores.json", shown(found, _digits(part.phase.results.digits)))
 
 
 def _only_file(folder: Path) -> Path:

@@ -37,7 +37,7 @@ def _example(source: PhaseSource, folder: Path) -> str:
         return ""
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         store = Path(scratch) / "guesses.sqlite"
-        benchmark = source.benchmark(source.phase.questions)
+        benchmark = source.handed_out().benchmark
         run(benchmark, _GUESSER, conditions=_BLIND, baselines=False, store=store)
         out = folder / "example.json"
         how: dict[str, Any] = {"systems": _GUESSER, "conditions": _BLIND, "format": reader.submission_formats[0]}
