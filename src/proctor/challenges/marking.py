@@ -78,7 +78,7 @@ class Figures(_Aggregate):
 
 
 @dataclass(frozen=True)
-class TeamMember:
+class Entrant:
     """A submission as marking knows it. `upload` is its file with recorded answers; None where its answers are in the
     store. `best` is the system of the team's last result that was shown."""
 
@@ -147,11 +147,11 @@ def mark(challenge: Challenge, leased: Leased) -> Figures:
     upload = challenge.uploads / leased.upload if leased.kind == "file" else None
     with challenge.reading() as connection:
         best = best_shown(connection, leased)
-    entrant = TeamMember(leased.system, upload, leased.suffix, best)
+    entrant = Entrant(leased.system, upload, leased.suffix, best)
     return mark_entrant(SealedPart(challenge.folder, challenge.settings), leased.phase, entrant)
 
 
-def mark_entrant(sealed: SealedPart, phase: str, entrant: TeamMember) -> Figures:
+def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
     """The same for who has the sealed part."""
     try:
         with sealed.store(phase) as store:
@@ -185,7 +185,7 @@ def _bring_baselines(sealed: SealedPart, store: Store, phase: str) -> None:
             _score(sealed, store, phase, run)
 
 
-def _brought(sealed: SealedPart, store: Store, phase: str, entrant: TeamMember) -> Run:
+def _brought(sealed: SealedPart, store: Store, phase: str, entrant: Entrant) -> Run:
     if entrant.upload is not None:
         with _named(entrant.upload, entrant.suffix) as file:
             return _imported(sealed, store, phase, entrant.system, file)
@@ -235,7 +235,7 @@ def _judge(sealed: SealedPart, store: Store, run: Run) -> None:
         raise ScorerFaultError(f"{run.system}: found {found.tally.left} answers without a verdict, expected none")
 
 
-def _figures(sealed: SealedPart, store: Store, run: Run, phase: str, entrant: TeamMember) -> Figures:
+def _figures(sealed: SealedPart, store: Store, run: Run, phase: str, entrant: Entrant) -> Figures:
     maker = board_maker(sealed, store, phase)
     made = maker.made((run.system,), quick=True)
     shown = True
@@ -264,7 +264,7 @@ def _figure(board: MadeBoard, system: str) -> BoardFigure:
     )
 
 
-def _seconds(store: Store, run: Run, entrant: TeamMember) -> AnswerSeconds | None:
+def _seconds(store: Store, run: Run, entrant: Entrant) -> AnswerSeconds | None:
     timings = [one.timing.model_s for one in store.answers(run).values() if one.timing is not None]
     taken = [one for one in timings if one is not None]
     if not taken:
