@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.containers.blind_log import BoxReport
     from proctor.containers.executors import BoxError, BoxLimits, Executor
     from proctor.containers.image_archive import image_digest
+    from proctor.containers.own_image import CHEAT_ORACLE, program_image
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
     from proctor.containers.system import BoxedSystem
@@ -15,6 +16,6 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "PodmanExecutor", "ProcessExecutor",
-    "image_digest",
+    "CHEAT_ORACLE", "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "PodmanExecutor",
+    "ProcessExecutor", "image_digest", "program_image",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from proctor.containers.executors import Executor
 from proctor.containers.podman import engine
 from proctor.core import InfrastructureError
 
@@ -27,11 +28,11 @@ _LEFT_OUT_MODULES = re.compile(
     r"/(_tkinter|_curses|_ssl|_sqlite3|_dbm|_gdbm|nis|_test|_ctypes_test|readline|xxlimited)\w*\."
 )
 _LIBRARY = re.compile(r"(/\S+) \(0x")
-_FORM = b"2"  # of the image: another one is made where this changed
+_FORM = b"3"  # of the image: another one is made where this changed
 _FOLDERS = ("dev", "etc", "input", "proc", "sys", "tmp")
 _CHANGES = (
     "ENV PYTHONHOME=/usr",
-    "ENV LD_LIBRARY_PATH=/usr/lib",
+    "ENV LD_LIBRARY_PATH=/usr/lib:/usr/lib64:/usr/lib/x86_64-linux-gnu",
     "ENV PYTHONUNBUFFERED=1",
     'ENTRYPOINT ["/usr/bin/python3", "-S", "/program.py"]',
 )
@@ -103,3 +104,16 @@ def _libraries(files: list[Path]) -> set[str]:
     wanted = [str(file) for file in files if not _LEFT_OUT_MODULES.search(str(file))]
     listed = subprocess.run(["ldd", *wanted], capture_output=True, text=True, check=False)  # noqa: S603, S607 - our own files
     return set(_LIBRARY.findall(listed.stdout))
+
+
+CHEAT_ORACLE = Path(__file__).parent / "cheat_oracle.py"
+"""A program that tries to reach the references from inside (see there)."""
+
+BOX_PROBE = Path(__file__).parent / "box_probe.py"
+
+
+async def program_image(executor: Executor, program: Path) -> str:
+    """What an executor starts to run a program of Python's own library: an image, or the program itself."""
+    if executor.name == "process":
+        return str(program)
+    return await own_image("docker" if executor.name == "docker" else "podman", program)
