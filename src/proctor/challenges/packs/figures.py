@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from proctor.api import audit, import_answers, results
-from proctor.challenges.marking import Figures, TeamMember, mark_entrant
+from proctor.challenges.marking import Entrant, Figures, mark_entrant
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import ChallengeSettings, Phase
 from proctor.core import InputError, content_hash, input_bytes, read_model, reader_of
@@ -111,7 +111,7 @@ def figures_of(folder: Path, settings: ChallengeSettings, phase: Phase, file: Pa
 def _marked(sealed: SealedPart, phase: Phase, file: Path, form: str) -> list[PackFigure]:
     store, benchmark = sealed.store_at(phase.name), sealed.benchmark(phase.name)
     import_answers(benchmark, file, name=_NAME, condition=phase.condition, store=store, form=form)
-    told = mark_entrant(sealed, phase.name, TeamMember(_NAME))
+    told = mark_entrant(sealed, phase.name, Entrant(_NAME))
     found = [*_boards(told)]
     rows = results(store, benchmark.name, systems=[_NAME], conditions=[phase.condition], draws=_DRAWS).data
     for row in rows.rows:
