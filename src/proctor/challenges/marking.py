@@ -148,7 +148,7 @@ def mark(challenge: Challenge, leased: Leased) -> Figures:
     with challenge.reading() as connection:
         best = best_shown(connection, leased)
     entrant = Entrant(leased.system, upload, leased.suffix, best)
-    return mark_entrant(SealedPart(challenge.folder, challenge.settings), leased.phase, entrant)
+    return mark_entrant(challenge.sealed, leased.phase, entrant)
 
 
 def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:

@@ -15,7 +15,6 @@ from proctor.challenges.boards import MadeBoard
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import Figures, board_maker
 from proctor.challenges.schema import boards, results, submissions, teams
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import ChallengeSettings, Phase
 from proctor.web import utc_text
 
@@ -54,7 +53,7 @@ def publish(challenge: Challenge, phase: str) -> None:
         counted = counted_submissions(connection, one, version)
     if not counted:
         return
-    sealed = SealedPart(challenge.folder, challenge.settings)
+    sealed = challenge.sealed
     with sealed.store(phase) as store:
         made = board_maker(sealed, store, phase).made([entry.system for entry in counted])
     content: JsonValue = {"phase": phase, "boards": [_content(board, counted, one) for board in made]}

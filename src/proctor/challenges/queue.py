@@ -17,7 +17,7 @@ from sqlalchemy import Connection, RowMapping, case, or_, select, update
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import Kind
 from proctor.challenges.states import SubmissionState
-from proctor.challenges.submissions import StaleError, changed_state, log_event, move
+from proctor.challenges.submissions import StaleError, changed_state, log_event, move, submission_row
 from proctor.web import utc_text
 
 LEASE_S = 60.0
@@ -74,11 +74,15 @@ def claim(
     row = connection.execute(statement).mappings().first()
     if row is None:
         return None
-    marking = row["state"] == _S.SCORING.value
-    before = _S.SCORING if marking else _S.QUEUED
+    before = _S.SCORING if row["state"] == _S.SCORING.value else _S.QUEUED
     log_event(connection, row["id"], before, _S(row["state"]), now, worker=worker, fence=row["fence"])
+    return _leased(connection, row)
+
+
+def _leased(connection: Connection, row: RowMapping) -> Leased:
     name = connection.execute(select(teams.c.name).where(teams.c.id == row["team"])).scalar_one()
     kept = ("team", "phase", "number", "kind", "upload", "suffix", "image_digest", "seed", "worker", "fence")
+    marking = row["state"] == _S.SCORING.value
     return Leased(row["id"], team_name=name, marking=marking, **{field: row[field] for field in kept})
 
 
@@ -99,18 +103,31 @@ def beat(
 def advance(
     connection: Connection, leased: Leased, after: SubmissionState, now: datetime, *, reason: str = "", **more: Any
 ) -> RowMapping:
-    """Moves a leased submission on, under its worker's fence. Raises `StaleError` where the lease is another's."""
+    """Moves a leased submission on, under its worker's fence; the same again changes nothing, for commits that were not
+    confirmed. Raises `StaleError` where the lease is another's. Once it is `scoring`, its answers are there: what was
+    lost before counts no more."""
+    row = submission_row(connection, leased.submission)
+    if (row["state"], row["fence"]) == (after.value, leased.fence):
+        return row
+    more |= {"requeued": 0} if after is _S.SCORING else {}
     return move(connection, leased.submission, after, now=now, fence=leased.fence, reason=reason, **more)
 
 
-def give_back(connection: Connection, leased: Leased, now: datetime) -> SubmissionState:
+def held_by(connection: Connection, worker: str) -> Leased | None:
+    """What a worker has leased: after a commit that was not confirmed it finds out here."""
+    mine = (submissions.c.worker == worker, submissions.c.state.in_(_HELD))
+    row = connection.execute(select(submissions).where(*mine).limit(1)).mappings().first()
+    return None if row is None else _leased(connection, row)
+
+
+def give_back(connection: Connection, leased: Leased, now: datetime, *, counted: bool = True) -> SubmissionState:
     """Ends a lease of a worker that can't go on, through no fault of the submission; the state it has now. It counts
-    like a lease that ended."""
+    like a lease that ended, unless the worker was told to stop (`counted`)."""
     held = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
     row = connection.execute(select(submissions).where(*held).with_for_update()).mappings().first()
     if row is None:
         raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
-    return _ended(connection, row, now)
+    return _ended(connection, row, now, counted=counted)
 
 
 def expire(connection: Connection, now: datetime) -> list[int]:
@@ -131,18 +148,19 @@ def expire(connection: Connection, now: datetime) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def _ended(connection: Connection, row: RowMapping, now: datetime) -> SubmissionState:
+def _ended(connection: Connection, row: RowMapping, now: datetime, *, counted: bool = True) -> SubmissionState:
     """What becomes of a submission whose lease ended."""
-    again = row["requeued"] == 0
+    requeued = row["requeued"] + int(counted)
+    again = requeued <= 1
     if row["state"] != _S.SCORING.value:
         after, reason = (_S.QUEUED, "requeued") if again else (_S.LOST, "lost")
-        changed_state(connection, row, after, now=now, reason=reason, requeued=row["requeued"] + 1, progress=None)
+        changed_state(connection, row, after, now=now, reason=reason, requeued=requeued, progress=None)
         return after
     if not again:
         changed_state(connection, row, _S.SCORER_FAULT, now=now, reason="scorer_fault")
         return _S.SCORER_FAULT
     same = (submissions.c.id == row["id"], submissions.c.fence == row["fence"])
-    values = {"lease_until": None, "worker": "", "requeued": row["requeued"] + 1, "changed": utc_text(now)}
+    values = {"lease_until": None, "worker": "", "requeued": requeued, "changed": utc_text(now)}
     connection.execute(update(submissions).where(*same).values(values))
     log_event(connection, row["id"], _S.SCORING, _S.SCORING, now, worker=row["worker"], fence=row["fence"])
     return _S.SCORING

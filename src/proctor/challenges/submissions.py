@@ -127,7 +127,9 @@ def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
 def settle(connection: Connection, challenge: Challenge, submission: int, problems: Sequence[str] = ()) -> str:
     """Ends the check of a submission that was received: `refused` for problems, or for a quota that is used up, else
     `queued`. "" or the reason of the refusal. Of 200 at once for a quota of ten, ten are queued."""
-    row = submission_row(connection, submission)
+    row = submission_row(
+        connection, submission, locked=True
+    )  # before the quota, as in all moves: nobody waits in a ring
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
     reason = (
         "invalid" if problems else _refusal(connection, row["team"], challenge.phase(row["phase"]), challenge.now())
@@ -202,9 +204,10 @@ def disqualify(
     record_change(connection, challenge.now(), account, action, f"submission {submission}", {"why": kept})
 
 
-def submission_row(connection: Connection, submission: int) -> RowMapping:
-    """A submission. Raises `StaleError` where there is none."""
-    row = connection.execute(select(submissions).where(submissions.c.id == submission)).mappings().first()
+def submission_row(connection: Connection, submission: int, *, locked: bool = False) -> RowMapping:
+    """A submission, `locked` for this transaction. Raises `StaleError` where there is none."""
+    query = select(submissions).where(submissions.c.id == submission)
+    row = connection.execute(query.with_for_update() if locked else query).mappings().first()
     if row is None:
         raise StaleError(f"there is no submission {submission}")
     return row

@@ -83,6 +83,7 @@ def commands() -> typer.Typer:
         serve,
         store,
         users,
+        worker,
     )
 
     tree: dict[str, dict[str, Callable[..., None]]] = {
@@ -110,6 +111,8 @@ def commands() -> typer.Typer:
             "challenge new": challenge.new,
             "challenge check": challenge.check,
             "challenge pack": challenge_pack.pack,
+            "challenge rerun": worker.rerun,
+            "worker": worker.worker,
         },
         JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},
         BUILD: {"items audit": items.audit_items},

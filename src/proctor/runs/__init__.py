@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
     from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
-    from proctor.runs.database import open_engine, shown_url
+    from proctor.runs.database import RunTakenError, open_engine, shown_url
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
@@ -117,9 +117,9 @@ __all__ = [
     "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard",
     "LeaderboardRow", "Limits", "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan",
     "PlanOptions", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result", "Results", "Run",
-    "RunEstimate", "ScoredAnswer", "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys",
-    "ask", "audit_stored", "board_json", "board_rows", "check_store", "chosen_baselines", "chosen_items", "chosen_runs",
-    "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs",
+    "RunEstimate", "RunTakenError", "ScoredAnswer", "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse",
+    "answer_keys", "ask", "audit_stored", "board_json", "board_rows", "check_store", "chosen_baselines", "chosen_items",
+    "chosen_runs", "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs",
     "derive_guessable", "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable",
     "flagged_votes", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",

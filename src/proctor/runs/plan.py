@@ -26,6 +26,7 @@ from proctor.core import (
     System,
     VideoClip,
     count_of,
+    generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
 from proctor.runs.database import RunTakenError
@@ -38,13 +39,15 @@ from proctor.systems import build_system
 @dataclass(frozen=True)
 class PlanOptions:
     """`limit` takes the first items only; `all_items` also those that do not count; `skip_broken` leaves out
-    the items whose media are broken, where they are an error else."""
+    the items whose media are broken, where they are an error else. `order_seed` draws the order in which items are
+    asked, instead of video by video; it is recorded with the run."""
 
     seed: int = 0
     all_items: bool = False
     limit: int | None = None
     budget_s: float | None = None
     skip_broken: bool = False
+    order_seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ class _Asking:
 
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
         """Those of its run."""
-        return run_settings(system, self.library, condition, seed=self.options.seed, budget_s=self.options.budget_s)
+        options = self.options
+        drawn: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
+        return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | drawn
 
     def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
         """What one run has still to ask of these items."""
@@ -161,8 +166,14 @@ def _check_sound(
 
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
-    """The items that a run asks, in the order of their media."""
-    items = in_media_order(benchmark.counted(all_items=options.all_items))[: options.limit]
+    """The items that a run asks, in the order in which it asks them: that of their media, or one that is drawn."""
+    items = benchmark.counted(all_items=options.all_items)
+    if options.order_seed is None:
+        items = in_media_order(items)[: options.limit]
+    else:
+        by_id = sorted(items, key=lambda item: item.id)
+        items = [by_id[one] for one in generator(options.order_seed, "order of items").permutation(len(by_id))]
+        items = items[: options.limit]
     if not items:
         raise InputError(benchmark.name, found="no items", expected="at least one item that counts")
     return items

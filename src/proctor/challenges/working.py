@@ -1,0 +1,70 @@
+"""A worker and a rerun for the shell: the folder opened, the executor chosen by name, all closed at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.queue import KINDS
+from proctor.challenges.rerun import rerun_all
+from proctor.challenges.scorer import ScorerProcess
+from proctor.challenges.settings import Kind
+from proctor.challenges.worker import Worker
+from proctor.containers import Executor, PodmanExecutor, ProcessExecutor
+from proctor.core import ConfigurationError, UsageError
+
+ExecutorName = Literal["podman", "docker", "process"]
+EXECUTORS: tuple[ExecutorName, ...] = ("podman", "docker", "process")
+
+
+@dataclass(frozen=True)
+class WorkPlan:
+    """How a worker works: `process` takes files of answers alone, since it could not keep an uploaded image away from
+    the machine; `once` ends it when nothing waits."""
+
+    folder: Path
+    store: str | None = None
+    executor: ExecutorName = "podman"
+    gpu: str = "nvidia.com/gpu=all"
+    once: bool = False
+
+
+async def work_on(plan: WorkPlan, stop: asyncio.Event, said: Callable[[str], None]) -> int:
+    """Works for a challenge until it is told to stop; how many submissions it had. Raises `InputError` for a folder that
+    does not fit or can't be opened, `ConfigurationError` without the executor's program, `ScorerChangedError`."""
+    executor, kinds = _executor(plan.executor)
+    challenge = Challenge.open(plan.folder, "worker", store=plan.store)
+    scorer = ScorerProcess(plan.folder, plan.store)
+    try:
+        worker = Worker(challenge, executor, scorer, kinds, gpu=plan.gpu, said=said)
+        return await worker.work(stop, once=plan.once)
+    finally:
+        scorer.close()
+        challenge.close()
+
+
+def rerun(folder: Path, why: str, store: str | None = None) -> tuple[int, int]:
+    """Has all submissions that this program's scorer has not marked marked by it; its version, and how many wait."""
+    scorer, challenge = ScorerProcess(folder, store), Challenge.open(folder, "organiser", store=store)
+    try:
+        fingerprint = asyncio.run(scorer.fingerprint())
+        with challenge.writing() as connection:
+            return rerun_all(connection, fingerprint, why, challenge.now())
+    finally:
+        scorer.close()
+        challenge.close()
+
+
+def _executor(name: str) -> tuple[Executor, tuple[Kind, ...]]:
+    if name not in EXECUTORS:
+        raise UsageError("--executor", f"one of {', '.join(EXECUTORS)}", found=repr(name[:40]))
+    if name == "process":
+        return ProcessExecutor(), ("file",)
+    if shutil.which(name) is None:
+        raise ConfigurationError(f"found no {name}, expected it in PATH; --executor process takes answer files alone")
+    return PodmanExecutor("docker" if name == "docker" else "podman"), KINDS

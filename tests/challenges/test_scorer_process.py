@@ -1,0 +1,103 @@
+"""The scorer's process: it marks apart from the worker, and its death is no fault of anybody's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import Figures
+from proctor.challenges.queue import Leased, claim
+from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
+from proctor.challenges.worker import Worker
+from tests.support.hosted import opened, team
+from tests.support.hosted_work import (
+    COUNTING,
+    TrustingExecutor,
+    answer_file,
+    asked_folder,
+    mark_by_count,
+    publish_count,
+    queued,
+    same_code,
+)
+
+
+@pytest.fixture
+def challenge(tmp_path: Path) -> Challenge:
+    return opened(asked_folder(tmp_path))
+
+
+@pytest.fixture
+def scorer(challenge: Challenge) -> Iterator[ScorerProcess]:
+    made = ScorerProcess(challenge.folder, None, COUNTING, context="forkserver")
+    yield made
+    made.close()
+
+
+def mark_and_die_once(challenge: Challenge, leased: Leased) -> Figures:
+    """Is killed the first time, once it has marked."""
+    found = mark_by_count(challenge, leased)
+    if (challenge.folder / "marks.log").read_text().count("\n") == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
+def mark_and_die(challenge: Challenge, leased: Leased) -> Figures:
+    os._exit(3)
+
+
+def mark_and_raise(challenge: Challenge, leased: Leased) -> Figures:
+    raise ValueError("no judge\nhere")
+
+
+def leased_file(challenge: Challenge) -> Leased:
+    queued(challenge, team(challenge), "file", answer_file(challenge.folder))
+    with challenge.writing() as connection:
+        found = claim(connection, "w", challenge.now(), 60)
+    assert found is not None
+    return found
+
+
+def test_a_worker_has_its_submissions_marked_there(challenge: Challenge, scorer: ScorerProcess) -> None:
+    made = queued(challenge, team(challenge), "file", answer_file(challenge.folder))
+    said: list[str] = []
+    worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), said=said.append)
+    asyncio.run(worker.work(asyncio.Event(), once=True))
+    assert said[-1] == f"submission {made}: scored"
+    assert scorer.pid not in {None, os.getpid()}
+
+
+@pytest.mark.parametrize(
+    ("mark", "told"),
+    [(mark_and_die, "the scorer's process ended 2 times"), (mark_and_raise, "ValueError: no judge here")],
+)
+def test_what_ends_or_breaks_is_told(challenge: Challenge, mark: object, told: str) -> None:
+    marking = Marking(mark, publish_count, same_code)  # type: ignore[arg-type]
+    scorer = ScorerProcess(challenge.folder, None, marking, context="forkserver")
+    with challenge.writing() as connection:
+        assert claim(connection, "w", challenge.now(), 60) is None
+    one = Leased(1, 1, "Hand Surgeons", "test", 1, "file", "0", ".json", "", 1, "w", 1, marking=False)
+    try:
+        with pytest.raises(ScorerError, match=told):
+            asyncio.run(scorer.mark(one))
+    finally:
+        scorer.close()
+
+
+def test_a_scorer_that_is_killed_is_started_again(challenge: Challenge) -> None:
+    made = queued(challenge, team(challenge), "file", answer_file(challenge.folder))
+    marking = Marking(mark_and_die_once, publish_count, same_code)
+    scorer = ScorerProcess(challenge.folder, None, marking, context="forkserver")
+    said: list[str] = []
+    try:
+        worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), said=said.append)
+        asyncio.run(worker.work(asyncio.Event(), once=True))
+    finally:
+        scorer.close()
+    assert said[-1] == f"submission {made}: scored"
