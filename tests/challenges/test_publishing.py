@@ -99,7 +99,18 @@ def test_numbers_are_rounded_and_no_question_is_named(hosted: Hosted) -> None:
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             yield from floats(one)
 
-    assert all(round(one, 3) == one for one in floats(content))
+    assert all(round(one, 3) == one for one in floats(content["boards"]))
+
+
+def test_what_the_phase_has_given_away_is_the_organiser_s_to_see(hosted: Hosted) -> None:
+    assert "given_away" not in seen(hosted.challenge)
+    assert "given_away" not in seen(hosted.challenge, "participant")
+    told = seen(hosted.challenge, "organiser")["given_away"]
+    assert [(row["who"], row["results"]) for row in told["rows"]] == [("one team", 1), ("all teams", 4)]
+    alone, together = told["rows"]
+    assert abs(alone["all"]["luck"]["optimism"]) < 4 * alone["all"]["luck"]["error"]
+    assert together["all"]["luck"]["optimism"] > 4 * together["all"]["luck"]["error"]
+    assert together["ladder"]["luck"]["optimism"] < together["all"]["luck"]["optimism"]
 
 
 def test_who_sees_the_boards_and_when(hosted: Hosted) -> None:

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from proctor.challenges.folder import NewChallenge, new_challenge
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
+    from proctor.challenges.receipts import verify_receipt
     from proctor.challenges.working import EXECUTORS, WorkPlan, rerun, work_on
 else:
     export_lazily(__name__)
 
 __all__ = [
     "EXECUTORS", "PLATFORMS", "NewChallenge", "WorkPlan", "challenge_accounts", "check_challenge", "check_pack",
-    "new_challenge", "open_challenge", "pack_folder", "rerun", "work_on", "write_pack",
+    "new_challenge", "open_challenge", "pack_folder", "rerun", "verify_receipt", "work_on", "write_pack",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ from proctor.challenges.schema import results, scorers, submissions
 from proctor.challenges.sealed import SealedPart
 from proctor.core import ProctorError, content_hash, reader_of
 from proctor.metrics import code_scorers
-from proctor.runs import Run, Store, chosen_runs, load_items, score_answers, status_counts
+from proctor.runs import Run, Store, load_items, score_answers, status_counts
 from proctor.web import utc_text
 
 _MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
@@ -75,6 +75,21 @@ class Figures(_Aggregate):
     statuses: dict[str, int]
     seconds: AnswerSeconds | None = None
     shown: bool = True
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The submission of a team that stands on the boards."""
+
+    system: str
+    submission: int
+    number: int
+    team: int
+    team_name: str
+    institution: str
+    eligible: bool
+    listed: bool
+    figures: Figures
 
 
 @dataclass(frozen=True)
@@ -174,10 +189,7 @@ def board_maker(sealed: SealedPart, store: Store, phase: str) -> BoardMaker:
 
 def _bring_baselines(sealed: SealedPart, store: Store, phase: str) -> None:
     """The baselines' answers into the store, once, and marked by the code as it is now."""
-    benchmark, condition = sealed.benchmark(phase).name, sealed.settings.phase(phase).condition
-    known = {}
-    if benchmark in store.benchmark_names():
-        known = {run.system: run for run in store.runs(benchmark) if run.condition == condition}
+    known = _known_runs(sealed, store, phase)
     for one in sealed.settings.baselines:
         file = sealed.answer_file(one.name, phase)
         if file is not None:
@@ -189,8 +201,16 @@ def _brought(sealed: SealedPart, store: Store, phase: str, entrant: Entrant) -> 
     if entrant.upload is not None:
         with _named(entrant.upload, entrant.suffix) as file:
             return _imported(sealed, store, phase, entrant.system, file)
-    condition = sealed.settings.phase(phase).condition
-    return chosen_runs(store, sealed.benchmark(phase).name, (entrant.system,), (condition,))[0]
+    known = _known_runs(sealed, store, phase)
+    if entrant.system not in known:
+        raise ScorerFaultError(f"{entrant.system}: found no answers, expected those of its run")
+    return known[entrant.system]
+
+
+def _known_runs(sealed: SealedPart, store: Store, phase: str) -> dict[str, Run]:
+    benchmark, condition = sealed.benchmark(phase).name, sealed.settings.phase(phase).condition
+    runs = store.runs(benchmark) if benchmark in store.benchmark_names() else []
+    return {run.system: run for run in runs if run.condition == condition}
 
 
 def _imported(sealed: SealedPart, store: Store, phase: str, name: str, file: Path) -> Run:

@@ -4,16 +4,16 @@ which part of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, insert, select
 
 from proctor.challenges.boards import MadeBoard
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures, board_maker
+from proctor.challenges.exposure import attempts, given_away
+from proctor.challenges.marking import Counted, Figures, board_maker
+from proctor.challenges.receipts import issue_receipts
 from proctor.challenges.schema import boards, results, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Phase
 from proctor.web import utc_text
@@ -29,34 +29,23 @@ _KEPT = (
 )
 
 
-@dataclass(frozen=True)
-class Counted:
-    """The submission of a team that stands on the boards."""
-
-    system: str
-    submission: int
-    number: int
-    team: int
-    team_name: str
-    institution: str
-    eligible: bool
-    listed: bool
-    figures: Figures
-
-
 def publish(challenge: Challenge, phase: str) -> None:
-    """Computes the boards of a phase and keeps them as they are shown; nothing where nobody has a result. Each team has
-    one row: its best result or its last one, as the phase says, of those that are shown."""
+    """Computes the boards of a phase and keeps them as they are shown, with a receipt for each new result; nothing where
+    nobody has one. Each team has one row: its best result or its last one, as the phase says, of those that are
+    shown."""
     one = challenge.phase(phase)
-    with challenge.reading() as connection:
+    sealed = challenge.sealed
+    with challenge.writing() as connection:
+        issue_receipts(connection, challenge, sealed, phase)
         version = board_version(connection, phase)
         counted = counted_submissions(connection, one, version)
+        tried = attempts(connection, phase, version)
     if not counted:
         return
-    sealed = challenge.sealed
     with sealed.store(phase) as store:
         made = board_maker(sealed, store, phase).made([entry.system for entry in counted])
-    content: JsonValue = {"phase": phase, "boards": [_content(board, counted, one) for board in made]}
+    shown = [_content(board, counted, one) for board in made]
+    content = {"phase": phase, "boards": shown, "given_away": given_away(one, counted, tried)}
     with challenge.writing() as connection:
         row = {"phase": phase, "scorer": version, "content": content, "at": utc_text(challenge.now())}
         connection.execute(insert(boards).values(row))
@@ -174,8 +163,8 @@ def visible_boards(
     team: int | None = None,
 ) -> dict[str, Any] | None:
     """The newest boards of a phase, as somebody sees them: `team` is the visitor's own. None where there are none, or
-    not for this visitor. A team that is not listed has no name for others, and only organisers see who may have no
-    award."""
+    not for this visitor. A team that is not listed has no name for others, and only organisers see what the phase has
+    given away."""
     policy = settings.phase(phase).results
     if not may_see(policy.boards, visitor, early=policy.shown_from is not None and now < policy.shown_from):
         return None
@@ -184,7 +173,8 @@ def visible_boards(
     if row is None:
         return None
     made = [one | {"rows": [_seen(entry, visitor, team) for entry in one["rows"]]} for one in row["content"]["boards"]]
-    return {"phase": phase, "at": row["at"], "scorer": row["scorer"], "boards": made}
+    told = {"given_away": row["content"]["given_away"]} if visitor == "organiser" else {}
+    return {"phase": phase, "at": row["at"], "scorer": row["scorer"], "boards": made, **told}
 
 
 def may_see(audience: str, visitor: Visitor, *, early: bool = False) -> bool:

@@ -62,3 +62,23 @@ def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
     ended = f"{len(found.problems)} problems" if found.problems else "Nothing is wrong."
     report = PluginReport(found.record(), (*found.facts, *found.problems, ended), ok=not found.problems)
     show_plugin_report(report, output)
+
+
+def verify(
+    receipt: Annotated[Path, Option("The receipt's file.", metavar="RECEIPT", argument=True)],
+    key: Annotated[str, Option("The challenge's public key: its digits, a file, or DIR.")],
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a receipt's signature, offline.
+
+    The public key stands on the challenge's page. Exit code 1 where the receipt was changed, or is another challenge's.
+
+    Example: proctor challenge verify receipt.json --key receipt-key.txt
+    """
+    check_extra()
+    from proctor.challenges import verify_receipt
+
+    found = verify_receipt(receipt, key)
+    lines = [f"{name}: {value}" for name, value in found.lines().items()]
+    shown = ("Signed by this challenge, and unchanged.", *lines)
+    show_plugin_report(PluginReport(found.model_dump(mode="json"), shown), output)

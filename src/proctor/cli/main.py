@@ -110,6 +110,7 @@ def commands() -> typer.Typer:
             "validate": plugins.validate,
             "challenge new": challenge.new,
             "challenge check": challenge.check,
+            "challenge verify": challenge.verify,
             "challenge pack": challenge_pack.pack,
             "challenge rerun": worker.rerun,
             "worker": worker.worker,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
     from proctor.stats.correlation import Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
+    from proctor.stats.ladder import HiddenSet, Optimism, boosting, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import Difference, Pair, holm, paired_difference, paired_differences, sums_difference
     from proctor.stats.ranking import (
@@ -49,6 +50,19 @@ __all__ = [
     "slice_means", "sums_difference", "sums_interval", "tie_groups",
 ]  # fmt: skip
 __all__ += [
-    "PreferenceModel", "PreferredSystem", "box_agreement", "bradley_terry", "fewest_groups", "fleiss_kappa", "gwet_ac1", "least_p", "percent_agreement", "time_agreement",
+    "HiddenSet",
+    "Optimism",
+    "PreferenceModel",
+    "PreferredSystem",
+    "boosting",
+    "box_agreement",
+    "bradley_terry",
+    "fewest_groups",
+    "fleiss_kappa",
+    "gwet_ac1",
+    "least_p",
+    "luck",
+    "percent_agreement",
+    "time_agreement",
     "times_paired",
 ]  # fmt: skip

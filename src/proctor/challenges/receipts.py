@@ -1,0 +1,188 @@
+"""Receipts: what a team was told of a submission, signed, so that anybody can check it later without the server.
+
+The signature is Ed25519 (RFC 8032) over the canonical JSON of the receipt. A key inside a receipt would prove nothing:
+who checks one has the challenge's public key from its page, or from `public/receipt-key.txt`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from sqlalchemy import Connection, insert, select
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import Figures
+from proctor.challenges.schema import receipts, results, scorers, submissions, teams
+from proctor.challenges.sealed import SealedPart
+from proctor.challenges.settings import Phase
+from proctor.core import InputError, input_text, parse_model, read_text, write_whole
+from proctor.web import utc_text
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEY_FILE = "public/receipt-key.txt"
+"""Where the public key lies in a challenge's folder, in hexadecimal."""
+
+_KEY = "receipt.key"
+_Hex64 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class Receipt(BaseModel):
+    """What was told: the phase with the commitment to its questions, references and rules; the submission with the
+    hashes of what was handed in; by which version of the scorer; and the means with intervals, rounded as its team saw
+    them (none where the ladder held them back)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    receipt: int = 1
+    challenge: str
+    phase: str
+    commitment: str
+    team: str
+    submission: int
+    upload: str
+    image: str
+    scorer: int
+    fingerprint: str
+    boards: tuple[dict[str, JsonValue], ...]
+    statuses: dict[str, int]
+    at: str
+
+    def lines(self) -> dict[str, str]:
+        """As people read it."""
+        said = {name: str(getattr(self, name)) for name in ("challenge", "phase", "team", "submission", "scorer", "at")}
+        for one in self.boards:
+            said[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), {one['questions']} questions"
+        return said | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
+
+
+class SignedReceipt(BaseModel):
+    """A receipt as a file: its content, the public key that it is said to be signed with, and the signature."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: Receipt
+    key: _Hex64
+    signature: Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
+
+    def text(self) -> str:
+        """As it is handed out."""
+        return self.model_dump_json(indent=1) + "\n"
+
+
+def issue_receipts(connection: Connection, challenge: Challenge, sealed: SealedPart, phase: str) -> int:
+    """Signs a receipt for each result of a phase that has none; how many. In the scorer's process: it has the key."""
+    query = (
+        select(
+            submissions, teams.c.name.label("team_name"), results.c.figures, scorers.c.version, scorers.c.fingerprint
+        )
+        .join(teams, teams.c.id == submissions.c.team)
+        .join(results, results.c.submission == submissions.c.id)
+        .join(scorers, scorers.c.version == results.c.scorer)
+        .outerjoin(receipts, (receipts.c.submission == results.c.submission) & (receipts.c.scorer == results.c.scorer))
+        .where(submissions.c.phase == phase, receipts.c.submission.is_(None))
+    )
+    rows = connection.execute(query).mappings().all()
+    rules, key = challenge.phase(phase), _private(sealed)
+    for row in rows:
+        figures = Figures.model_validate(row["figures"])
+        content = Receipt(
+            challenge=challenge.settings.title or challenge.name,
+            phase=phase,
+            commitment=sealed.commitment(phase),
+            team=row["team_name"],
+            submission=row["number"],
+            upload=row["upload"],
+            image=row["image_digest"],
+            scorer=row["version"],
+            fingerprint=row["fingerprint"],
+            boards=tuple(_told(figures, rules)),
+            statuses=figures.statuses,
+            at=utc_text(challenge.now()),
+        ).model_dump(mode="json")
+        kept = {"submission": row["id"], "scorer": row["version"], "content": content}
+        connection.execute(insert(receipts).values(kept | {"signature": key.sign(_canonical(content)).hex()}))
+    return len(rows)
+
+
+def receipt_of(connection: Connection, submission: int, key: str) -> SignedReceipt | None:
+    """The newest receipt of a submission, with the challenge's public key; None where there is none."""
+    query = select(receipts).where(receipts.c.submission == submission).order_by(receipts.c.scorer.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        return None
+    return SignedReceipt.model_validate({"content": row["content"], "key": key, "signature": row["signature"]})
+
+
+def public_key(folder: Path) -> str:
+    """The challenge's public key, from its public part. Raises `InputError` where there is none yet."""
+    text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge open writes it)").strip()
+    return _checked_key(text, folder / KEY_FILE)
+
+
+def write_public_key(sealed: SealedPart) -> str:
+    """Writes the public key into the public part; the key is made at the first call."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    text = _private(sealed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+    write_whole(sealed.folder / KEY_FILE, text + "\n")
+    return text
+
+
+def verify_receipt(file: Path, key: str | Path) -> Receipt:
+    """The content of a receipt that was signed with this key (in hexadecimal, or a file with it, or a challenge's
+    folder). Raises `InputError` where it was changed, or signed with another one."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    trusted = _named_key(key)
+    found = parse_model(file, read_text(file), SignedReceipt)
+    if found.key != trusted:
+        raise InputError(file, "key", found=f"{found.key[:16]}…", expected=f"{trusted[:16]}…, the challenge's")
+    try:
+        known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(trusted))
+        known.verify(bytes.fromhex(found.signature), _canonical(found.content.model_dump(mode="json")))
+    except InvalidSignature as error:
+        expected = "the signature of its content: it was changed"
+        raise InputError(file, "signature", found="another one", expected=expected) from error
+    return found.content
+
+
+def _named_key(key: str | Path) -> str:
+    path = Path(key)
+    if path.is_dir():
+        return public_key(path)
+    return _checked_key(read_text(path).strip() if path.is_file() else str(key), path)
+
+
+def _checked_key(text: str, place: Path) -> str:
+    if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise InputError(place, found=f"{text[:40]!r}", expected="a public key, 64 hexadecimal digits")
+    return text
+
+
+def _private(sealed: SealedPart) -> Ed25519PrivateKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.from_private_bytes(sealed.secret(_KEY))
+
+
+def _told(figures: Figures, phase: Phase) -> list[dict[str, Any]]:
+    """The boards as the team saw them."""
+    if not figures.shown:
+        return []
+    digits = phase.results.digits
+    numbers = ("mean", "low", "high")
+    return [
+        {"name": one.name, "questions": one.questions, "groups": one.groups}
+        | {name: None if (value := getattr(one, name)) is None else round(value, digits) for name in numbers}
+        for one in figures.boards
+    ]
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
