@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.runs.database import RunTakenError, open_engine, shown_url
     from proctor.runs.decisions import decide, write_open
-    from proctor.runs.engine import Limits, Tally, ask
+    from proctor.runs.engine import Limits, Tally, ask, parsed_answer
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
     from proctor.runs.export import (
         ExportFormat,
@@ -123,10 +123,10 @@ __all__ = [
     "derive_guessable", "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable",
     "flagged_votes", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
-    "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "open_engine", "people_ratings",
-    "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell",
-    "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows", "safe_cell",
-    "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines",
-    "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_rows",
-    "write_tables",
+    "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "open_engine", "parsed_answer",
+    "people_ratings", "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
+    "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows",
+    "safe_cell", "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores",
+    "skipped_baselines", "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open",
+    "write_rows", "write_tables",
 ]  # fmt: skip

@@ -362,7 +362,7 @@ async def ask(
         late = f"took {timing.model_s:.1f} s of {budget_s:g} s"
         answer = answer.model_copy(update={"status": Status.TIMED_OUT, "reason": late})
     kept = {"item_id": item.id, "timing": timing, "extra": {**answer.extra, **_shown(seen)}}
-    return _parsed(item, answer.model_copy(update=kept))
+    return parsed_answer(item, answer.model_copy(update=kept))
 
 
 def _check_heard(system: System, item: Item, seen: View) -> None:
@@ -379,7 +379,8 @@ async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> li
     return [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
 
 
-def _parsed(item: Item, answer: Answer) -> Answer:
+def parsed_answer(item: Item, answer: Answer) -> Answer:
+    """The answer with the value that its text has in the item's format, or with what is wrong with the text."""
     if answer.status is not Status.ANSWERED or answer.parsed is not None:
         return answer
     try:

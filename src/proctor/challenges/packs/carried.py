@@ -7,6 +7,7 @@ import hashlib
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO
@@ -20,6 +21,21 @@ from proctor.core import ConfigurationError, write_whole
 _PROJECT = "proctor-eval"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _INFO = ("METADATA", "entry_points.txt")
+
+
+@dataclass(frozen=True)
+class PackSummary:
+    """What was written. `notes` are what an organiser should know: what the platform does not do, what was left out."""
+
+    folder: Path
+    phases: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def write_carried(folder: Path) -> str:
+    """Writes Proctor's wheel and `requirements.txt` into a folder, and gives the wheel's name."""
+    write_requirements(folder / "requirements.txt")
+    return write_wheel(folder)
 
 
 def write_wheel(folder: Path) -> str:

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import yaml
 
+from proctor.api import import_answers
 from proctor.challenges.packs.codabench import BUNDLE
 from proctor.challenges.packs.confined import PackProgram, start_program
-from proctor.challenges.packs.figures import PackFigure
-from proctor.challenges.packs.parts import PhaseSource
+from proctor.challenges.packs.figures import STATUSES, PackFigure
+from proctor.challenges.packs.grand_challenge import ENTRYPOINT, IMAGE_FILE, TRUTH, case_ids, question_of
+from proctor.challenges.packs.parts import PhaseSource, sources
+from proctor.challenges.packs.sockets import PREDICTIONS, SUCCEEDED, sockets_of
 from proctor.challenges.settings import ChallengeSettings
-from proctor.core import InputError, read_json
+from proctor.core import NO_ANSWER, InputError, Status, read_json
 
 TOLERANCE = 1e-12
 """How far a figure may be off."""
@@ -53,9 +58,8 @@ def check_codabench(
         bundle = Path(scratch) / "bundle"
         _extract(pack / BUNDLE, bundle)
         competition = yaml.safe_load((bundle / "competition.yaml").read_text(encoding="utf-8"))
-        names = [one.name for one in settings.phases if "file" in one.accepts]
-        for name, phase in zip(names, competition["phases"], strict=True):
-            source = PhaseSource(folder, settings, settings.phase(name))
+        for source, phase in zip(sources(folder, settings, "file"), competition["phases"], strict=True):
+            name = source.phase.name
             task = next(one for one in competition["tasks"] if one["index"] == phase["tasks"][0])
             baseline, answers = source.baseline()
             root = Path(scratch) / name
@@ -78,6 +82,72 @@ def _as_the_worker(bundle: Path, task: dict[str, Any], answers: Path, root: Path
     (root / "input" / "res" / "metadata").write_text("elapsedTime: null\nexitCode: null\n", encoding="utf-8")
 
 
+def check_grand_challenge(
+    folder: Path, settings: ChallengeSettings, pack: Path, start: Start = start_program
+) -> Iterator[PackCheck]:
+    """Runs the evaluation of each phase at Grand Challenge's own paths, without network, on jobs with a baseline's
+    answers. How answers failed is not compared: of a job only that it failed is known."""
+    wheel, image = _wheel(pack / "evaluation"), (pack / "evaluation" / IMAGE_FILE).read_text(encoding="utf-8").strip()
+    for source in sources(folder, settings, "image"):
+        baseline, answers = source.baseline()
+        with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+            root = Path(scratch)
+            with tarfile.open(pack / source.phase.name / TRUTH) as archive:
+                archive.extractall(root / "truth", filter="data")
+            write_jobs(source, answers, root / "input")
+            (root / "output").mkdir()
+            (root / "output").chmod(0o777)  # the platform's containers are not root
+            mounts = dict(zip(ENTRYPOINT[2:], (root / "input", root / "output", root / "truth"), strict=True))
+            held, fixed = {"/opt/app": pack / "evaluation"}, frozenset({ENTRYPOINT[2], ENTRYPOINT[4]})
+            program = PackProgram(image, ENTRYPOINT, "/opt/app", mounts, wheel, read_only=fixed, held=held)
+            ran = start(program)
+            given = read_json(root / "output" / "metrics.json", "the metrics of a pack")
+        own = [one for one in source.own_figures(answers) if one.name not in STATUSES]
+        aggregates = {name: value for name, value in _aggregates(given).items() if name not in STATUSES}
+        yield compared(source.phase.name, baseline, ran, own, aggregates)
+
+
+def _aggregates(metrics: Any) -> dict[str, Any]:
+    """The metrics' aggregates. Raises `InputError` where there is a row of a question beside them."""
+    if not isinstance(metrics, dict) or metrics.get("results") != [] or not isinstance(metrics.get("aggregates"), dict):
+        raise InputError(None, "metrics.json", found=json.dumps(metrics)[:80], expected="aggregates and no results")
+    return dict(metrics["aggregates"])
+
+
+def write_jobs(source: PhaseSource, answers: Path, folder: Path) -> None:
+    """Writes a file of answers as the platform hands jobs to an evaluation: `predictions.json`, and what each put out."""
+    sockets = sockets_of(source.settings.benchmark)
+    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+        how: dict[str, Any] = {"name": "baseline", "condition": source.phase.condition}
+        found = import_answers(source.benchmark, answers, store=Path(scratch) / "answers.sqlite", **how)
+        given = found.store.answers(found.runs[0])
+        found.store.close()
+    jobs = []
+    for number, (case, item) in enumerate(case_ids(source).items(), start=1):
+        name, said = str(UUID(int=number)), given.get(item.id)
+        done = said is not None and said.status is Status.ANSWERED and said.reason != NO_ANSWER
+        question = question_of(case, item, source.phase.budget.question_s)
+        video = f"https://grand-challenge.org/media/{case}/{sockets.video.relative_path}"
+        jobs.append(
+            {
+                "pk": name,
+                "inputs": [
+                    {"socket": sockets.question.told, "file": None, "image": None, "value": question},
+                    {"socket": sockets.video.told, "file": video, "image": None, "value": None},
+                ],
+                "outputs": [{"socket": sockets.answer.told, "file": None, "image": None, "value": None}],
+                "exec_duration": None,
+                "invoke_duration": None,
+                "status": SUCCEEDED if done else "Failed",
+            }
+        )
+        place = folder / name / "output"
+        place.mkdir(parents=True)
+        if said is not None and done:
+            (place / sockets.answer.relative_path).write_text(json.dumps({"answer": said.text}), encoding="utf-8")
+    (folder / PREDICTIONS).write_text(json.dumps(jobs), encoding="utf-8")
+
+
 def compared(phase: str, baseline: str, ran: str, own: Sequence[PackFigure], given: Any) -> PackCheck:
     """A pack's figures beside our own; those that neither has are not counted."""
     if not isinstance(given, dict):
@@ -92,7 +162,7 @@ def compared(phase: str, baseline: str, ran: str, own: Sequence[PackFigure], giv
 
 def _extract(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:  # of our own making
-        opened.extractall(folder)
+        opened.extractall(folder)  # noqa: S202
 
 
 def _wheel(folder: Path) -> Path:

@@ -6,7 +6,6 @@ import io
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import yaml
 
 import proctor
-from proctor.challenges.packs.carried import python_image, write_requirements, write_wheel, write_zip
+from proctor.challenges.packs.carried import PackSummary, python_image, write_carried, write_zip
 from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
 from proctor.challenges.packs.parts import PhaseSource, copy_part, sources
 from proctor.challenges.packs.starting_kit import write_starting_kit
@@ -37,15 +36,6 @@ from proctor.challenges.packs.programs import run_scorer, score_codabench
 
 run_scorer(score_codabench, *sys.argv[1:])
 """
-
-
-@dataclass(frozen=True)
-class PackSummary:
-    """What was written. `notes` are what an organiser should know: what the platform does not do, what was left out."""
-
-    folder: Path
-    phases: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image: str = "") -> PackSummary:
@@ -257,8 +247,7 @@ def _logo() -> bytes:
 
 def _write_image(folder: Path) -> None:
     folder.mkdir()
-    wheel = write_wheel(folder)
-    write_requirements(folder / "requirements.txt")
+    wheel = write_carried(folder)
     text = filled("codabench.Dockerfile.j2", wheel=wheel, python=python_image())
     (folder / "Dockerfile").write_text(text, encoding="utf-8")
 

@@ -48,7 +48,8 @@ class PackProgram:
     mounts: Mapping[str, Path]
     wheel: Path
     digits: int = FULL_DIGITS
-    read_only: frozenset[str] = field(default=frozenset())
+    read_only: frozenset[str] = frozenset()
+    held: Mapping[str, Path] = field(default_factory=dict)
 
 
 def start_program(program: PackProgram) -> str:
@@ -58,7 +59,7 @@ def start_program(program: PackProgram) -> str:
         if engine:
             _run(_contained(engine, program), {**os.environ})
             return f"{engine} {program.image}"
-        arguments = [_outside(one, program.mounts) for one in program.command]
+        arguments = [_outside(one, {**program.mounts, **program.held}) for one in program.command]
         arguments[0] = sys.executable if arguments[0].startswith("python") else arguments[0]
         _run(arguments, _environment(program, Path(scratch)), cwd=program.mounts.get(program.inside))
         return "a process"

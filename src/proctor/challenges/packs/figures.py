@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,7 +16,8 @@ from proctor.api import audit, import_answers, results
 from proctor.challenges.marking import Entrant, Figures, mark_entrant
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import ChallengeSettings, Phase
-from proctor.core import InputError, content_hash, input_bytes, read_model, reader_of
+from proctor.core import InputError, RecordedAnswers, content_hash, input_bytes, read_model, reader_of
+from proctor.runs import import_answers as import_recorded
 
 PART_FILE = "part.json"
 """The file beside the questions of a pack: how they are read and marked."""
@@ -94,23 +97,31 @@ def ratings_of(sealed: SealedPart, phase: Phase) -> Path:
     return sealed.folder / (phase.sealed or phase.questions) / RATINGS_FILE
 
 
-def figures_of(folder: Path, settings: ChallengeSettings, phase: Phase, file: Path, form: str = "") -> list[PackFigure]:
-    """The figures of one file of answers, or of a scorer's scores where the benchmark has ratings; the first ranks.
-
-    `form` names the format where it is not the benchmark's own. A judge is not asked: it would need a network. Raises
-    `InputError` for a file that can't be read.
-    """
+def figures_of(
+    folder: Path, settings: ChallengeSettings, phase: Phase, given: Path | RecordedAnswers
+) -> list[PackFigure]:
+    """The figures of answers, or of a file of answers, or of one with a scorer's scores where the benchmark has ratings;
+    the first ranks. A judge is not asked: it would need a network. Raises `InputError` for a file that can't be read."""
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         changed = {"answers": f"sqlite:///{scratch}/{{phase}}.sqlite", "judge": None, "baselines": ()}
         sealed = SealedPart(folder, settings.model_copy(update=changed))
         if reader_of(settings.benchmark, settings.track).ratings:
-            return _agreement(sealed, phase, file)
-        return _marked(sealed, phase, file, form)
+            if isinstance(given, RecordedAnswers):
+                raise InputError(
+                    folder, "answers", found="answers", expected="a file of scores: answers are rated here"
+                )
+            return _agreement(sealed, phase, given)
+        return _marked(sealed, phase, given)
 
 
-def _marked(sealed: SealedPart, phase: Phase, file: Path, form: str) -> list[PackFigure]:
+def _marked(sealed: SealedPart, phase: Phase, given: Path | RecordedAnswers) -> list[PackFigure]:
     store, benchmark = sealed.store_at(phase.name), sealed.benchmark(phase.name)
-    import_answers(benchmark, file, name=_NAME, condition=phase.condition, store=store, form=form)
+    if isinstance(given, RecordedAnswers):
+        with sealed.store(phase.name) as opened:
+            how: dict[str, Any] = {"name": _NAME, "condition": phase.condition, "scorers": ()}  # marked below
+            asyncio.run(import_recorded(opened, benchmark, given, **how))
+    else:
+        import_answers(benchmark, given, name=_NAME, condition=phase.condition, store=store)
     told = mark_entrant(sealed, phase.name, Entrant(_NAME))
     found = [*_boards(told)]
     rows = results(store, benchmark.name, systems=[_NAME], conditions=[phase.condition], draws=_DRAWS).data

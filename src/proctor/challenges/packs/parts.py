@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class PhaseSource:
     settings: ChallengeSettings
     phase: Phase
 
-    @property
+    @cached_property
     def sealed(self) -> SealedPart:
         """The part that marks."""
         return SealedPart(self.folder, self.settings)

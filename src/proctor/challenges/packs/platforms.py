@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from proctor.challenges.packs.check import PackCheck, check_codabench
-from proctor.challenges.packs.codabench import PackSummary, write_codabench
+from proctor.challenges.packs.carried import PackSummary
+from proctor.challenges.packs.check import PackCheck, check_codabench, check_grand_challenge
+from proctor.challenges.packs.codabench import write_codabench
+from proctor.challenges.packs.grand_challenge import write_grand_challenge
 from proctor.challenges.settings import SEALED, read_challenge
 
-_WRITERS = {"codabench": write_codabench}
-_CHECKS = {"codabench": check_codabench}
+_WRITERS = {"codabench": write_codabench, "grand-challenge": write_grand_challenge}
+_CHECKS = {"codabench": check_codabench, "grand-challenge": check_grand_challenge}
 PLATFORMS = tuple(_WRITERS)
 """Their names."""
 

@@ -21,3 +21,8 @@ def filled(template: str, **values: Any) -> str:
         autoescape=False,  # noqa: S701 - Markdown, shell and Python, of the organiser's own words
     )
     return environment.get_template(template).render(**values)
+
+
+def template_text(name: str) -> str:
+    """A file of a pack that needs nothing filled in."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")

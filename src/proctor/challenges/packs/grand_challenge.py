@@ -1,0 +1,225 @@
+"""A challenge as phases of Grand Challenge: the evaluation method, each phase's ground truth, archive and settings, and an
+example algorithm."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import proctor
+from proctor.challenges.packs.carried import PackSummary, python_image, write_carried
+from proctor.challenges.packs.figures import PackFigure
+from proctor.challenges.packs.parts import PhaseSource, copy_part, sources
+from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
+from proctor.challenges.packs.texts import filled, template_text
+from proctor.challenges.settings import ChallengeSettings
+from proctor.core import InputError, Item, VideoClip, whole_folder
+from proctor.media import MediaLibrary, ShowsFiles, view
+
+TRUTH = "ground_truth.tar.gz"
+ENTRYPOINT = ("python3", "/opt/app/evaluate.py", "/input", "/output", "/opt/ml/input/data/ground_truth")
+"""How the platform starts the evaluation, at its own paths."""
+
+IMAGE_FILE = "image.txt"
+
+_SECRET = "pack.key"  # noqa: S105 - the name of a file
+_EVALUATE = """\
+\"\"\"The evaluation method: Proctor marks the answers, without network.\"\"\"
+
+import sys
+
+from proctor.challenges.packs.programs import evaluate_grand_challenge, run_scorer
+
+run_scorer(evaluate_grand_challenge, *sys.argv[1:])
+"""
+
+
+def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, image: str = "") -> PackSummary:
+    """Writes the pack into a new folder: `evaluation/`, `example_algorithm/`, `sockets.json`, `README.md`, and of each
+    phase that accepts images its `ground_truth.tar.gz`, `phase.json` and `upload_to_archive/`.
+
+    `image` is the name of the evaluation's image. Raises `InputError` for questions that are not about one video each,
+    and where a phase has no baseline's answers.
+    """
+    image = image or default_image(settings)
+    phases = sources(folder, settings, "image")
+    if not phases:
+        raise InputError(folder, "phases", found="none that accepts images", expected="one: algorithms are images")
+    sockets = sockets_of(settings.benchmark)
+    notes: list[str] = []
+    with whole_folder(out) as draft:
+        _write_evaluation(draft / "evaluation", image)
+        _write_algorithm(draft / "example_algorithm")
+        _write_json(draft / "sockets.json", [asdict(one) for one in _listed(sockets)])
+        for one in phases:
+            notes += _write_phase(one, sockets, draft / one.phase.name)
+        told = {"title": settings.title or settings.benchmark, "image": image, "notes": notes}
+        text = filled("grand_challenge.README.md.j2", sockets=_listed(sockets), **told)
+        (draft / "README.md").write_text(text, encoding="utf-8")
+    return PackSummary(out, tuple(one.phase.name for one in phases), tuple(notes))
+
+
+def default_image(settings: ChallengeSettings) -> str:
+    """The name of the evaluation's image where no other is given."""
+    return f"proctor-{settings.benchmark}-evaluation:{proctor.__version__}"
+
+
+def case_ids(source: PhaseSource) -> dict[str, Item]:
+    """The questions by the ids of their cases, which say nothing of them, in the order of these."""
+    key = source.sealed.secret(_SECRET)
+    items = source.benchmark.counted()
+    drawn = {_case_id(key, f"{source.phase.name}/{item.id}"): item for item in items}
+    return dict(sorted(drawn.items()))
+
+
+def _case_id(key: bytes, name: str) -> str:
+    return hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def question_of(case: str, item: Item, deadline_s: float) -> dict[str, Any]:
+    """A question as an algorithm gets it: the fields of Proctor's own gateway, the media aside."""
+    return {
+        "id": case,
+        "question": item.question,
+        "options": list(item.options),
+        "format": item.answer.kind,
+        "instruction": item.answer.instruction(item.options),
+        "deadline_s": deadline_s,
+    }
+
+
+def _listed(sockets: PhaseSockets) -> list[Any]:
+    return [sockets.question, sockets.video, sockets.answer]
+
+
+def _write_evaluation(folder: Path, image: str) -> None:
+    folder.mkdir()
+    wheel = write_carried(folder)
+    (folder / "evaluate.py").write_text(_EVALUATE, encoding="utf-8")
+    (folder / IMAGE_FILE).write_text(f"{image}\n", encoding="utf-8")
+    how = {"wheel": wheel, "python": python_image(), "entrypoint": json.dumps(ENTRYPOINT)}
+    text = filled("grand_challenge.Dockerfile.j2", **how)
+    (folder / "Dockerfile").write_text(text, encoding="utf-8")
+
+
+def _write_algorithm(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("algorithm", "start"):
+        (folder / f"{name}.py").write_text(template_text(f"{name}.txt"), encoding="utf-8")
+    (folder / "Dockerfile").write_text(filled("algorithm.Dockerfile.j2", python=python_image()), encoding="utf-8")
+
+
+def _write_phase(source: PhaseSource, sockets: PhaseSockets, folder: Path) -> list[str]:
+    folder.mkdir()
+    cases = case_ids(source)
+    _check_items(source)
+    truth = folder / "truth"
+    copy_part(source, truth)
+    _write_json(truth / IDS_FILE, {case: item.id for case, item in cases.items()})
+    (folder / TRUTH).write_bytes(_tarball(truth))
+    shutil.rmtree(truth)
+    figures = source.own_figures(source.baseline()[1])
+    _write_json(folder / "phase.json", _settings(source, figures))
+    upload = folder / "upload_to_archive"
+    upload.mkdir()
+    text = filled("upload.py.j2", question=sockets.question, video=sockets.video)
+    (upload / "upload.py").write_text(text, encoding="utf-8")
+    missing = asyncio.run(_write_cases(source, cases, sockets, upload / "cases"))
+    return [*_notes(source, missing)]
+
+
+def _check_items(source: PhaseSource) -> None:
+    for item in source.benchmark.counted():
+        if len(item.media) != 1 or not isinstance(item.media[0], VideoClip):
+            found = f"{len(item.media)} media that are no video" if item.media else "no media"
+            place = f"phase {source.phase.name}, question {item.id}"
+            raise InputError(
+                source.folder, place, found=found, expected="one video: a phase's sockets are the same for all"
+            )
+
+
+async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: PhaseSockets, folder: Path) -> int:
+    """Writes a folder a case, and gives the number of those whose video is not there."""
+    library = MediaLibrary(source.benchmark.media_root)
+    missing = 0
+    for case, item in cases.items():
+        place = folder / case
+        place.mkdir(parents=True)
+        _write_json(place / sockets.question.relative_path, question_of(case, item, source.phase.budget.question_s))
+        if library.missing([item]):
+            missing += 1
+            continue
+        shown = view(item, source.phase.condition, library)
+        clips = await shown.files() if isinstance(shown, ShowsFiles) else []
+        for clip in clips:
+            (place / sockets.video.relative_path).write_bytes(clip.mp4)
+    return missing
+
+
+def _settings(source: PhaseSource, figures: Sequence[PackFigure]) -> dict[str, Any]:
+    """What an administrator sets for the phase, in the platform's words."""
+    ranked = [one for one in figures if not one.aside]
+    columns = [
+        {
+            "title": one.title,
+            "path": f"aggregates.{one.key}",
+            "order": "asc" if one.ascending else "desc",
+            "exclude_from_ranking": True,
+        }
+        for one in ranked[1:]
+    ]
+    phase = source.phase
+    return {
+        "title": phase.title or phase.name,
+        "submission_kind": "Algorithm",
+        "score_title": ranked[0].title,
+        "score_jsonpath": f"aggregates.{ranked[0].key}",
+        "score_default_sort": "asc" if ranked[0].ascending else "desc",
+        "score_decimal_places": phase.results.digits,
+        "extra_results_columns": columns,
+        "result_display_choice": "Only display each users most recent result"
+        if phase.counts == "last"
+        else "Only display each users best result",
+        "display_all_metrics": False,
+        "auto_publish_new_results": phase.results.boards != "organisers",
+        "submissions_open_at": None if phase.opens is None else phase.opens.isoformat(),
+        "submissions_close_at": None if phase.closes is None else phase.closes.isoformat(),
+        "submissions_limit_per_user_per_period": phase.quota.scored,
+    }
+
+
+def _notes(source: PhaseSource, missing: int) -> Iterator[str]:
+    phase = source.phase
+    if missing:
+        yield f"{phase.name}: {missing} cases have no video: its files are not there."
+    if waiting := source.waiting():
+        yield f"{phase.name}: {waiting} questions in free text count for nobody: no judge is asked without network."
+    if phase.gate is not None:
+        yield f"{phase.name}: its gate is not enforced: open the phase to teams by hand."
+    if phase.results.rule == "ladder":
+        yield f"{phase.name}: results are shown as they are: the platform knows no ladder."
+
+
+def _tarball(folder: Path) -> bytes:
+    """The folder's files, readable for all, the same bytes for the same files."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
+        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+            info = tarfile.TarInfo(file.relative_to(folder).as_posix())
+            info.size, info.mode = file.stat().st_size, 0o644
+            with file.open("rb") as content:
+                archive.addfile(info, content)
+    return packed.getvalue()
+
+
+def _write_json(file: Path, content: Any) -> None:
+    file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
