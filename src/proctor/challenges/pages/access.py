@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from fastapi import Depends, Form, HTTPException, Path, Request
 from sqlalchemy import RowMapping
@@ -12,7 +12,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.settings import Phase
 from proctor.challenges.teams import team_of
-from proctor.web import Visitor, current, require, site_of, visitor_of
+from proctor.web import Visitor, require, site_of, visitor_of
 
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PhaseName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]
@@ -20,19 +20,28 @@ Line = Annotated[str, Form(max_length=1000)]
 Text = Annotated[str, Form(max_length=20_000)]
 Organiser = Annotated[Visitor, Depends(require("organiser"))]
 Somebody = Annotated[Visitor | None, Depends(visitor_of)]
+Audience = Literal["public", "participant", "organiser"]
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Who looks at a page: as what they see boards and results, and the row of their team, None where they have none."""
+
+    audience: Audience
+    team: RowMapping | None = None
+
+    @property
+    def team_id(self) -> int | None:
+        """The team's id."""
+        return None if self.team is None else int(self.team["id"])
 
 
 @dataclass(frozen=True)
 class SiteParticipant:
-    """A participant; `team` is the row of theirs, None where they are in none."""
+    """A participant who is logged in."""
 
-    visitor: Visitor
+    account: int
     team: RowMapping | None
-
-    @property
-    def account(self) -> int:
-        """The account's id."""
-        return self.visitor.account
 
     @property
     def team_id(self) -> int:
@@ -40,6 +49,11 @@ class SiteParticipant:
         if self.team is None:
             raise HTTPException(404)
         return int(self.team["id"])
+
+    @property
+    def viewer(self) -> Viewer:
+        """The same, as who looks at a page."""
+        return Viewer("participant", self.team)
 
 
 def challenge_site(request: Request) -> ChallengeSite:
@@ -52,18 +66,20 @@ def challenge_of(request: Request) -> Challenge:
     return challenge_site(request).challenge
 
 
-def entrant(request: Request, visitor: Annotated[Visitor, Depends(require("participant"))]) -> SiteParticipant:
+def participant_of(request: Request, visitor: Annotated[Visitor, Depends(require("participant"))]) -> SiteParticipant:
     """A participant, for pages that are participants' alone."""
     with challenge_of(request).reading() as connection:
-        return SiteParticipant(visitor, team_of(connection, visitor.account))
+        return SiteParticipant(visitor.account, team_of(connection, visitor.account))
 
 
-def team_for(request: Request, visitor: Visitor | None) -> RowMapping | None:
-    """The team of who asks, if any."""
-    if visitor is None or visitor.role != "participant":
-        return None
+def viewer_of(request: Request, visitor: Visitor | None) -> Viewer:
+    """Who asks: somebody who is logged in, or the public."""
+    if visitor is None or visitor.role not in ("participant", "organiser"):
+        return Viewer("public")
+    if visitor.role == "organiser":
+        return Viewer("organiser")
     with challenge_of(request).reading() as connection:
-        return team_of(connection, visitor.account)
+        return Viewer("participant", team_of(connection, visitor.account))
 
 
 def known_phase(request: Request, name: PhaseName) -> Phase:
@@ -74,23 +90,5 @@ def known_phase(request: Request, name: PhaseName) -> Phase:
         raise HTTPException(404) from None
 
 
-Participant = Annotated[SiteParticipant, Depends(entrant)]
+Participant = Annotated[SiteParticipant, Depends(participant_of)]
 KnownPhase = Annotated[Phase, Depends(known_phase)]
-
-__all__ = [
-    "KnownPhase",
-    "Line",
-    "Number",
-    "Organiser",
-    "Participant",
-    "PhaseName",
-    "SiteParticipant",
-    "Somebody",
-    "Text",
-    "challenge_of",
-    "challenge_site",
-    "current",
-    "entrant",
-    "known_phase",
-    "team_for",
-]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -17,6 +17,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.checking import check_upload, suffix_of
 from proctor.challenges.pages.access import KnownPhase, Participant, SiteParticipant, challenge_of
 from proctor.challenges.pages.phases import card_of, show_phase
+from proctor.challenges.publishing import passed_gate
 from proctor.challenges.schema import submissions
 from proctor.challenges.settings import Kind, Phase, size_of
 from proctor.challenges.states import SubmissionState
@@ -46,9 +47,9 @@ async def submit(request: Request, phase: KnownPhase, entrant: Participant, kind
     if kind not in phase.accepts:
         raise HTTPException(404)
     if not await run_in_threadpool(_may_send, challenge, phase, entrant):
-        return await run_in_threadpool(show_phase, request, phase, entrant.team, fault="phase.no_more", status=409)
+        return await run_in_threadpool(show_phase, request, phase, entrant.viewer, fault="phase.no_more", status=409)
     if not _has_room(challenge, kind):
-        return await run_in_threadpool(show_phase, request, phase, entrant.team, fault="phase.full", status=503)
+        return await run_in_threadpool(show_phase, request, phase, entrant.viewer, fault="phase.full", status=503)
     if team in desk.teams:
         raise HTTPException(409)
     desk.teams.add(team)
@@ -56,12 +57,12 @@ async def submit(request: Request, phase: KnownPhase, entrant: Participant, kind
         async with receive_upload(request, challenge.uploads) as upload:
             if not upload.size:
                 return await run_in_threadpool(
-                    show_phase, request, phase, entrant.team, fault="phase.empty", status=422
+                    show_phase, request, phase, entrant.viewer, fault="phase.empty", status=422
                 )
             number = await run_in_threadpool(_taken_in, challenge, desk, entry_of(phase, entrant, kind, upload), upload)
     except HandInError as error:
         fault = f"reason.{error.reason}"
-        return await run_in_threadpool(show_phase, request, phase, entrant.team, fault=fault, status=409)
+        return await run_in_threadpool(show_phase, request, phase, entrant.viewer, fault=fault, status=409)
     finally:
         desk.teams.discard(team)
     async with desk.checks:
@@ -71,7 +72,7 @@ async def submit(request: Request, phase: KnownPhase, entrant: Participant, kind
 
 def _may_send(challenge: Challenge, phase: Phase, entrant: SiteParticipant) -> bool:
     with challenge.reading() as connection:
-        return card_of(connection, challenge, phase, entrant.team).takes
+        return card_of(connection, challenge, phase, entrant.viewer).takes
 
 
 def _has_room(challenge: Challenge, kind: Kind) -> bool:
@@ -97,7 +98,8 @@ def entry_of(phase: Phase, entrant: SiteParticipant, kind: Kind, upload: Upload)
 def _taken_in(challenge: Challenge, desk: Desk, entry: HandIn, upload: Upload) -> int:
     """Enters the submission and puts its bytes where they stay, under their hash: both, or neither. Its id."""
     with desk.files, challenge.writing() as connection:
-        number = hand_in(connection, challenge, entry)
+        passed = passed_gate(connection, challenge.settings, entry.phase, entry.team)
+        number = hand_in(connection, challenge, replace(entry, passed=passed))
         upload.path.chmod(0o640)  # for the scorer's group
         upload.path.replace(challenge.uploads / upload.sha256)
     return number

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from sqlalchemy import Connection, RowMapping, select
 
-from proctor.challenges.pages.access import Number, Participant, challenge_of
-from proctor.challenges.schema import events, submissions, teams
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.marking import Figures
+from proctor.challenges.pages.access import Audience, Number, Participant, challenge_of
+from proctor.challenges.publishing import may_see, shown_figures
+from proctor.challenges.receipts import SignedReceipt, public_key, receipt_of
+from proctor.challenges.schema import events, results, submissions, teams
 from proctor.challenges.states import RULES, SubmissionState
 from proctor.challenges.submissions import StaleError, cancel, quota_left, submissions_of
 from proctor.challenges.teams import team_of
+from proctor.core import InputError
 from proctor.web import Visitor, current, page
 
 router = APIRouter()
@@ -31,7 +36,10 @@ def own(request: Request, entrant: Participant) -> Response:
         left = {} if team is None else {
             one.name: quota_left(connection, challenge, team["id"], one.name) for one in challenge.settings.phases
         }  # fmt: skip
-    return page(request, "submissions", mine=mine, left=left, phases=challenge.settings.phases, team=team)
+        figures = {one["id"]: own_figures(connection, challenge, one, "participant") for one in mine}
+    return page(
+        request, "submissions", figures=figures, mine=mine, left=left, phases=challenge.settings.phases, team=team
+    )
 
 
 def visible(connection: Connection, visitor: Visitor, number: int) -> RowMapping:
@@ -42,6 +50,61 @@ def visible(connection: Connection, visitor: Visitor, number: int) -> RowMapping
     if row is None or not (visitor.role == "organiser" or (team is not None and team["id"] == row["team"])):
         raise HTTPException(404)
     return row
+
+
+@router.get("/receipt-key.txt")
+def receipt_key(request: Request) -> Response:
+    """The key by which `proctor challenge verify` checks receipts."""
+    try:
+        return PlainTextResponse(public_key(challenge_of(request).folder) + "\n")
+    except InputError:
+        raise HTTPException(404) from None
+
+
+@router.get("/submission/{number}/receipt")
+def receipt(request: Request, number: Number, visitor: Annotated[Visitor, Depends(current)]) -> Response:
+    """The signed receipt of a result, for those who see the result."""
+    challenge = challenge_of(request)
+    with challenge.reading() as connection:
+        row = visible(connection, visitor, number)
+        found = signed_receipt(connection, challenge, row, _audience(visitor))
+    if found is None:
+        raise HTTPException(404)
+    file = f"receipt-{row['phase']}-{row['team']}-{row['number']}.json"
+    headers = {"content-disposition": f'attachment; filename="{file}"'}
+    return Response(found.text(), media_type="application/json", headers=headers)
+
+
+def signed_receipt(
+    connection: Connection, challenge: Challenge, row: RowMapping, audience: Audience
+) -> SignedReceipt | None:
+    """The receipt of a submission; None where there is none, or the result is not shown."""
+    if own_figures(connection, challenge, row, audience) is None:
+        return None
+    try:
+        return receipt_of(connection, row["id"], public_key(challenge.folder))
+    except InputError:
+        return None
+
+
+def own_figures(
+    connection: Connection, challenge: Challenge, row: RowMapping, audience: Audience
+) -> dict[str, Any] | None:
+    """What is told of a submission's result to its team, or all of it to an organiser: None where there is none, where
+    the phase shows results to organisers alone, and where the ladder holds it back."""
+    phase = challenge.settings.phase(row["phase"])
+    newest = select(results).where(results.c.submission == row["id"]).order_by(results.c.scorer.desc()).limit(1)
+    found = connection.execute(newest).mappings().first()
+    if found is None or row["state"] != _S.SCORED:
+        return None
+    figures = Figures.model_validate(found["figures"])
+    if audience == "organiser":
+        return figures.model_dump(mode="json") | {"scorer": found["scorer"]}
+    policy, now = phase.results, challenge.now()
+    if not may_see(policy.boards, audience, early=policy.shown_from is not None and now < policy.shown_from):
+        return None
+    shown = shown_figures(figures, phase)
+    return None if shown is None else shown | {"scorer": found["scorer"]}
 
 
 @router.get("/submission/{number}")
@@ -70,8 +133,11 @@ def call_off(request: Request, number: Number, visitor: Annotated[Visitor, Depen
 
 
 def _shown(request: Request, number: int, visitor: Visitor, template: str) -> Response:
-    with challenge_of(request).reading() as connection:
+    challenge = challenge_of(request)
+    with challenge.reading() as connection:
         row = visible(connection, visitor, number)
+        told = own_figures(connection, challenge, row, _audience(visitor))
+        signed = signed_receipt(connection, challenge, row, _audience(visitor)) is not None
         query = select(events).where(events.c.submission == number).order_by(events.c.id)
         steps = connection.execute(query).mappings().all()
     where = SubmissionState(row["state"])
@@ -80,8 +146,14 @@ def _shown(request: Request, number: int, visitor: Visitor, template: str) -> Re
         template,
         row=row,
         steps=steps,
+        figures=told,
+        signed=signed,
         final=RULES[where].final or where is _S.SCORED,
         cancellable=where in _CANCELLABLE,
         log=row["log"] or {},
         progress=row["progress"] or {},
     )
+
+
+def _audience(visitor: Visitor) -> Audience:
+    return "organiser" if visitor.role == "organiser" else "participant"
