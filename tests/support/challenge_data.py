@@ -20,7 +20,7 @@ def focus_data(folder: Path, videos: int = 8, questions: int = 20) -> Path:
         for number in range(questions):
             name = f"v{video:02d}-q{number:02d}"
             asked = {"videoID": f"v{video:02d}", "start_time": 0.0, "end_time": 60.0, "procedure_type": "resection"}
-            requests.append({"qID": name, **asked, "question": f"Is object {number} in view?"})
+            requests.append({"qID": name, **asked, "question": f"Is object {number} of video {video} in view?"})
             leaf = ONE_OF_EACH[number % len(ONE_OF_EACH)]
             key = {"primary": leaf, "format": "binary", "answer": "yes" if (video + number) % 2 else "no"}
             out = number // len(ONE_OF_EACH) % 2 == 1

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.challenges.challenge import Challenge
     from proctor.challenges.checks import check_challenge
     from proctor.challenges.folder import NewChallenge, new_challenge
+    from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
     from proctor.challenges.receipts import verify_receipt
-    from proctor.challenges.working import EXECUTORS, WorkPlan, rerun, work_on
+    from proctor.challenges.working import EXECUTORS, WorkPlan, executor_named, rerun, work_on
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXECUTORS", "PLATFORMS", "NewChallenge", "WorkPlan", "challenge_accounts", "check_challenge", "check_pack",
-    "new_challenge", "open_challenge", "pack_folder", "rerun", "verify_receipt", "work_on", "write_pack",
+    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "WorkPlan", "challenge_accounts", "check_challenge",
+    "check_pack", "close_phase", "executor_named", "new_challenge", "open_challenge", "open_phase", "pack_folder",
+    "phase_rows", "rerun", "status_tables", "verify_receipt", "work_on", "write_pack",
 ]  # fmt: skip

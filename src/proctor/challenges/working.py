@@ -37,7 +37,7 @@ class WorkPlan:
 async def work_on(plan: WorkPlan, stop: asyncio.Event, said: Callable[[str], None]) -> int:
     """Works for a challenge until it is told to stop; how many submissions it had. Raises `InputError` for a folder that
     does not fit or can't be opened, `ConfigurationError` without the executor's program, `ScorerChangedError`."""
-    executor, kinds = _executor(plan.executor)
+    executor, kinds = executor_named(plan.executor)
     challenge = Challenge.open(plan.folder, "worker", store=plan.store)
     scorer = ScorerProcess(plan.folder, plan.store)
     try:
@@ -60,7 +60,9 @@ def rerun(folder: Path, why: str, store: str | None = None) -> tuple[int, int]:
         challenge.close()
 
 
-def _executor(name: str) -> tuple[Executor, tuple[Kind, ...]]:
+def executor_named(name: str) -> tuple[Executor, tuple[Kind, ...]]:
+    """An executor, and which submissions it can run. Raises `UsageError` for an unknown name, and `ConfigurationError`
+    where its program is not there."""
     if name not in EXECUTORS:
         raise UsageError("--executor", f"one of {', '.join(EXECUTORS)}", found=repr(name[:40]))
     if name == "process":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from proctor.api import BenchmarkName, Seed, Track
-from proctor.cli.output import Output, OutputFormat, note, say
+from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.cli.plugins import show_plugin_report
 from proctor.cli.serve import check_extra
 from proctor.core import Option, PluginReport
@@ -17,6 +17,12 @@ ChallengeStore = Annotated[
     str | None,
     Option("The database of submissions. [default: as challenge.yaml says]", "--store", env="PROCTOR_CHALLENGE_STORE"),
 ]
+
+
+def _executors() -> list[str]:
+    from proctor.challenges import EXECUTORS
+
+    return list(EXECUTORS)
 
 
 def new(
@@ -82,3 +88,71 @@ def verify(
     lines = [f"{name}: {value}" for name, value in found.lines().items()]
     shown = ("Signed by this challenge, and unchanged.", *lines)
     show_plugin_report(PluginReport(found.model_dump(mode="json"), shown), output)
+
+
+def open_phase(
+    folder: ChallengeFolder,
+    phase: PhaseName,
+    executor: Annotated[str, Option("What runs the cheat oracle.", names=_executors)] = "podman",
+    no_oracle: Annotated[bool, Option("Without the cheat oracle; that is recorded.", "--no-oracle")] = False,
+    store: ChallengeStore = None,
+) -> None:
+    """Check a phase and open it.
+
+    The folder is checked; where the phase takes images, a program that cheats runs in a container and has to score at
+    chance. Then the phase takes submissions, as its dates say.
+
+    Example: proctor challenge open sponges pre-evaluation
+    """
+    check_extra()
+    from proctor.challenges import Challenge, executor_named
+    from proctor.challenges import open_phase as opened
+
+    challenge = Challenge.open(folder, "organiser", store=store)
+    try:
+        checked = opened(challenge, phase, None if no_oracle else executor_named(executor)[0])
+    finally:
+        challenge.close()
+    for line in checked:
+        note(line)
+    say(f"{phase} is open")
+
+
+def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore = None) -> None:
+    """Close a phase.
+
+    It takes nothing more; what waits is still run and marked.
+
+    Example: proctor challenge close sponges pre-evaluation
+    """
+    check_extra()
+    from proctor.challenges import Challenge
+    from proctor.challenges import close_phase as closed
+
+    challenge = Challenge.open(folder, "organiser", store=store)
+    try:
+        closed(challenge, phase)
+    finally:
+        challenge.close()
+    say(f"{phase} is closed")
+
+
+def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show how far each phase is.
+
+    Its state, submissions by state, and what it has given away: how far above its true accuracy the best result may
+    stand by luck, or by an attack, with the Monte Carlo error.
+
+    Example: proctor challenge status sponges
+    """
+    check_extra()
+    from proctor.challenges import Challenge, phase_rows, status_tables
+
+    challenge = Challenge.open(folder, "organiser", store=store)
+    try:
+        with challenge.reading() as connection:
+            rows = phase_rows(connection, challenge)
+    finally:
+        challenge.close()
+    tables = status_tables(rows)
+    show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)

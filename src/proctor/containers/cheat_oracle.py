@@ -22,6 +22,7 @@ from typing import Any
 
 _MOST_BYTES = 2**28
 _MOST_FILE = 2**24
+_SURE_CHARS = 16  # of a text that is found within another one
 _OF_THE_SYSTEM = re.compile(
     r"/((proc|sys|dev|usr|lib|lib64|bin|sbin)(/|$)|(etc/(passwd|group|mtab|hostname)|program\.py|run/\.containerenv)$)"
 )
@@ -54,15 +55,20 @@ class Oracle:
         return guessed(question) if found is None else found
 
     def looked_up(self, text: str) -> str | None:
-        """The answer beside the question's text, or beside or under an id that stands beside the text."""
-        asked = [one for one in self.records if text in one.values()]
+        """The answer beside the question's text, or beside or under an id that stands beside the text. A file may hold
+        less of the text than a system is told."""
+        asked = [one for one in self.records if any(_is_of(value, text) for value in one.values())]
         names = {str(value) for one in asked for value in one.values() if isinstance(value, str | int)} - {text}
         same = [one for one in self.records if any(str(value) in names for value in one.values())]
         for record in [*asked, *same]:
             for field, value in record.items():
-                if _ANSWERS.search(field) and value != text and str(value) != "":
+                if _ANSWERS.search(field) and not _is_of(value, text) and str(value) != "":
                     return _said(value)
         return next((_said(one[name]) for one in self.records for name in names & one.keys()), None)
+
+
+def _is_of(value: Any, text: str) -> bool:
+    return isinstance(value, str) and (value == text or (len(value) >= _SURE_CHARS and value in text))
 
 
 def guessed(question: Record) -> str:
