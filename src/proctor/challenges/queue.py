@@ -123,8 +123,10 @@ def held_by(connection: Connection, worker: str) -> Leased | None:
 def give_back(connection: Connection, leased: Leased, now: datetime, *, counted: bool = True) -> SubmissionState:
     """Ends a lease of a worker that can't go on, through no fault of the submission; the state it has now. It counts
     like a lease that ended, unless the worker was told to stop (`counted`)."""
-    held = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
-    row = connection.execute(select(submissions).where(*held).with_for_update()).mappings().first()
+    table = submissions.c
+    held = (table.id == leased.submission, table.fence == leased.fence, table.state.in_(_HELD))
+    leased_still = table.lease_until.is_not(None)  # what is `scoring` may have been given back before
+    row = connection.execute(select(submissions).where(*held, leased_still).with_for_update()).mappings().first()
     if row is None:
         raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
     return _ended(connection, row, now, counted=counted)

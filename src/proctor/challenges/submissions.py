@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, case, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.challenges.challenge import Challenge
@@ -251,18 +251,16 @@ def _refusal(connection: Connection, team: int, phase: Phase, now: datetime) -> 
 def _used(connection: Connection, team: int, phase: str, now: datetime) -> dict[str, int]:
     """What a team has used up: with `results` all that may still get one counts, with `attempts` what waits."""
     table = submissions.c
-    mine = (table.team == team, table.phase == phase)
-    recent, tried = table.submitted > utc_text(now - _DAY), or_(table.attempted > 0, table.state.in_(HOLDING))
-
-    def count(*where: ColumnElement[bool]) -> int:
-        return int(connection.execute(select(func.count()).where(*mine, *where)).scalar_one())
-
-    return {
-        "results": count(or_(table.scored > 0, table.state.in_(HOLDING))),
-        "attempts": count(or_(table.attempted > 0, table.state.in_(_WAITING))),
-        "today": count(recent, tried),
-        "handed_in": count(recent),
+    recent, holds = table.submitted > utc_text(now - _DAY), table.state.in_(HOLDING)
+    counts = {
+        "results": or_(table.scored > 0, holds),
+        "attempts": or_(table.attempted > 0, table.state.in_(_WAITING)),
+        "today": and_(recent, or_(table.attempted > 0, holds)),
+        "handed_in": recent,
     }
+    sums = [func.coalesce(func.sum(case((which, 1), else_=0)), 0).label(name) for name, which in counts.items()]
+    found = connection.execute(select(*sums).where(table.team == team, table.phase == phase)).mappings().one()
+    return {name: int(found[name]) for name in counts}
 
 
 def _locked_quota(connection: Connection, team: int, phase: str, *, submitted: int = 1) -> RowMapping:
