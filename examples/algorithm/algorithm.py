@@ -1,7 +1,7 @@
-"""A whole algorithm in a container. Change `load` and `answer`; the rest is the contract.
+"""A whole algorithm in a container: change `load` and `answer`; the rest is the contract.
 
-Under Proctor it listens on the Unix socket that PROCTOR_SOCKET names and gets each question as JSON by POST /invoke.
-On Grand Challenge it listens on port 4743, finds each question in /input and writes its answer to /output.
+Under Proctor it listens on the Unix socket PROCTOR_SOCKET and gets each question as JSON by POST /invoke. On Grand
+Challenge it listens on port 4743, finds each question in /input and writes its answer to /output.
 """
 
 import json
@@ -22,46 +22,38 @@ def answer(model, question):
     return question["options"][0] if question.get("options") else model["usual"]
 
 
+def from_files(question):
+    """The question as Grand Challenge gives it: JSON files are its fields, every other file is one of its media."""
+    for one in json.loads(Path("/input/inputs.json").read_text()):
+        path = Path("/input", one["socket"]["relative_path"])
+        question |= json.loads(path.read_text()) if path.suffix == ".json" else {}
+        question["media"] += [{"path": str(path)}] if path.suffix != ".json" else []
+    return question
+
+
 class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.reply(200, {})  # GET /health: the model is loaded before the socket is there
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        try:
-            said = {"answer": answer(MODEL, json.loads(body) if body else from_files())}
-            if not body:
-                Path("/output/answer.json").write_text(json.dumps(said))
-            self.reply(201, said)
-        except Exception as error:
-            self.reply(500, {"error": type(error).__name__})
-            raise
-
-    def reply(self, status, content):
-        body = json.dumps(content).encode()
+    def do_GET(self, status=200, content=None):  # GET /health: the model is loaded before the socket is there
+        body = json.dumps(content or {}).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_):
-        """Prints nothing for each question."""
-
-
-def from_files():
-    """The question as Grand Challenge gives it: JSON files are its fields, every other file is one of its media."""
-    question = {"media": []}
-    for one in json.loads(Path("/input/inputs.json").read_text()):
-        path = Path("/input", one["socket"]["relative_path"])
-        if path.suffix == ".json":
-            question |= json.loads(path.read_text())
-        else:
-            question["media"].append({"path": str(path)})
-    return question
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        try:
+            said = {"answer": answer(MODEL, json.loads(body) if body else from_files({"media": []}))}
+            if not body:
+                Path("/output/answer.json").write_text(json.dumps(said))
+            self.do_GET(201, said)
+        except Exception as error:
+            self.do_GET(500, {"error": type(error).__name__})
+            raise
 
 
 if __name__ == "__main__":
     MODEL, place = load(), os.environ.get("PROCTOR_SOCKET")
+    Handler.log_message = lambda *_: None
     server = UnixStreamServer(place, Handler) if place else HTTPServer(("", 4743), Handler)
     if place:
         Path(place).chmod(0o666)  # who asks is another user

@@ -183,3 +183,8 @@ def test_what_a_dead_worker_left_is_killed_by_its_label(tmp_path: Path) -> None:
             await one.stop()
 
     asyncio.run(ask())
+
+
+def test_the_template_is_short_and_says_what_it_answers() -> None:
+    assert len(TEMPLATE.read_text().splitlines()) <= 60
+    assert 'LABEL org.grand-challenge.api-method="invoke"' in (TEMPLATE.parent / "Dockerfile").read_text()

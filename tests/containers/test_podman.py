@@ -116,3 +116,39 @@ def test_an_uploaded_image_can_not_take_the_name_of_another(tmp_path: Path) -> N
             asyncio.run(executor.load(archive))
     finally:
         subprocess.run(["podman", "untag", image_of(HOSTILE), name], check=True)
+
+
+ASK = """
+import json, pathlib, time, urllib.request
+def asked(path, data=None):
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:4743" + path, data=data) as reply:
+                return reply.status
+        except OSError:
+            time.sleep(0.1)
+print(asked("/health"), asked("/invoke", b""), pathlib.Path("/output/answer.json").read_text())
+"""
+
+
+def test_the_template_answers_grand_challenge_s_invoke(tmp_path: Path) -> None:
+    """The same image, without our variable: on a port, with files for input and output, asked from inside as nothing else
+    can."""
+    executor = podman()
+    given, out = tmp_path / "input", tmp_path / "output"
+    given.mkdir()
+    out.mkdir()
+    out.chmod(0o777)
+    sockets = [{"socket": {"relative_path": name}} for name in ("question.json", "clip.mp4")]
+    (given / "inputs.json").write_text(json.dumps(sockets))
+    (given / "question.json").write_text(json.dumps({"question": "Which one?", "options": ["B", "C"]}))
+    (given / "clip.mp4").write_bytes(b"pixels")
+    mounts = [f"--volume={given}:/input:ro", f"--volume={out}:/output"]
+    run = ["podman", "run", "--detach", "--network=none", *executor.arguments, *mounts, image_of(TEMPLATE)]
+    name = subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        inside = ["podman", "exec", name, "/usr/bin/python3", "-S", "-c", ASK]
+        said = subprocess.run(inside, capture_output=True, text=True, check=True).stdout
+    finally:
+        subprocess.run(["podman", "rm", "--force", name], capture_output=True, check=True)
+    assert said == '200 201 {"answer": "B"}\n'

@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
     from proctor.challenges.receipts import verify_receipt
-    from proctor.challenges.working import EXECUTORS, WorkPlan, executor_named, rerun, work_on
+    from proctor.challenges.trial import Trial, examine_machine, try_image
+    from proctor.challenges.working import WorkPlan, executor_named, rerun, work_on
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "WorkPlan", "challenge_accounts", "check_challenge",
-    "check_pack", "close_phase", "executor_named", "new_challenge", "open_challenge", "open_phase", "pack_folder",
-    "phase_rows", "rerun", "status_tables", "verify_receipt", "work_on", "write_pack",
+    "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "challenge_accounts", "check_challenge",
+    "check_pack", "close_phase", "examine_machine", "executor_named", "new_challenge", "open_challenge", "open_phase",
+    "pack_folder", "phase_rows", "rerun", "status_tables", "try_image", "verify_receipt", "work_on", "write_pack",
 ]  # fmt: skip

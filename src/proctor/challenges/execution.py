@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
-from proctor.challenges.settings import size_of
 from proctor.challenges.states import SubmissionState
-from proctor.containers import BoxedSystem, BoxError, BoxLimits, BoxReport, Executor
+from proctor.containers import BoxedSystem, BoxError, BoxReport, Executor
 from proctor.core import Benchmark, ConfigurationError, InfrastructureError, InputError, ProctorError
 from proctor.media import Excerpts, MediaLibrary
 from proctor.runs import Limits, Plan, PlanOptions, Run, RunTakenError, Store, Tally, execute, plan
@@ -81,7 +80,7 @@ async def _asked(
         leased.system,
         running.executor,
         digest,
-        box_limits(challenge, running.gpu),
+        challenge.settings.resources.limits(running.gpu),
         question_s=phase.budget.question_s,
         startup_s=phase.budget.startup_s,
         seed=leased.seed,
@@ -125,20 +124,6 @@ async def _ask(store: Store, planned: Plan, system: BoxedSystem, running: Runnin
         raise InfrastructureError(f"{system.name}: {outcome.failed} questions failed: {outcome.tally.last_reason}")
     if outcome.remaining:
         raise StoppedError(f"{system.name}: {outcome.remaining} questions are left")
-
-
-def box_limits(challenge: Challenge, gpu: str) -> BoxLimits:
-    """What a container of this challenge may use."""
-    given = challenge.settings.resources
-    return BoxLimits(
-        memory=size_of(given.memory),
-        cpus=given.cpus,
-        processes=given.processes,
-        shared_memory=size_of(given.shared_memory),
-        scratch=size_of(given.scratch),
-        log=size_of(given.log),
-        gpu=gpu if given.gpu else None,
-    )
 
 
 async def _once_free(action: Callable[[], Awaitable[T]]) -> T:

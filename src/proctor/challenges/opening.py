@@ -15,7 +15,6 @@ from sqlalchemy import Connection, func, select
 from proctor.api import results
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.checks import check_challenge
-from proctor.challenges.execution import box_limits
 from proctor.challenges.phases import PhaseState, phase_state, set_phase
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import write_public_key
@@ -88,7 +87,7 @@ async def ask_oracle(challenge: Challenge, phase: str, executor: Executor, progr
         _ORACLE,
         executor,
         await program_image(executor, program),
-        box_limits(challenge, ""),
+        challenge.settings.resources.limits(),
         question_s=one.budget.question_s,
         startup_s=one.budget.startup_s,
         seed=challenge.draw(),

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from proctor.containers import BoxLimits
 from proctor.core import ProblemsError, problem_texts, read_yaml
 
 CHALLENGE_FILE = "challenge.yaml"
@@ -103,6 +104,18 @@ class Resources(_ChallengePart):
     scratch: Size = "4g"
     log: Size = "1m"
     gpu: bool = False
+
+    def limits(self, device: str | None = None) -> BoxLimits:
+        """The same in bytes. `device` (CDI) is the GPU of a challenge that gives one."""
+        return BoxLimits(
+            memory=size_of(self.memory),
+            cpus=self.cpus,
+            processes=self.processes,
+            shared_memory=size_of(self.shared_memory),
+            scratch=size_of(self.scratch),
+            log=size_of(self.log),
+            gpu=device if self.gpu else None,
+        )
 
 
 class ResultsPolicy(_ChallengePart):

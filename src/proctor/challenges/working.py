@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import KINDS
@@ -15,11 +14,8 @@ from proctor.challenges.rerun import rerun_all
 from proctor.challenges.scorer import ScorerProcess
 from proctor.challenges.settings import Kind
 from proctor.challenges.worker import Worker
-from proctor.containers import Executor, PodmanExecutor, ProcessExecutor
-from proctor.core import ConfigurationError, UsageError
-
-ExecutorName = Literal["podman", "docker", "process"]
-EXECUTORS: tuple[ExecutorName, ...] = ("podman", "docker", "process")
+from proctor.containers import Executor, executor_of
+from proctor.core import ConfigurationError
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class WorkPlan:
 
     folder: Path
     store: str | None = None
-    executor: ExecutorName = "podman"
+    executor: str = "podman"
     gpu: str = "nvidia.com/gpu=all"
     once: bool = False
 
@@ -63,10 +59,9 @@ def rerun(folder: Path, why: str, store: str | None = None) -> tuple[int, int]:
 def executor_named(name: str) -> tuple[Executor, tuple[Kind, ...]]:
     """An executor, and which submissions it can run. Raises `UsageError` for an unknown name, and `ConfigurationError`
     where its program is not there."""
-    if name not in EXECUTORS:
-        raise UsageError("--executor", f"one of {', '.join(EXECUTORS)}", found=repr(name[:40]))
+    executor = executor_of(name)
     if name == "process":
-        return ProcessExecutor(), ("file",)
+        return executor, ("file",)
     if shutil.which(name) is None:
         raise ConfigurationError(f"found no {name}, expected it in PATH; --executor process takes answer files alone")
-    return PodmanExecutor("docker" if name == "docker" else "podman"), KINDS
+    return executor, KINDS

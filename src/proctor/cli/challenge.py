@@ -20,9 +20,12 @@ ChallengeStore = Annotated[
 
 
 def _executors() -> list[str]:
-    from proctor.challenges import EXECUTORS
+    from proctor.containers import EXECUTORS
 
     return list(EXECUTORS)
+
+
+ExecutorName = Annotated[str, Option("podman, docker, or process.", "--executor", metavar="NAME", names=_executors)]
 
 
 def new(
@@ -93,7 +96,7 @@ def verify(
 def open_phase(
     folder: ChallengeFolder,
     phase: PhaseName,
-    executor: Annotated[str, Option("What runs the cheat oracle.", names=_executors)] = "podman",
+    executor: ExecutorName = "podman",
     no_oracle: Annotated[bool, Option("Without the cheat oracle; that is recorded.", "--no-oracle")] = False,
     store: ChallengeStore = None,
 ) -> None:

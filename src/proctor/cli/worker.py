@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Annotated
 
-from proctor.cli.challenge import ChallengeFolder, ChallengeStore
+from proctor.cli.challenge import ChallengeFolder, ChallengeStore, ExecutorName
 from proctor.cli.output import note, say
 from proctor.cli.progress import stopping
 from proctor.cli.serve import check_extra
@@ -15,15 +15,9 @@ if TYPE_CHECKING:
     from proctor.challenges import WorkPlan
 
 
-def _executors() -> list[str]:
-    from proctor.challenges import EXECUTORS
-
-    return list(EXECUTORS)
-
-
 def worker(
     folder: ChallengeFolder,
-    executor: Annotated[str, Option("What runs images.", names=_executors)] = "podman",
+    executor: ExecutorName = "podman",
     gpu: Annotated[str, Option("The GPU of its containers (CDI).")] = "nvidia.com/gpu=all",
     once: Annotated[bool, Option("Stop when nothing waits.", "--once")] = False,
     store: ChallengeStore = None,
@@ -39,7 +33,7 @@ def worker(
     check_extra()
     from proctor.challenges import WorkPlan
 
-    plan = WorkPlan(folder, store, executor, gpu, once)  # type: ignore[arg-type]  # it looks at the name itself
+    plan = WorkPlan(folder, store, executor, gpu, once)
     count = asyncio.run(_work(plan))
     note(f"{count} submissions taken")
 

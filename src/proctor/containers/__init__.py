@@ -6,7 +6,8 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.containers.blind_log import BoxReport
-    from proctor.containers.executors import BoxError, BoxLimits, Executor
+    from proctor.containers.doctor import MachineCheck, examine
+    from proctor.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor, executor_of
     from proctor.containers.image_archive import image_digest
     from proctor.containers.own_image import CHEAT_ORACLE, program_image
     from proctor.containers.podman import PodmanExecutor
@@ -16,6 +17,6 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "CHEAT_ORACLE", "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "PodmanExecutor",
-    "ProcessExecutor", "image_digest", "program_image",
+    "CHEAT_ORACLE", "EXECUTORS", "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "MachineCheck",
+    "PodmanExecutor", "ProcessExecutor", "examine", "executor_of", "image_digest", "program_image",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ _MOST_BYTES = 2**28
 _MOST_FILE = 2**24
 _SURE_CHARS = 16  # of a text that is found within another one
 _OF_THE_SYSTEM = re.compile(
-    r"/((proc|sys|dev|usr|lib|lib64|bin|sbin)(/|$)|(etc/(passwd|group|mtab|hostname)|program\.py|run/\.containerenv)$)"
+    r"/((proc|sys|dev|usr|lib|lib64|bin|sbin)(/|$)|(etc/(passwd|group|mtab|hosts|hostname|resolv\.conf)|program\.py|run/\.containerenv)$)"
 )
 _ANSWERS = re.compile(r"answer|reference|correct|gold|label|key|truth|solution|target", re.IGNORECASE)
 _ADDRESSES = (("127.0.0.1", 80), ("169.254.169.254", 80), ("10.0.2.2", 80), ("192.0.2.1", 443), ("8.8.8.8", 53))

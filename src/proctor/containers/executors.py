@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, InfrastructureError
+from proctor.core import ConfigurationError, InfrastructureError, UsageError
 
 SOCKET = "socket"
 """The name of the Unix socket on which a box answers, in the folder that it finds by the variable `PROCTOR_SOCKET`."""
@@ -172,3 +172,19 @@ def same_label(found: str, wanted: str) -> bool:
     (True, False)
     """
     return found == wanted or found.startswith(f"{wanted}/")
+
+
+EXECUTORS = ("podman", "docker", "process")
+
+
+def executor_of(name: str) -> Executor:
+    """The executor of that name. Raises `UsageError` for another one."""
+    from proctor.containers.podman import PodmanExecutor
+    from proctor.containers.process import ProcessExecutor
+
+    match name:
+        case "podman" | "docker":
+            return PodmanExecutor(name)
+        case "process":
+            return ProcessExecutor()
+    raise UsageError("--executor", f"one of {', '.join(EXECUTORS)}", found=repr(name))

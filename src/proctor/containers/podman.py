@@ -67,7 +67,7 @@ class PodmanExecutor:
         self, command: Literal["podman", "docker"] = "podman", *, arguments: Sequence[str] | None = None
     ) -> None:
         self.name = command
-        self._arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
+        self.arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
         self._profile: str | None = None
 
     async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
@@ -81,7 +81,7 @@ class PodmanExecutor:
         try:
             (folder / "input").mkdir(mode=0o755)
             given = [f"--name={name}", f"--volume={folder}/input:/input:ro,Z", *await self._filter(folder)]
-            await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image])
+            await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image], folder)
             await box.attach()
         except BaseException:
             await asyncio.shield(box.stop())
@@ -101,8 +101,8 @@ class PodmanExecutor:
         (folder / "seccomp.json").write_text(self._profile)
         return [f"--security-opt=seccomp={folder}/seccomp.json"]
 
-    async def _run_image(self, arguments: Sequence[str]) -> None:
-        code, out, told = await engine(self.name, "run", "--detach", *self._arguments, *arguments)
+    async def _run_image(self, arguments: Sequence[str], folder: Path) -> None:
+        code, out, told = await engine(self.name, "run", "--detach", *self.arguments, *arguments, folder=folder)
         del out
         if code == 0:
             return
@@ -175,7 +175,7 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         "hostname": "box",
         "memory": f"{limits.memory}b",
         "memory-swap": f"{limits.memory}b",
-        "cpus": f"{limits.cpus:g}",
+        "cpus": f"{min(limits.cpus, os.cpu_count() or 1):g}",
         "pids-limit": str(limits.processes),
         "shm-size": f"{limits.shared_memory}b",
         "log-opt": f"max-size={limits.log}b" if command == "podman" else f"max-size={limits.log}",
@@ -325,13 +325,17 @@ def _memory_file(groups: str) -> Path | None:
     return None
 
 
-async def engine(command: str, *arguments: str, patience_s: float = _PATIENCE_S) -> tuple[int, str, str]:
-    """Runs podman or docker: exit code, standard output and errors, of which no more than a megabyte each is kept. Raises
-    `ConfigurationError` where it is not installed, `InfrastructureError` where it does not come back."""
+async def engine(
+    command: str, *arguments: str, patience_s: float = _PATIENCE_S, folder: Path | None = None
+) -> tuple[int, str, str]:
+    """Runs podman or docker, in a folder where podman leaves a file when memory ran out: exit code, standard output and
+    errors, of which no more than a megabyte each is kept. Raises `ConfigurationError` where it is not installed,
+    `InfrastructureError` where it does not come back."""
     try:
         process = await asyncio.create_subprocess_exec(
             command,
             *arguments,
+            cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -1,0 +1,118 @@
+"""`proctor challenge try` and `doctor`: a participant's image on public questions, and a machine, before they count."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from proctor.challenges import NewChallenge, new_challenge
+from proctor.containers.podman import ARGUMENTS
+from tests.support.boxes import image_of, podman
+from tests.support.challenge_data import focus_data
+from tests.support.doubles_of_boxes import TEMPLATE, program
+from tests.support.program import proctor
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A challenge of yes-or-no questions, twenty of them for training."""
+    new_challenge(tmp_path / "sponges", NewChallenge("focus", focus_data(tmp_path / "data"), training=1, test=4))
+    return tmp_path / "sponges"
+
+
+def test_a_program_is_tried_on_the_public_questions(folder: Path) -> None:
+    done = proctor("challenge", "try", TEMPLATE, folder, "--executor", "process")
+    assert done.returncode == 0, done.stderr
+    assert "training: 20 questions under text-only" in done.stdout
+    assert "answered: 20" in done.stdout
+    assert "of 20 marked answers" in done.stdout
+
+
+def test_what_it_can_be_asked_is_limited_and_told_to_programs(folder: Path) -> None:
+    done = proctor("challenge", "try", TEMPLATE, folder, "--executor", "process", "--limit", "3", "--format", "json")
+    said = json.loads(done.stdout)
+    assert (said["phase"], said["questions"], said["ended"]) == ("training", 3, "")
+    assert said["container"]["counts"] == {"answered": 3}
+
+
+def test_a_program_that_crashes_shows_what_it_printed(folder: Path, tmp_path: Path) -> None:
+    crashes = program(tmp_path, "def reply(asked, connection):\n    raise KeyError('weights')\nBox().serve(reply)\n")
+    done = proctor("challenge", "try", crashes, folder, "--executor", "process")
+    assert done.returncode == 1
+    assert "the container ended a second time" in done.stdout
+    assert "KeyError: 'weights'" in done.stdout
+
+
+def test_answers_that_can_not_be_read_are_shown(folder: Path, tmp_path: Path) -> None:
+    odd = program(tmp_path, "Box().serve(lambda asked, connection: http({'answer': 'perhaps'}))\n")
+    done = proctor("challenge", "try", odd, folder, "--executor", "process", "--limit", "2")
+    assert "unreadable: 2 answers, such as: expected yes or no and nothing else, found 'perhaps'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--phase", "test"), "--phase: found test, expected one with public questions: training"),
+        (("--executor", "rocket"), "--executor: found 'rocket', expected one of podman, docker, process"),
+    ],
+)
+def test_what_can_not_be_tried_is_said(folder: Path, arguments: tuple[str, str], said: str) -> None:
+    done = proctor("challenge", "try", TEMPLATE, folder, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_folder_without_settings_needs_the_benchmark_s_name(tmp_path: Path) -> None:
+    done = proctor("challenge", "try", TEMPLATE, focus_data(tmp_path / "data"), "--executor", "process")
+    assert done.returncode == 2
+    assert "--benchmark: found none, expected which it is" in done.stderr
+
+
+def test_no_program_is_no_image(folder: Path) -> None:
+    done = proctor("challenge", "try", "no-such-file", folder, "--executor", "process")
+    assert done.returncode == 1
+    assert "no-such-file: found no such program, expected an executable or a Python file" in done.stderr
+
+
+def test_a_process_has_no_limits_to_check() -> None:
+    assert proctor("challenge", "doctor", "--executor", "process").returncode == 2
+
+
+@pytest.mark.podman
+def test_an_image_is_tried_as_the_challenge_runs_it(folder: Path) -> None:
+    podman()
+    done = proctor("challenge", "try", image_of(TEMPLATE), folder, "--limit", "5")
+    assert done.returncode == 0, done.stdout
+    assert "answered: 5" in done.stdout
+    assert "memory: " in done.stdout
+
+
+@pytest.mark.podman
+def test_a_machine_that_holds_containers_is_told_so(folder: Path) -> None:
+    podman()
+    settings = folder / "challenge.yaml"
+    settings.write_text(
+        settings.read_text() + "\nresources: {memory: 256m, cpus: 1, scratch: 16m, shared_memory: 16m}\n"
+    )
+    done = proctor("challenge", "doctor", folder)
+    assert done.stdout.endswith("Containers run here, and are held.\n"), done.stdout
+    for line in (
+        "ok network: lo",
+        "ok capabilities: 0x0",
+        "ok filter of system calls: on",
+        "ok limit of memory: holds",
+    ):
+        assert line in done.stdout
+
+
+@pytest.mark.podman
+def test_a_machine_that_does_not_hold_them_is_told_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An organiser's own arguments give a right: the doctor finds it from inside."""
+    podman()
+    monkeypatch.setenv(ARGUMENTS, os.environ.get(ARGUMENTS, "") + " --cap-add=NET_RAW")
+    done = proctor("challenge", "doctor", folder)
+    assert done.returncode == 1
+    assert "FAILED capabilities: 0x" in done.stdout
