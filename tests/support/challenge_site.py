@@ -35,7 +35,7 @@ def made_folder() -> Path:
     return folder / "challenge"
 
 
-def challenge_site(folder: Path, settings: Mapping[str, str] | None = None) -> ChallengeSite:
+def challenge_site(folder: Path, settings: Mapping[str, str] | None = None, store: str | None = None) -> ChallengeSite:
     """A copy with all phases open and a clock of its own; texts of its `challenge.yaml` may be replaced."""
     shutil.copytree(made_folder(), folder, dirs_exist_ok=True)
     file = folder / "challenge.yaml"
@@ -45,7 +45,7 @@ def challenge_site(folder: Path, settings: Mapping[str, str] | None = None) -> C
         text = text.replace(old, new)
     file.write_text(text)
     clock = Clock()
-    challenge = replace(Challenge.open(folder, "web", same_user=True, now=clock), draw=count(1).__next__)
+    challenge = replace(Challenge.open(folder, "web", store=store, same_user=True, now=clock), draw=count(1).__next__)
     with challenge.writing() as connection:
         for phase in challenge.settings.phases:
             set_phase(connection, phase.name, PhaseState.OPEN, clock(), checks=())
@@ -89,13 +89,13 @@ def handed(
     content: bytes,
     phase: str = HIDDEN,
     kind: str = "file",
-    name: str = "answers.json",
+    file_name: str = "answers.json",
     **fields: str,
 ) -> httpx2.Response:
     """Hands in a file by the phase's page."""
     csrf = csrf_of(client.get(f"/phase/{phase}"))
     said = {"csrf": csrf, "name": "first try"} | fields
-    return client.post(f"/phase/{phase}/{kind}", data=said, files={"upload": (name, content)})
+    return client.post(f"/phase/{phase}/{kind}", data=said, files={"upload": (file_name, content)})
 
 
 def answers(site: ChallengeSite, phase: str = HIDDEN, skill: float = 0.7) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fastapi.dependencies.models import Dependant
@@ -81,12 +82,12 @@ class Way:
         return path
 
 
-def ways() -> list[Way]:
-    """Every method of every route of every module of routes."""
+def ways(package: ModuleType = routes) -> list[Way]:
+    """Every method of every route of every module of a package that has a `router`."""
     found = []
-    for one in pkgutil.iter_modules(routes.__path__):
-        router = importlib.import_module(f"{routes.__name__}.{one.name}").router
-        for route in router.routes:
+    for one in pkgutil.iter_modules(package.__path__):
+        router = getattr(importlib.import_module(f"{package.__name__}.{one.name}"), "router", None)
+        for route in router.routes if router is not None else ():
             assert isinstance(route, APIRoute), route
             taken, asked, said = (_inputs(route.dependant, f"{kind}_params") for kind in ("path", "query", "body"))
             script = any(not isinstance(one.field_info, Form) for one in route.dependant.body_params)

@@ -40,12 +40,12 @@ def site(tmp_path: Path) -> Iterator[ChallengeSite]:
     made.engine.dispose()
 
 
-def scored(site: ChallengeSite, team: int, mean: float, phase: str = HIDDEN) -> int:
+def scored(site: ChallengeSite, team: int, mean: float, phase: str = HIDDEN, number: int = 1) -> int:
     """A submission of a team with this mean, as the scorer would leave it."""
     now = site.now().isoformat()
     board = BoardFigure(name="technical", title="All questions", mean=mean, low=mean - 0.1, high=mean + 0.1, questions=20,
                         groups=2, above=mean > 0.6)  # fmt: skip
-    row = {"team": team, "account": team, "phase": phase, "number": 1, "kind": "file", "name": f"try {team}",
+    row = {"team": team, "account": team, "phase": phase, "number": number, "kind": "file", "name": f"try {team}",
            "upload": "0" * 64, "bytes": 9, "seed": 1, "state": SubmissionState.SCORED.value, "fault": "nobody",
            "attempted": 1, "scored": 1, "submitted": now, "changed": now}  # fmt: skip
     figures = Figures(boards=(board,), statuses={"readable": 19, "timed_out": 1})

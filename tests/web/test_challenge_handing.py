@@ -51,7 +51,7 @@ def test_answers_that_fit_are_queued_and_others_refused_with_places(site: Challe
     assert 'class="badge state-queued"' in page
     assert hashlib.sha256(fits).hexdigest() in page
     assert "9 of 10 results left" in anna.get("/").text
-    handed(anna, json.dumps(BAD).encode(), name="../../evil.JSON")
+    handed(anna, json.dumps(BAD).encode(), file_name="../../evil.JSON")
     page = anna.get("/submission/2").text
     assert "unknown: v99-q00: found entry 1, expected a question of the benchmark" in page
     assert 'class="badge state-refused"' in page
@@ -117,6 +117,18 @@ def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[st
         assert submissions_of(connection, 1) == []
 
 
+def test_a_team_sends_one_file_at_a_time(site: ChallengeSite, unchecked: list[str]) -> None:
+    assert unchecked == []
+    anna = logged_in(site, "anna")
+    under_way = anna.app.state.desk.teams  # type: ignore[attr-defined]
+    under_way.add(1)
+    assert handed(anna, b"second").status_code == 409
+    under_way.clear()
+    assert handed(anna, b"second").status_code == 303
+    assert under_way == set()
+    assert len(kept(site)) == 1
+
+
 def test_a_file_that_is_too_large_is_refused_by_its_kind(tmp_path: Path, unchecked: list[str]) -> None:
     assert unchecked == []
     site = challenge_site(tmp_path, {"benchmark: focus": "benchmark: focus\nuploads: {file: 1k, image: 300k}"})
@@ -124,7 +136,7 @@ def test_a_file_that_is_too_large_is_refused_by_its_kind(tmp_path: Path, uncheck
     anna = logged_in(site, "anna")
     large = bytes(250_000)
     assert handed(anna, large).status_code == 413
-    assert handed(anna, large, kind="image", name="a.tar").status_code == 303
+    assert handed(anna, large, kind="image", file_name="a.tar").status_code == 303
     assert len(kept(site)) == 1
     site.engine.dispose()
 

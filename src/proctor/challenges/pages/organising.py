@@ -92,8 +92,8 @@ def rule_eligible(request: Request, number: Number, visitor: Organiser, eligible
 def submission_list(
     request: Request,
     visitor: Organiser,
-    phase: Annotated[str, Query(max_length=80)] = "",
-    state: Annotated[str, Query(max_length=20)] = "",
+    phase: Annotated[str, Query(max_length=80, pattern=r"^[\w.-]*$")] = "",
+    state: Annotated[str, Query(max_length=20, pattern="^[a-z_]*$")] = "",
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> Response:
     """The newest submissions of all teams, of a phase and in a state where these are given."""
