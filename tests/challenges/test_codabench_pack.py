@@ -235,7 +235,6 @@ TWO = """\
         (TWO.format("2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"), "phase final, opens: found 2026-02-01"),
         ("  - {name: final, opens: 2026-01-01T00:00:00Z, sealed: sealed/final, accepts: [image]}\n", "found none that accepts files"),
         ("  - {name: final, opens: 2026-01-01T00:00:00Z, questions: public/final, sealed: sealed}\n", "expected a folder of its own inside sealed/"),
-        ("  - {name: other, opens: 2026-01-01T00:00:00Z, questions: public/final, sealed: sealed/final}\n", "phase other, baselines: found no answers"),
     ],
 )  # fmt: skip
 def test_what_codabench_can_not_do_is_refused(challenge: Path, tmp_path: Path, phases: str, said: str) -> None:
@@ -251,11 +250,33 @@ def test_what_codabench_can_not_do_is_refused(challenge: Path, tmp_path: Path, p
     assert not (tmp_path / "out").exists()
 
 
+def test_phases_that_touch_are_a_second_apart_and_guesses_stand_in_for_a_baseline(
+    challenge: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "two"
+    shutil.copytree(challenge, folder, ignore=shutil.ignore_patterns("packs"))
+    days = ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z")
+    phases = TWO.format(*days) + "  - {name: training, questions: sealed/final}\n"
+    head = (folder / "challenge.yaml").read_text().partition("baselines:\n")[0]
+    (folder / "challenge.yaml").write_text(f"{head}phases:\n{phases}")
+    pack = pack_folder(folder, "codabench")
+    written = write_pack("codabench", folder, pack)
+    assert written.phases == ("early", "final")
+    assert written.notes == ("training: left out, since its references are public and nobody needs a server for it.",)
+    told = unpacked(pack / "bundle.zip", tmp_path / "bundle")
+    assert [one.get("end") for one in told["phases"]] == ["2026-01-31 23:59:59", None]
+    found = list(check_codabench(folder, read_challenge(folder, sealed=True), pack, here))
+    assert [(one.phase, one.baseline, one.ok) for one in found] == [
+        ("early", "random", True),
+        ("final", "random", True),
+    ]
+
+
 def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.challenges.packs.platforms._CHECKS", {"codabench": _checked_here})
     ran = proctor("challenge", "pack", "codabench", challenge, "--check")
     assert ran.returncode == 0, ran.stderr
-    assert "final: base in this process: 17 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
+    assert "final: base in this process: 15 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
     assert "is there already and is checked as it is" in ran.stderr
     refused = proctor("challenge", "pack", "kaggle", challenge)
     assert refused.returncode == 2

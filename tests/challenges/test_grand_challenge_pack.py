@@ -10,16 +10,19 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import av
 import pytest
 from jsonschema import Draft202012Validator
 
 from proctor.challenges import check_pack, pack_folder, write_pack
 from proctor.challenges.packs.check import check_grand_challenge, write_jobs
 from proctor.challenges.packs.confined import PackProgram
+from proctor.challenges.packs.figures import STATUSES
 from proctor.challenges.packs.parts import PhaseSource
 from proctor.challenges.packs.programs import DIGITS, evaluate_grand_challenge
 from proctor.challenges.settings import read_challenge
 from proctor.core import InputError
+from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.packed_challenge import CANARY, focus_challenge
 
 SCHEMA = json.loads((Path(__file__).parent / "grand_challenge.schema.json").read_text(encoding="utf-8"))
@@ -119,6 +122,7 @@ def test_metrics_have_no_row_of_a_question(jobs: Path) -> None:
     assert found["results"] == []
     assert all(isinstance(value, float) and value == round(value, 3) for value in found["aggregates"].values())
     assert len(found["aggregates"]) < 20
+    assert sum(found["aggregates"][name] for name in STATUSES) == 60
     assert sorted(file.name for file in (jobs / "output").iterdir()) == ["metrics.json"]
 
 
@@ -241,6 +245,33 @@ def test_questions_without_a_video_are_refused(challenge: Path, tmp_path: Path) 
     with pytest.raises(InputError, match=r"question q1: found no media, expected one video"):
         write_pack("grand-challenge", folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_the_video_of_a_case_ends_where_its_question_is_asked(challenge: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "filmed"
+    shutil.copytree(challenge, folder, ignore=shutil.ignore_patterns("packs"))
+    (folder / "sealed/final/media").mkdir()
+    write_clock_video(folder / "sealed/final/media/v1.mp4", ClockVideo(range(0, 3000, 100)))
+    for part in ("public/final", "sealed/final"):
+        asked = json.loads((folder / part / "requests.json").read_text())[:1]
+        asked[0] |= {"videoID": "v1.mp4", "start_time": 0.0, "end_time": 1.0}
+        (folder / part / "requests.json").write_text(json.dumps(asked))
+    keys = json.loads((folder / "sealed/final/references.json").read_text())
+    kept = [one for one in keys if one["qID"] == asked[0]["qID"]]
+    (folder / "sealed/final/references.json").write_text(json.dumps(kept))
+    answers = [{"qID": asked[0]["qID"], "content": "yes", "latency": 1.0}]
+    (folder / "sealed/base.json").write_text(json.dumps(answers))
+    text = (folder / "challenge.yaml").read_text()
+    (folder / "challenge.yaml").write_text(f"{text}    media: sealed/final/media\n")
+    written = write_pack("grand-challenge", folder, tmp_path / "out")
+    assert written.notes == ()
+    (case,) = (tmp_path / "out/final/upload_to_archive/cases").iterdir()
+    with av.open(str(case / "focus-video.mp4")) as video:
+        times = [float(frame.time) for frame in video.decode(video=0) if frame.time is not None]
+    assert times[0] == 0.0
+    assert 0.8 <= max(times) <= 1.0
+    with tarfile.open(tmp_path / "out/final/ground_truth.tar.gz") as archive:
+        assert not any("v1.mp4" in name for name in archive.getnames())  # marking needs no pictures
 
 
 def test_the_example_algorithm_says_its_method(challenge: Path) -> None:

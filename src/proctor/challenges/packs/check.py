@@ -61,8 +61,9 @@ def check_codabench(
         for source, phase in zip(sources(folder, settings, "file"), competition["phases"], strict=True):
             name = source.phase.name
             task = next(one for one in competition["tasks"] if one["index"] == phase["tasks"][0])
-            baseline, answers = source.baseline()
             root = Path(scratch) / name
+            root.mkdir()
+            baseline, answers = source.baseline(root)
             _as_the_worker(bundle, task, answers, root)
             command = yaml.safe_load((root / "program" / "metadata.yaml").read_text(encoding="utf-8"))["command"]
             mounts = {f"/app/{one}": root / one for one in ("program", "input", "output")}
@@ -89,9 +90,9 @@ def check_grand_challenge(
     answers. How answers failed is not compared: of a job only that it failed is known."""
     wheel, image = _wheel(pack / "evaluation"), (pack / "evaluation" / IMAGE_FILE).read_text(encoding="utf-8").strip()
     for source in sources(folder, settings, "image"):
-        baseline, answers = source.baseline()
         with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
             root = Path(scratch)
+            baseline, answers = source.baseline(root)
             with tarfile.open(pack / source.phase.name / TRUTH) as archive:
                 archive.extractall(root / "truth", filter="data")
             write_jobs(source, answers, root / "input")
@@ -102,7 +103,8 @@ def check_grand_challenge(
             program = PackProgram(image, ENTRYPOINT, "/opt/app", mounts, wheel, read_only=fixed, held=held)
             ran = start(program)
             given = read_json(root / "output" / "metrics.json", "the metrics of a pack")
-        own = [one for one in source.own_figures(answers) if one.name not in STATUSES]
+            figures = source.own_figures(answers)
+        own = [one for one in figures if one.name not in STATUSES]
         aggregates = {name: value for name, value in _aggregates(given).items() if name not in STATUSES}
         yield compared(source.phase.name, baseline, ran, own, aggregates)
 

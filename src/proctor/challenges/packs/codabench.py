@@ -15,7 +15,7 @@ import yaml
 import proctor
 from proctor.challenges.packs.carried import PackSummary, python_image, write_carried, write_zip
 from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, sources
+from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
 from proctor.challenges.packs.starting_kit import write_starting_kit
 from proctor.challenges.packs.texts import filled
 from proctor.challenges.settings import ChallengeSettings
@@ -42,7 +42,7 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
     """Writes the pack into a new folder: `bundle.zip` to upload, `image/` to build and push first, `README.md`.
 
     `image` is the name under which the platform finds the scorer's image. Raises `InputError` for what Codabench can't
-    do: phases without a beginning, or that overlap, and where a phase has no baseline's answers.
+    do: phases without a beginning, or that overlap, and where there are no answers to check it with.
     """
     image = image or f"proctor-{settings.benchmark}:{proctor.__version__}"
     if len(image) > _LONGEST_IMAGE:
@@ -52,7 +52,7 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
         raise InputError(folder, "phases", found="none that accepts files", expected="one: Codabench runs no images")
     dates = _dates(phases)
     with whole_folder(out) as draft, tempfile.TemporaryDirectory(prefix="proctor-pack-", dir=draft) as scratch:
-        figures = _merged([one.own_figures(one.baseline()[1]) for one in phases])
+        figures = _merged([one.own_figures(one.baseline(Path(scratch))[1]) for one in phases])
         files = _pages(folder, settings, figures)
         tasks: list[dict[str, Any]] = []
         shown: list[dict[str, Any]] = []
@@ -258,11 +258,7 @@ def _write_readme(draft: Path, settings: ChallengeSettings, image: str, notes: S
 
 
 def _notes(settings: ChallengeSettings, phases: Sequence[PhaseSource]) -> list[str]:
-    told = [
-        f"{one.name}: left out, since it accepts images alone, which Codabench does not run."
-        for one in settings.phases
-        if "file" not in one.accepts
-    ]
+    told = left_out(settings, phases, "left out, since it accepts images alone, which Codabench does not run.")
     for source in phases:
         phase, waiting = source.phase, source.waiting()
         if waiting:

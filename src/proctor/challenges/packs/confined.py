@@ -4,7 +4,6 @@ a process of this machine with what the pack carries."""
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,12 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.challenges.packs.programs import DIGITS
+from proctor.containers import PodmanExecutor
 from proctor.core import ConfigurationError
 
 ENGINES = ("podman", "docker")
-ENGINE_ARGUMENTS = "PROCTOR_PODMAN_ARGS"
-"""The variable with further arguments of `podman run` that an environment needs."""
-
 FULL_DIGITS = 17
 """As many digits as tell any two numbers apart."""
 
@@ -74,7 +71,7 @@ def _has_image(engine: str, image: str) -> bool:
 
 
 def _contained(engine: str, program: PackProgram) -> list[str]:
-    more = shlex.split(os.environ.get(ENGINE_ARGUMENTS, "")) if engine == "podman" else []
+    more = PodmanExecutor().arguments if engine == "podman" else []
     mounts = [
         part
         for inside, folder in program.mounts.items()

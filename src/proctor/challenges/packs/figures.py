@@ -28,7 +28,8 @@ RATINGS_FILE = "ratings.csv"
 LONGEST_KEY = 36
 """Characters of a column's key and title on Codabench."""
 
-STATUSES = ("answered", "timed_out", "refused", "error", "unreadable", "not_submitted", "missing", "failed")
+STATUSES = ("readable", "unreadable", "not_submitted", "refused", "timed_out", "error")
+"""How answers ended, each counted once."""
 
 _NAME = "submission"
 _DRAWS = 2000

@@ -10,6 +10,7 @@ import io
 import json
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import proctor
 from proctor.challenges.packs.carried import PackSummary, python_image, write_carried
 from proctor.challenges.packs.figures import PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, sources
+from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
 from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
 from proctor.challenges.packs.texts import filled, template_text
 from proctor.challenges.settings import ChallengeSettings
@@ -48,14 +49,14 @@ def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, 
     phase that accepts images its `ground_truth.tar.gz`, `phase.json` and `upload_to_archive/`.
 
     `image` is the name of the evaluation's image. Raises `InputError` for questions that are not about one video each,
-    and where a phase has no baseline's answers.
+    and where there are no answers to check it with.
     """
     image = image or default_image(settings)
     phases = sources(folder, settings, "image")
     if not phases:
         raise InputError(folder, "phases", found="none that accepts images", expected="one: algorithms are images")
     sockets = sockets_of(settings.benchmark)
-    notes: list[str] = []
+    notes = left_out(settings, phases, "left out, since it accepts files alone: this pack is for algorithms.")
     with whole_folder(out) as draft:
         _write_evaluation(draft / "evaluation", image)
         _write_algorithm(draft / "example_algorithm")
@@ -127,7 +128,8 @@ def _write_phase(source: PhaseSource, sockets: PhaseSockets, folder: Path) -> li
     _write_json(truth / IDS_FILE, {case: item.id for case, item in cases.items()})
     (folder / TRUTH).write_bytes(_tarball(truth))
     shutil.rmtree(truth)
-    figures = source.own_figures(source.baseline()[1])
+    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+        figures = source.own_figures(source.baseline(Path(scratch))[1])
     _write_json(folder / "phase.json", _settings(source, figures))
     upload = folder / "upload_to_archive"
     upload.mkdir()

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from proctor.challenges.packs.figures import PART_FILE, PackedPart, PackFigure, check_part, figures_of, packed_hash
+from proctor.challenges.packs.guesses import GUESSER, write_guesses
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
 from proctor.core import Benchmark, InputError, write_whole
@@ -37,13 +38,18 @@ class PhaseSource:
         """The questions that are marked."""
         return self.sealed.benchmark(self.phase.name)
 
-    def baseline(self) -> tuple[str, Path]:
-        """The first baseline with answers of this phase. Raises `InputError` where there is none."""
+    def baseline(self, folder: Path) -> tuple[str, Path]:
+        """A name, and a file of answers: of the first baseline that has some for this phase, else of the system that
+        guesses, written into a folder. Raises `InputError` where guesses can't be written as a submission."""
         for one in self.settings.baselines:
             if self.phase.name in one.answers:
                 return one.name, self.folder / one.answers[self.phase.name]
-        place = f"phase {self.phase.name}, baselines"
-        raise InputError(self.folder, place, found="no answers", expected="a baseline's: a pack is checked with them")
+        guessed = write_guesses(self.benchmark, self.settings, folder)
+        if guessed is None:
+            place = f"phase {self.phase.name}, baselines"
+            expected = "a baseline's: a pack is checked with them"
+            raise InputError(self.folder, place, found="no answers", expected=expected)
+        return GUESSER, guessed
 
     def own_figures(self, file: Path) -> list[PackFigure]:
         """The figures of a file of answers, marked here by the challenge's own files."""
@@ -62,14 +68,16 @@ class PhaseSource:
 
 
 def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[PhaseSource]:
-    """The phases that accept this kind of submission. Raises `InputError` for a benchmark of another package than
+    """The phases that accept this kind of submission: those with hidden references, else all of them. Raises `InputError` for a benchmark of another package than
     Proctor, which a pack does not carry, and for a phase whose questions can't be told from the rest of the sealed
     part."""
     for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
         if one.dist is not None and one.dist.name != "proctor-eval":
             found = f"{settings.benchmark}, which is of the package {one.dist.name}"
             raise InputError(folder, "benchmark", found=found, expected="one of Proctor's own: a pack carries no other")
-    phases = [PhaseSource(folder, settings, one) for one in settings.phases if kind in one.accepts]
+    hidden = any(one.hidden for one in settings.phases)
+    chosen = [one for one in settings.phases if kind in one.accepts and (one.hidden or not hidden)]
+    phases = [PhaseSource(folder, settings, one) for one in chosen]
     for source in phases:
         if source.phase.hidden and Path(source.phase.sealed) == Path(SEALED):
             place, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
@@ -142,3 +150,10 @@ def _copy_media(media: Path, out: Path, names: Collection[str]) -> None:
             raise InputError(media, name, found="a name that leads out of the folder", expected="a file in it")
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(media / name, out / name)
+
+
+def left_out(settings: ChallengeSettings, packed: Collection[PhaseSource], why: str) -> list[str]:
+    """What is said of the phases that are not packed: `why` of those with hidden references."""
+    names = {one.phase.name for one in packed}
+    public = "left out, since its references are public and nobody needs a server for it."
+    return [f"{one.name}: {why if one.hidden else public}" for one in settings.phases if one.name not in names]

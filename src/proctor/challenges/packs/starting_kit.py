@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor.api import export, run
 from proctor.challenges.packs.figures import RATINGS_FILE
+from proctor.challenges.packs.guesses import write_guesses
 from proctor.challenges.packs.parts import PhaseSource
 from proctor.challenges.packs.texts import filled
 from proctor.core import reader_of
-
-_GUESSER, _BLIND = "random", "text-only"
 
 
 def write_starting_kit(source: PhaseSource, folder: Path) -> None:
@@ -28,18 +25,8 @@ def write_starting_kit(source: PhaseSource, folder: Path) -> None:
 
 
 def _example(source: PhaseSource, folder: Path) -> str:
-    reader = reader_of(source.settings.benchmark, source.settings.track)
-    questions = source.folder / source.phase.questions
-    if reader.ratings:
-        shutil.copyfile(questions / RATINGS_FILE, folder / "template.csv")
+    if reader_of(source.settings.benchmark, source.settings.track).ratings:
+        shutil.copyfile(source.folder / source.phase.questions / RATINGS_FILE, folder / "template.csv")
         return "template.csv"
-    if not reader.submission_formats:
-        return ""
-    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
-        store = Path(scratch) / "guesses.sqlite"
-        benchmark = source.handed_out().benchmark
-        run(benchmark, _GUESSER, conditions=_BLIND, baselines=False, store=store)
-        out = folder / "example.json"
-        how: dict[str, Any] = {"systems": _GUESSER, "conditions": _BLIND, "format": reader.submission_formats[0]}
-        export(store, out, benchmark.name, **how)
-    return out.name
+    written = write_guesses(source.handed_out().benchmark, source.settings, folder)
+    return "" if written is None else written.name
