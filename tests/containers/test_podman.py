@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxError, PodmanExecutor
+from proctor.containers import BoxError, PodmanExecutor, engine, image_store
 from proctor.core import ConfigurationError, InfrastructureError, InputError, Status
 from tests.support.boxes import HOSTILE, SMALL, image_of, podman
 from tests.support.doubles_of_boxes import TEMPLATE, answers, boxed, question
@@ -96,14 +97,63 @@ def saved(image: str, archive: Path, name: str) -> None:
     subprocess.run(["podman", "untag", image, name], check=True, capture_output=True)
 
 
-def test_an_uploaded_image_is_known_by_its_digest_and_keeps_no_name_of_its_own(tmp_path: Path) -> None:
-    executor = podman()
-    image, archive = image_of(TEMPLATE), tmp_path / "image.tar"
+def there(image: str) -> bool:
+    return subprocess.run(["podman", "image", "exists", image], check=False).returncode == 0
+
+
+def built() -> str:
+    """An image that nobody else has."""
+    made = subprocess.run(["podman", "create", image_of(TEMPLATE)], capture_output=True, text=True, check=True)
+    label = f"LABEL test={uuid.uuid4()}"
+    commit = ["podman", "commit", "--quiet", "--change", label, made.stdout.strip()]
+    digest = subprocess.run(commit, capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["podman", "rm", made.stdout.strip()], capture_output=True, check=True)
+    return f"sha256:{digest}"
+
+
+def test_an_uploaded_image_is_known_by_its_digest_and_goes_with_the_last_who_needs_it(tmp_path: Path) -> None:
+    async def load() -> None:
+        first, second = podman(), podman()
+        assert [await one.load(archive) for one in (first, second)] == [image, image]
+        assert not there("localhost/another-team:latest")
+        await first.unload(image)
+        await first.unload(image)  # it gives back what it has
+        assert there(image)
+        await second.unload(image)
+        assert not there(image)
+
+    podman()
+    image, archive = built(), tmp_path / "image.tar"
     saved(image, archive, "localhost/another-team:latest")
-    assert asyncio.run(executor.load(archive)) == image
-    named = subprocess.run(["podman", "image", "exists", "localhost/another-team:latest"], check=False)
-    assert named.returncode == 1
-    assert subprocess.run(["podman", "image", "exists", image], check=False).returncode == 0
+    subprocess.run(["podman", "rmi", image], check=True, capture_output=True)
+    asyncio.run(load())
+
+
+def test_names_that_a_dead_worker_left_are_in_nobody_s_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended after its archive was loaded: another team's archive has the same name."""
+
+    async def load() -> None:
+        monkeypatch.setattr(image_store, "succeeded", dies)
+        with pytest.raises(KeyboardInterrupt):
+            await podman().load(archives[0])
+        monkeypatch.undo()
+        assert there("localhost/my-algorithm:latest")
+        executor = podman()
+        assert await executor.load(archives[1]) == images[1]
+        assert not there("localhost/my-algorithm:latest")
+        await executor.unload(images[1])
+
+    async def dies(command: str, *arguments: str, **given: float) -> str:
+        if arguments[0] == "tag":
+            raise KeyboardInterrupt
+        return await engine.succeeded(command, *arguments, **given)
+
+    podman()
+    images, archives = [built(), built()], [tmp_path / "1.tar", tmp_path / "2.tar"]
+    for image, archive in zip(images, archives, strict=True):
+        saved(image, archive, "localhost/my-algorithm:latest")
+        subprocess.run(["podman", "rmi", image], check=True, capture_output=True)
+    asyncio.run(load())
 
 
 def test_an_uploaded_image_can_not_take_the_name_of_another(tmp_path: Path) -> None:

@@ -56,9 +56,12 @@ async def run_submission(challenge: Challenge, leased: Leased, running: Running)
     sealed = challenge.sealed
     benchmark = await asyncio.to_thread(sealed.benchmark, leased.phase)
     digest = await _loaded(challenge, leased, running.executor)
-    with sealed.store(leased.phase) as store:
-        run, report = await _asked(challenge, leased, store, benchmark, digest, running)
-        counts = Counter(answer.status for answer in store.answers(run).values())
+    try:
+        with sealed.store(leased.phase) as store:
+            run, report = await _asked(challenge, leased, store, benchmark, digest, running)
+            counts = Counter(answer.status for answer in store.answers(run).values())
+    finally:
+        await running.executor.unload(digest)
     return report.model_copy(update={"counts": dict(sorted(counts.items()))}), digest
 
 

@@ -96,6 +96,9 @@ class Executor(Protocol):
     async def load(self, archive: Path) -> str:
         """Loads the one image of an archive and gives its digest. Raises `InputError` where it is none."""
 
+    async def unload(self, image: str) -> None:
+        """Gives an image back that was loaded: what nobody else loaded needs no room any more."""
+
 
 class BoxError(ConfigurationError):
     """A box answers no more: nothing else is asked. `late` says that it ran and did not answer in time; else it ended.
@@ -141,14 +144,14 @@ def _connected(path: str) -> socket.socket:
 def box_folder(label: str) -> Path:
     """A new folder for a box, in a folder that nobody else can open. Its name says nothing of the label to the box.
     Raises `InfrastructureError` where somebody else made that folder."""
-    base = _base_folder()
+    base = base_folder()
     return Path(tempfile.mkdtemp(prefix=f"{_folder_name(label)}-", dir=base))
 
 
 def remove_folders(labels: set[str]) -> None:
     """Removes the folders of these labels."""
     for label in labels:
-        for folder in _base_folder().glob(f"{_folder_name(label)}-*"):
+        for folder in base_folder().glob(f"{_folder_name(label)}-*"):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -156,7 +159,8 @@ def _folder_name(label: str) -> str:
     return hashlib.sha256(label.encode()).hexdigest()[:24]
 
 
-def _base_folder() -> Path:
+def base_folder() -> Path:
+    """The folder of this user's boxes. Raises `InfrastructureError` where others can open it."""
     base = Path(tempfile.gettempdir()) / f"proctor-boxes-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     found = base.lstat()

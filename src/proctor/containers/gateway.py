@@ -26,6 +26,7 @@ _MOST_PIECES = 2**11
 _SOON_S = 0.02
 _LATER_S = 0.25
 _BREATH_S = 5.0
+_HEALTH_S = 10.0
 _CLASS = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
@@ -74,8 +75,9 @@ async def answers_still(box: StartedBox) -> bool:
 
 async def _healthy(box: StartedBox) -> bool:
     try:
-        return (await request(box, "GET", "/health")).status == 200
-    except (OSError, SystemFaultError):
+        async with asyncio.timeout(_HEALTH_S):
+            return (await request(box, "GET", "/health")).status == 200
+    except (OSError, SystemFaultError):  # a TimeoutError is an OSError, too
         return False
 
 

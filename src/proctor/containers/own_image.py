@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from proctor.containers.engine import engine
 from proctor.containers.executors import Executor
-from proctor.containers.podman import engine
 from proctor.core import InfrastructureError
 
 _LEFT_OUT = {

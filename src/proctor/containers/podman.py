@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from proctor.containers.engine import engine, last_line, succeeded
 from proctor.containers.executors import (
     SOCKET,
     BoxEnd,
@@ -28,7 +29,7 @@ from proctor.containers.executors import (
     remove_folders,
     same_label,
 )
-from proctor.containers.image_archive import image_digest
+from proctor.containers.image_store import ImageStore
 from proctor.containers.seccomp import narrowed
 from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 
@@ -40,9 +41,6 @@ _LABEL = "proctor.box"
 _MOUNT = "proctor"  # of the root: below `/run` an image may have a link
 _IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]{0,255}")
 _SOCKET_BYTES = 2**16
-_PATIENCE_S = 120.0
-_LOADING_S = 3600.0
-_MOST_OUTPUT = 2**20
 _PODMAN = (
     "--read-only-tmpfs=false",
     "--http-proxy=false",
@@ -69,6 +67,7 @@ class PodmanExecutor:
         self.name = command
         self.arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
         self._profile: str | None = None
+        self._images = ImageStore(command)
 
     async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
         """As `Executor.start`."""
@@ -79,7 +78,8 @@ class PodmanExecutor:
         name = f"proctor-{secrets.token_hex(8)}"
         box = PodmanBox(self.name, name, folder, limits)
         try:
-            (folder / "input").mkdir(mode=0o755)
+            (folder / "input").mkdir()
+            (folder / "input").chmod(0o755)
             given = [f"--name={name}", f"--volume={folder}/input:/input:ro,Z", *await self._filter(folder)]
             await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image], folder)
             await box.attach()
@@ -93,7 +93,7 @@ class PodmanExecutor:
         if self.name == "docker":
             return []
         if self._profile is None:
-            path = (await self._engine("info", "--format={{.Host.Security.SECCOMPProfilePath}}")).strip()
+            path = (await succeeded(self.name, "info", "--format={{.Host.Security.SECCOMPProfilePath}}")).strip()
             try:
                 self._profile = json.dumps(narrowed(await asyncio.to_thread(read_json, Path(path))))
             except (InputError, ValueError) as error:
@@ -108,7 +108,7 @@ class PodmanExecutor:
             return
         if code == 127 or (code == 126 and "exec:" in told):
             raise BoxError("the image's program was not found, or can't be executed", late=False)
-        raise InfrastructureError(f"{self.name} run: {_last(told)}")
+        raise InfrastructureError(f"{self.name} run: {last_line(told)}")
 
     async def _inspected(self, image: str) -> Mapping[str, object]:
         """The configuration of an image that is there. Raises `ConfigurationError` where it is not."""
@@ -116,13 +116,13 @@ class PodmanExecutor:
             raise ConfigurationError(f"found {image[:80]!r}, expected the name or the digest of an image")
         code, out, told = await engine(self.name, "image", "inspect", "--format", "{{json .Config}}", image)
         if code:
-            raise ConfigurationError(f"{image}: {self.name} has no such image ({_last(told)})")
+            raise ConfigurationError(f"{image}: {self.name} has no such image ({last_line(told)})")
         config = json.loads(out)
         return config if isinstance(config, dict) else {}
 
     async def remove_left(self, label: str) -> int:
         """As `Executor.remove_left`."""
-        listed = await self._engine("ps", "--all", "--quiet", "--no-trunc", f"--filter=label={_LABEL}")
+        listed = await succeeded(self.name, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={_LABEL}")
         left = {}
         for one in listed.split():
             wanted = f'{{{{index .Config.Labels "{_LABEL}"}}}}'
@@ -135,33 +135,12 @@ class PodmanExecutor:
         return len(left)
 
     async def load(self, archive: Path) -> str:
-        """As `Executor.load`. The image is known by its digest alone: names that the archive gives it are taken off, since
-        they could be another one's."""
-        checked = await asyncio.to_thread(image_digest, archive)
-        for name in checked.names:
-            code, found, _ = await engine(self.name, "image", "inspect", "--format={{.Id}}", "--", name)
-            if code == 0 and found.strip().removeprefix("sha256:") not in checked.digest:
-                expected = "a name that is free, or none: save it by its digest"
-                raise InputError(archive, found=f"the name {name[:80]!r}, which another image has", expected=expected)
-        before = await self._names(checked.digest)
-        await self._engine("load", "--quiet", f"--input={archive}", patience_s=_LOADING_S)
-        added = await self._names(checked.digest) - before
-        name = f"localhost/proctor-upload:{checked.digest.removeprefix('sha256:')[:32]}"
-        await self._engine("tag", checked.digest, name)  # without one, `prune` would remove it
-        for other in added - {name}:
-            await self._engine(*(("untag", checked.digest, other) if self.name == "podman" else ("rmi", other)))
-        return checked.digest
+        """As `Executor.load`."""
+        return await self._images.load(archive)
 
-    async def _names(self, digest: str) -> set[str]:
-        """The names of an image; none where it is not there."""
-        code, out, _ = await engine(self.name, "image", "inspect", "--format={{json .RepoTags}}", digest)
-        return set(json.loads(out) or ()) if code == 0 else set()
-
-    async def _engine(self, *arguments: str, patience_s: float = _PATIENCE_S) -> str:
-        code, out, told = await engine(self.name, *arguments, patience_s=patience_s)
-        if code:
-            raise InfrastructureError(f"{self.name} {arguments[0]}: {_last(told)}")
-        return out
+    async def unload(self, image: str) -> None:
+        """As `Executor.unload`."""
+        await self._images.unload(image)
 
 
 def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
@@ -323,45 +302,3 @@ def _memory_file(groups: str) -> Path | None:
             if file is not None and file.is_file():
                 return file
     return None
-
-
-async def engine(
-    command: str, *arguments: str, patience_s: float = _PATIENCE_S, folder: Path | None = None
-) -> tuple[int, str, str]:
-    """Runs podman or docker, in a folder where podman leaves a file when memory ran out: exit code, standard output and
-    errors, of which no more than a megabyte each is kept. Raises `ConfigurationError` where it is not installed,
-    `InfrastructureError` where it does not come back."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            command,
-            *arguments,
-            cwd=folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except FileNotFoundError as error:
-        raise ConfigurationError(f"{command}: found no such program, expected it to be installed") from error
-    try:
-        async with asyncio.timeout(patience_s):
-            out, told = await asyncio.gather(_kept(process.stdout), _kept(process.stderr))
-            return await process.wait(), out, told
-    except TimeoutError:
-        raise InfrastructureError(f"{command} {arguments[0]}: no reply after {patience_s:g} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def _kept(stream: asyncio.StreamReader | None) -> str:
-    kept = bytearray()
-    while stream is not None and (piece := await stream.read(2**16)):
-        kept += piece
-        del kept[: max(0, len(kept) - _MOST_OUTPUT)]
-    return kept.decode(errors="replace")
-
-
-def _last(told: str) -> str:
-    lines = told.strip().splitlines()
-    return lines[-1][:300] if lines else "it said nothing"

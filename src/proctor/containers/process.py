@@ -69,6 +69,9 @@ class ProcessExecutor:
         """Raises `InputError`: there is nothing to keep an uploaded program away from the machine."""
         raise InputError(archive, found="an uploaded image", expected="podman or docker to run it")
 
+    async def unload(self, image: str) -> None:
+        """Does nothing."""
+
 
 def _command(image: str) -> list[str]:
     program = Path(image)
