@@ -15,6 +15,7 @@ import pytest
 from proctor.challenges import check_pack, pack_folder, write_pack
 from proctor.challenges.packs.check import check_codabench
 from proctor.challenges.packs.confined import PackProgram, start_program
+from proctor.challenges.packs.figures import figures_of
 from proctor.challenges.packs.programs import DIGITS, run_scorer, score_codabench
 from proctor.challenges.settings import read_challenge
 from proctor.core import ConfigurationError, InputError
@@ -270,6 +271,27 @@ def test_phases_that_touch_are_a_second_apart_and_guesses_stand_in_for_a_baselin
         ("early", "random", True),
         ("final", "random", True),
     ]
+
+
+def test_what_only_a_judge_could_mark_counts_for_nobody(challenge: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "free"
+    shutil.copytree(challenge, folder, ignore=shutil.ignore_patterns("packs"))
+    for part in ("public/final/requests.json", "sealed/final/requests.json", "sealed/final/references.json"):
+        rows = json.loads((folder / part).read_text())
+        ids = sorted(one["qID"] for one in rows)[:10]
+        for one in rows:
+            if one["qID"] in ids:
+                name = "format" if "format" in one else "answer_format"
+                one |= {name: "open_ended", "format_kwargs": {}}
+        (folder / part).write_text(json.dumps(rows))
+    written = write_pack("codabench", folder, tmp_path / "out")
+    assert written.notes == ("final: 10 questions in free text count for nobody: no judge is asked without network.",)
+    settings = read_challenge(folder, sealed=True)
+    figures = figures_of(folder, settings, settings.phases[0], folder / "sealed/base.json")
+    named = {one.name: one.value for one in figures}
+    assert len(named) == len(figures)
+    assert named["technical_questions"] == 50
+    assert named["accuracy"] is not None
 
 
 def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: pytest.MonkeyPatch) -> None:

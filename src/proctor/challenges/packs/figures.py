@@ -126,9 +126,10 @@ def _marked(sealed: SealedPart, phase: Phase, given: Path | RecordedAnswers) -> 
     told = mark_entrant(sealed, phase.name, Entrant(_NAME))
     found = [*_boards(told)]
     rows = results(store, benchmark.name, systems=[_NAME], conditions=[phase.condition], draws=_DRAWS).data
-    for row in rows.rows:
-        declared = rows.card.metric(row.metric)
-        found.append(PackFigure(row.metric, declared.label, row.value, not declared.higher_is_better))
+    by_name = {row.metric: row for row in sorted(rows.rows, key=lambda one: one.value is not None)}
+    for name in dict.fromkeys(row.metric for row in rows.rows):
+        declared = rows.card.metric(name)
+        found.append(PackFigure(name, declared.label, by_name[name].value, not declared.higher_is_better))
     return [
         *found,
         *(PackFigure(name, name.replace("_", " "), told.statuses.get(name, 0), aside=True) for name in STATUSES),

@@ -54,8 +54,8 @@ class PhaseSockets:
 def sockets_of(benchmark: str) -> PhaseSockets:
     """The sockets of a benchmark's phases.
 
-    >>> sockets_of("focus").question.relative_path
-    'focus-question.json'
+    >>> sockets_of("lamps").question.relative_path
+    'lamps-question.json'
     """
     named = benchmark.replace("_", "-")
     return PhaseSockets(
