@@ -62,6 +62,29 @@ def test_what_is_handed_out_are_the_questions_that_are_marked(folder: Path) -> N
     assert marked.budget_s == 30.0
 
 
+def test_media_go_with_their_phase(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "videos").mkdir()
+    for video in range(8):
+        (tmp_path / "videos" / f"v{video:02d}.mp4").write_bytes(f"video {video}".encode())
+    monkeypatch.chdir(tmp_path)
+    plan = NewChallenge("focus", data, Path("videos"), training=1, pre_evaluation=2, test=3)
+    new_challenge(Path("c"), plan)
+    sealed = SealedPart(Path("c"), read_challenge(Path("c"), sealed=True))
+    for name, place in (("training", "public"), ("pre-evaluation", "public"), ("test", "sealed")):
+        there = {one.stem for one in Path("c", place, name, "media").iterdir()}
+        assert there == groups(sealed, name)
+    assert not any(one.suffix == ".mp4" for one in Path("c/sealed/pre-evaluation").rglob("*"))
+    assert check_challenge(Path("c")).problems == ()
+    hidden = next(Path("c/sealed/test/media").iterdir())
+    (Path("c/public") / "copy.mp4").write_bytes(hidden.read_bytes())
+    (problem,) = check_challenge(Path("c")).problems
+    assert problem.startswith("test: found public/copy.mp4, which is sealed/test/media/")
+    hidden.unlink()
+    assert check_challenge(Path("c")).problems == (
+        f"test: {hidden.stem}: found no file of this name, expected its media",
+    )
+
+
 def test_the_same_seed_deals_the_same_groups(data: Path, tmp_path: Path) -> None:
     def dealt(name: str, seed: int) -> set[str]:
         new_challenge(tmp_path / name, NewChallenge("focus", data, test=4, seed=seed))

@@ -57,7 +57,7 @@ def enumerated(size: int, probes: int) -> float:
 
 @pytest.mark.parametrize(("size", "probes"), [(2, 1), (2, 4), (4, 3)])
 def test_boosting_is_the_mean_over_all_cases(size: int, probes: int) -> None:
-    found = boosting(HiddenSet(groups=2, questions=size // 2), probes + 1, draws=20_000, seed=2)
+    found = boosting(HiddenSet(groups=2, questions=size // 2), probes + 1, draws=6_000, seed=2)
     assert abs(found.value - enumerated(size, probes)) < 4 * found.error
 
 

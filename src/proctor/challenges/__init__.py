@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.challenges.board_page import board_tables, seen_boards, write_boards
     from proctor.challenges.challenge import Challenge
     from proctor.challenges.checks import check_challenge
+    from proctor.challenges.demonstration import demonstrate
     from proctor.challenges.folder import NewChallenge, new_challenge
+    from proctor.challenges.handing import submit_file
     from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
@@ -18,7 +21,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "challenge_accounts", "check_challenge",
-    "check_pack", "close_phase", "examine_machine", "executor_named", "new_challenge", "open_challenge", "open_phase",
-    "pack_folder", "phase_rows", "rerun", "status_tables", "try_image", "verify_receipt", "work_on", "write_pack",
+    "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_tables", "challenge_accounts",
+    "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "executor_named", "new_challenge",
+    "open_challenge", "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file",
+    "try_image", "verify_receipt", "work_on", "write_boards", "write_pack",
 ]  # fmt: skip

@@ -145,6 +145,7 @@ class BoardMaker:
         title = ranked.metric.label or ranked.metric.name
         facts = {"questions": ranked.items, "left_out": ranked.left_out, "marked_by": ranked.scorer}
         facts |= {"metric": ranked.metric.name, "higher_is_better": ranked.metric.higher_is_better}
+        facts |= {"percent": ranked.metric.percent}
         return MadeBoard("technical", title, facts, tuple(rows))
 
     def _leaderboard(self, systems: Sequence[str]) -> Leaderboard:

@@ -116,7 +116,7 @@ def _phase(half: Path, plan: NewChallenge, benchmark: Benchmark, name: str, grou
 def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> None:
     out.mkdir()
     for source in sorted(sources):
-        file = library.locate(source)
+        file = library.locate(source).resolve()
         place = out / file.relative_to(Path(library.root or "").resolve())
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)

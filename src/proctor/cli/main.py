@@ -66,6 +66,7 @@ def commands() -> typer.Typer:
     from proctor.cli import (
         audit,
         challenge,
+        challenge_demo,
         challenge_pack,
         challenge_try,
         demo,
@@ -114,7 +115,10 @@ def commands() -> typer.Typer:
             "challenge open": challenge.open_phase,
             "challenge close": challenge.close_phase,
             "challenge status": challenge.status,
+            "challenge submit": challenge_demo.submit,
+            "challenge boards": challenge_demo.boards,
             "challenge verify": challenge.verify,
+            "challenge demo": challenge_demo.demo,
             "challenge pack": challenge_pack.pack,
             "challenge rerun": worker.rerun,
             "worker": worker.worker,

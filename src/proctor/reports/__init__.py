@@ -7,13 +7,20 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
     from proctor.reports.audit_source import AuditSource, Question, Reference, asked
-    from proctor.reports.blocks import Block, records_table
+    from proctor.reports.blocks import Answer as StoryAnswer
+    from proctor.reports.blocks import Block, Prose, Section, Story, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
     from proctor.reports.leaderboard import DECIDED_LINE, leaderboard_table, policy_line, results_tables, score
     from proctor.reports.metric_agreement import audit_tables
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
     from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
-    from proctor.reports.report import ReportSummary, write_audit_report, write_public_report, write_report
+    from proctor.reports.report import (
+        ReportSummary,
+        write_audit_report,
+        write_public_report,
+        write_report,
+        write_sections,
+    )
     from proctor.reports.scarcity import few_groups_line, scarce_line, scarce_metrics, scarce_results
     from proctor.reports.shortcuts import audit_section
     from proctor.reports.source import Source
@@ -22,10 +29,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "AuditSource", "Block", "Question", "Reference", "ReportSummary", "Source", "asked",
-    "audit_section", "audit_tables", "board_notes", "board_tables", "comparison_blocks", "detail_tables",
-    "differences_table", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table", "policy_line",
-    "records_table", "results_tables", "score", "show_block", "show_table", "who_advances", "write_audit_report",
-    "write_pictures", "write_public_report", "write_report",
+    "DECIDED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source",
+    "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
+    "comparison_blocks", "detail_tables", "differences_table", "few_groups_line", "leaderboard_table", "leads_tables",
+    "metric_board_table", "metric_pairs_table", "policy_line", "records_table", "results_tables", "scarce_line",
+    "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "who_advances", "write_audit_report",
+    "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip
-__all__ += ["few_groups_line", "scarce_line", "scarce_metrics", "scarce_results"]

@@ -194,3 +194,12 @@ def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -
     browser = (data, shown, shown.left_out(limits))
     browsing = _BROWSING_RATED.format(raters=source.raters)
     return _page(out, story, sections, browser, title=source.title, simulated=False, withheld=[], browsing=browsing)
+
+
+def write_sections(
+    out: Path, story: Story, sections: Sequence[Section], *, title: str, simulated: bool = False
+) -> ReportSummary:
+    """A page of a report without items: what the sections hold, complete in itself. Raises `InputError` where `out` can't
+    be written."""
+    browser = (None, Shown(), list[str]())
+    return _page(out, story, sections, browser, title=title, simulated=simulated, withheld=[], browsing="")

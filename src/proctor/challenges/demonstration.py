@@ -1,0 +1,139 @@
+"""A whole challenge in minutes: a folder from built data, teams that know a share of the answers, submissions by the
+ordinary worker, boards, a receipt. Nothing in it is real but the code that runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.challenges.challenge import Challenge
+from proctor.challenges.folder import PRE_EVALUATION, NewChallenge, new_challenge
+from proctor.challenges.handing import submit_file
+from proctor.challenges.opening import open_phase
+from proctor.challenges.receipts import public_key, receipt_of
+from proctor.challenges.settings import CHALLENGE_FILE
+from proctor.challenges.teams import TeamEntry, register_team
+from proctor.challenges.working import WorkPlan, work_on
+from proctor.core import Answer, InputError, Item, Timing, generator, reader_of, write_whole
+from proctor.systems import RandomGuess
+
+TEAMS: Mapping[str, tuple[float, ...]] = {
+    "Auriga": (0.6, 0.85),
+    "Boreas": (0.7,),
+    "Corvus": (0.55,),
+    "Delphinus": (0.3,),
+}
+"""The teams of the demonstration, each with the shares of answers that its submissions know; the rest is guessed."""
+
+_BASELINE, _BASELINE_KNOWS = "guessing", 0.35
+_SETTINGS = """
+baselines:
+- name: {baseline}
+  answers: {{{phase}: sealed/{baseline}.json}}
+ranking: {{draws: 1000, stability: 200}}
+"""
+
+
+@dataclass(frozen=True)
+class DemoChallenge:
+    """What was made: the challenge's folder, the phase with boards, and a receipt of the leader."""
+
+    folder: Path
+    phase: str
+    receipt: Path
+
+
+def demonstrate(
+    folder: Path, plan: NewChallenge, said: Callable[[str], None], *, teams: Mapping[str, tuple[float, ...]] = TEAMS
+) -> DemoChallenge:
+    """Makes the challenge of a plan, opens its pre-evaluation, hands in for each team, works until nothing waits, and
+    keeps the receipt of the first team's last submission beside the folder's public part. Answers are files with
+    seconds that nobody measured: no container runs. Raises `InputError` where the folder holds something."""
+    counts = new_challenge(folder, plan)
+    said(f"made {folder}: " + ", ".join(f"{count} questions for {name}" for name, count in counts.items()))
+    _with_baseline(folder)
+    challenge = Challenge.open(folder, "organiser")
+    try:
+        _baseline_answers(challenge, plan)
+        open_phase(challenge, PRE_EVALUATION, None)
+        said(f"opened {PRE_EVALUATION}")
+        for name, shares in teams.items():
+            _join(challenge, name)
+            for turn, knows in enumerate(shares):
+                _hand_in(challenge, plan, name, turn, knows)
+        _refused(challenge, next(iter(teams)), said)
+        asyncio.run(work_on(WorkPlan(folder, executor="process", once=True), asyncio.Event(), said))
+        return DemoChallenge(folder, PRE_EVALUATION, _receipt(challenge))
+    finally:
+        challenge.close()
+
+
+def _with_baseline(folder: Path) -> None:
+    settings = folder / CHALLENGE_FILE
+    text = settings.read_text(encoding="utf-8").replace("baselines: []\n", "")
+    write_whole(settings, text + _SETTINGS.format(baseline=_BASELINE, phase=PRE_EVALUATION))
+    write_whole(folder / "sealed" / f"{_BASELINE}.json", "[]\n")
+
+
+def _baseline_answers(challenge: Challenge, plan: NewChallenge) -> None:
+    _write(challenge, plan, _BASELINE, _BASELINE_KNOWS, challenge.sealed.place / f"{_BASELINE}.json")
+
+
+def _join(challenge: Challenge, name: str) -> None:
+    entry = TeamEntry(name, f"{name} Hospital", "AT", challenge.terms)
+    with challenge.writing() as connection:
+        register_team(connection, challenge, None, entry)
+
+
+def _hand_in(challenge: Challenge, plan: NewChallenge, team: str, turn: int, knows: float) -> None:
+    file = challenge.folder.parent / f"{team}-{turn + 1}.json"
+    _write(challenge, plan, f"{team} {turn}", knows, file)
+    _, problems = submit_file(challenge, PRE_EVALUATION, team, file)
+    if problems:
+        raise InputError(file, found=problems[0], expected="answers that fit")
+
+
+def _refused(challenge: Challenge, team: str, said: Callable[[str], None]) -> None:
+    """One file that can't be read, since that happens."""
+    file = challenge.folder.parent / "broken.json"
+    write_whole(file, "{")
+    _, problems = submit_file(challenge, PRE_EVALUATION, team, file)
+    said(f"refused a file of {team}: {problems[0]}")
+
+
+def _write(challenge: Challenge, plan: NewChallenge, who: str, knows: float, file: Path) -> None:
+    """Recorded answers to the hidden questions in the benchmark's own format: a share of them right, the rest guessed."""
+    reader = reader_of(plan.benchmark, plan.track)
+    if not reader.submission_formats:
+        raise InputError(None, f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")
+    rng = generator(plan.seed, "demonstration", who)
+    guess = RandomGuess(int(rng.integers(2**31)))
+    items = challenge.sealed.benchmark(PRE_EVALUATION).items
+    seconds = rng.uniform(0.5, 3.0, len(items))
+    known = rng.random(len(items)) < knows
+    answers = [
+        Answer(
+            item_id=item.id, text=_text(item, guess, knows=bool(right)), timing=Timing(model_s=round(float(took), 2))
+        )
+        for item, right, took in zip(items, known, seconds, strict=True)
+    ]
+    reader.write_submission(reader.submission_formats[-1], answers, file)
+
+
+def _text(item: Item, guess: RandomGuess, *, knows: bool) -> str:
+    """The right answer, also where there is nothing to guess from; else a guess in the question's format."""
+    if item.reference is not None and (knows or not guess.supports(item)):
+        return item.answer.write(item.reference.answer)
+    return item.answer.write(guess.draw(item))
+
+
+def _receipt(challenge: Challenge) -> Path:
+    place = challenge.folder.parent / "receipt.json"
+    with challenge.reading() as connection:
+        found = receipt_of(connection, 1, public_key(challenge.folder))
+    if found is None:
+        raise InputError(place, found="no receipt", expected="one of the first submission")
+    write_whole(place, found.text())
+    return place

@@ -1,0 +1,93 @@
+"""Boards as tables and as a page: what they say, for whom, and that a hostile name stays a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from proctor.challenges.board_page import board_tables, seen_boards, write_boards
+from proctor.challenges.handing import submit_file
+from proctor.challenges.publishing import publish
+from proctor.challenges.schema import teams
+from proctor.challenges.submissions import HandInError
+from tests.support.hosted import team
+from tests.support.marked_challenge import PHASE, Hosted, answers
+from tests.support.program import proctor
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    found = Hosted(tmp_path_factory.mktemp("page") / "c", videos=6, baseline=0.5)
+    for name, skill in (("Alpha", 0.9), ("Beta", 0.3)):
+        found.submit(team(found.challenge, name), skill)
+    with found.challenge.writing() as connection:
+        connection.execute(update(teams).where(teams.c.name == "Alpha").values(institution=HOSTILE))
+    publish(found.challenge, PHASE)
+    yield found
+    found.challenge.close()
+
+
+def test_tables_say_places_means_and_who_is_not_above_the_baselines(hosted: Hosted) -> None:
+    technical, clinical = board_tables(seen_boards(hosted.challenge, PHASE, "public"))
+    rows = {row["Team"]: row for row in technical.records}
+    assert [*rows] == ["Alpha", "Beta", "plain"]
+    assert (rows["Alpha"]["Place"], rows["plain"]["Place"]) == ("1", "")
+    assert (rows["Alpha"]["Remarks"], rows["Beta"]["Remarks"]) == ("", "not above every baseline")
+    assert rows["Alpha"]["Seconds (median)"] == "1.0 (said)"
+    assert technical.title == "All questions (120 questions in 6 groups)"
+    assert clinical.title.startswith("Questions of clinical relevance")
+
+
+def test_drawn_intervals_hold_the_mean_and_the_best_baseline(hosted: Hosted) -> None:
+    for row in board_tables(seen_boards(hosted.challenge, PHASE, "public"))[0].rows:
+        span = row[-1].span  # type: ignore[union-attr]
+        assert span is not None
+        assert span.low is not None
+        assert span.high is not None
+        assert span.mark is not None
+        assert 0 <= span.low <= span.value <= span.high <= 1
+        assert 0 <= span.mark <= 1
+
+
+def test_the_page_stands_alone_and_names_no_question(hosted: Hosted, tmp_path: Path) -> None:
+    summary = write_boards(hosted.challenge, PHASE, tmp_path / "boards.html")
+    text = (tmp_path / "boards.html").read_text()
+    assert summary.sections == ("technical", "clinical")
+    assert "Alpha" in text
+    assert HOSTILE not in text
+    assert "default-src 'none'" in text
+    assert not any(f"v{video:02d}-q" in text for video in range(6))
+
+
+def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
+    folder = hosted.challenge.folder
+    shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
+    assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
+    assert (tmp_path / "b.html").is_file()
+    wrong = proctor("challenge", "boards", folder, PHASE, "--audience", "everybody")
+    assert (wrong.returncode, "one of public, participant, organiser" in wrong.stderr) == (2, True)
+    file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
+    handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")
+    assert (handed.returncode, handed.stdout) == (0, "alpha#2 was queued\n")
+    assert proctor("challenge", "submit", folder, PHASE, file, "--team", "Gamma").returncode == 1
+
+
+def test_what_does_not_fit_is_refused_with_its_problems(hosted: Hosted, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("[]")
+    _, problems = submit_file(hosted.challenge, PHASE, "Alpha", file)
+    assert problems
+
+
+def test_the_quota_holds_in_the_shell(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4, baseline=None, more="  quota: {scored: 1, attempted: 1}\n")
+    hosted.submit(team(hosted.challenge), 0.5)
+    file = answers(hosted.challenge.folder, tmp_path / "a.json", 0.6)
+    with pytest.raises(HandInError, match="as many results"):
+        submit_file(hosted.challenge, PHASE, "Hand Surgeons", file)
+    hosted.challenge.close()
