@@ -213,3 +213,8 @@ def test_a_newer_challenge_is_not_opened(tmp_path: Path) -> None:
         assert connection.execute(select(store_meta.c.value)).scalars().all()
     with pytest.raises(InputError, match="found a challenge of version 99"):
         opened(tmp_path)
+
+
+def test_a_database_that_does_not_answer_is_told_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"postgresql\+psycopg://proctor@127.0.0.1:9/none: found .*refused"):
+        opened(challenge_folder(tmp_path), store="postgresql+psycopg://proctor@127.0.0.1:9/none")

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import RowMapping, select
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import claim
+from proctor.challenges.marking import Figures
+from proctor.challenges.queue import Leased, claim
 from proctor.challenges.rerun import ScorerChangedError, rerun_all
 from proctor.challenges.schema import boards, quotas, results, scorers
 from proctor.challenges.submissions import cancel, submission_row
@@ -159,6 +160,19 @@ def test_a_broken_machine_costs_the_team_nothing(
     assert (found["state"], found["fault"], found["attempted"]) == ("lost", "platform", 0)
     assert counters(challenge, mine) == (0, 0, 0)
     assert sum("no space left" in line for line in said) == 6
+
+
+def test_a_bug_that_one_submission_finds_does_not_stop_the_others(challenge: Challenge, mine: int) -> None:
+    class Buggy(DirectScorer):
+        async def mark(self, leased: Leased) -> tuple[Figures, str]:
+            if leased.number == 1:
+                raise ZeroDivisionError("a bug")
+            return await super().mark(leased)
+
+    made = [queued(challenge, mine, "file", answer_file(challenge.folder, seed=seed)) for seed in range(2)]
+    said = work(challenge, Buggy(challenge))
+    assert [row(challenge, one)["state"] for one in made] == ["scorer_fault", "scored"]
+    assert f"submission {made[0]}: ZeroDivisionError: a bug" in said
 
 
 def test_an_image_that_can_not_be_loaded_is_its_teams(challenge: Challenge, mine: int) -> None:

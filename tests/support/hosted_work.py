@@ -18,7 +18,8 @@ from proctor.challenges.schema import boards, scorers
 from proctor.challenges.scorer import Marking, ScorerError
 from proctor.challenges.settings import Kind
 from proctor.challenges.submissions import HandIn, hand_in, settle
-from proctor.containers import ProcessExecutor
+from proctor.containers import BoxLimits, ProcessExecutor
+from proctor.containers.executors import StartedBox
 from proctor.core import reader_of
 from proctor.web import utc_text
 from tests.support.challenge_data import focus_answers, focus_data
@@ -93,8 +94,15 @@ def image(folder: Path, code: str = "pass", before: str = "") -> str:
 class TrustingExecutor(ProcessExecutor):
     """Runs uploaded programs as they are: only for tests."""
 
+    def __init__(self) -> None:
+        self._loaded: dict[str, Path] = {}
+
     async def load(self, archive: Path) -> str:
-        return str(archive)
+        self._loaded[archive.name] = archive
+        return archive.name
+
+    async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
+        return await super().start(str(self._loaded[image]), limits, label=label)
 
 
 def mark_by_count(challenge: Challenge, leased: Leased) -> Figures:

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,13 @@ def binaries() -> Path | None:
 @contextmanager
 def running_postgres(programs: Path) -> Iterator[str]:
     """Starts a server and yields the URL of its administration database, without the database's name."""
+    with restartable_postgres(programs) as (url, _):
+        yield url
+
+
+@contextmanager
+def restartable_postgres(programs: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The same, and what ends all its connections at once and starts it again."""
     folder = Path(tempfile.mkdtemp(prefix="proctor-postgres-"))
     port = _free_port()
     as_user: list[str] = []
@@ -35,10 +42,15 @@ def running_postgres(programs: Path) -> Iterator[str]:
     subprocess.run(start, check=True, capture_output=True)
     options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
     control = [*as_user, str(programs / "pg_ctl"), "-D", str(data), "-w"]
-    log = str(folder / "log")
-    subprocess.run([*control, "-o", options, "-l", log, "start"], check=True, capture_output=True)
+    started = [*control, "-o", options, "-l", str(folder / "log"), "start"]
+    subprocess.run(started, check=True, capture_output=True)
+
+    def restart() -> None:
+        subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True)
+        subprocess.run(started, check=True, capture_output=True)
+
     try:
-        yield f"postgresql+psycopg://proctor@127.0.0.1:{port}"
+        yield f"postgresql+psycopg://proctor@127.0.0.1:{port}", restart
     finally:
         subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True)
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.exc import DBAPIError
 
 from proctor.challenges.schema import CHALLENGE_VERSION, metadata
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import ConfigurationError, InputError, input_bytes
-from proctor.runs import open_engine
+from proctor.runs import open_engine, shown_url
 from proctor.web import StoredTables, prepare_accounts
 
 Access = Literal["web", "worker", "organiser"]
@@ -80,9 +81,12 @@ class Challenge:
             prepare_accounts(engine)
             TABLES.prepare(engine)
             return cls(folder, settings, engine, access, now or _shared_clock(engine))
-        except InputError:
+        except (InputError, DBAPIError) as error:
             engine.dispose()
-            raise
+            if isinstance(error, InputError):
+                raise
+            found = " ".join(str(error.orig).split())[:200]
+            raise InputError(shown_url(known), found=found, expected="a database that answers") from error
 
     def close(self) -> None:
         """Gives all connections back."""

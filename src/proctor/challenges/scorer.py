@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import Figures, mark, scorer_fingerprint
@@ -53,14 +53,7 @@ class ScorerProcess:
     """One process, started when it is needed; what is asked while it dies is asked of the next one, once. Close it: the
     program waits for it else."""
 
-    def __init__(
-        self,
-        folder: Path,
-        store: str | None,
-        marking: Marking = OWN,
-        *,
-        context: Literal["spawn", "forkserver"] = "spawn",
-    ) -> None:
+    def __init__(self, folder: Path, store: str | None, marking: Marking = OWN, *, context: str = "spawn") -> None:
         self._given = (folder, store, marking)
         self._context = multiprocessing.get_context(context)
         self._process: multiprocessing.process.BaseProcess | None = None

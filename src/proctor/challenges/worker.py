@@ -118,6 +118,11 @@ class Worker:
                     await self._give_back(leased, counted=False)
                     raise
                 self.said(f"submission {leased.submission}: cancelled, or leased by another worker")
+            except ScorerChangedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one submission that finds a bug must not stop the others
+                self.said(" ".join(f"submission {leased.submission}: {type(error).__name__}: {error}".split())[:500])
+                await self._give_back(leased)
 
     async def _steps(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
         try:
