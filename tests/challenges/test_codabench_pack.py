@@ -18,7 +18,7 @@ from proctor.challenges.packs.confined import PackProgram, start_program
 from proctor.challenges.packs.figures import figures_of
 from proctor.challenges.packs.programs import DIGITS, run_scorer, score_codabench
 from proctor.challenges.settings import read_challenge
-from proctor.core import ConfigurationError, InputError
+from proctor.core import ConfigurationError, InputError, ProblemsError
 from tests.support.packed_challenge import CANARY, focus_challenge, unpacked
 from tests.support.program import proctor
 
@@ -271,6 +271,17 @@ def test_phases_that_touch_are_a_second_apart_and_guesses_stand_in_for_a_baselin
         ("early", "random", True),
         ("final", "random", True),
     ]
+
+
+def test_references_among_the_handed_out_questions_are_refused(challenge: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "told"
+    shutil.copytree(challenge, folder, ignore=shutil.ignore_patterns("packs"))
+    shutil.copyfile(folder / "sealed/final/references.json", folder / "public/final/references.json")
+    for platform in ("codabench", "grand-challenge"):
+        with pytest.raises(ProblemsError) as refused:
+            write_pack(platform, folder, tmp_path / "out")
+        assert "found its reference handed out, expected none" in str(refused.value)
+        assert not (tmp_path / "out").exists()
 
 
 def test_what_only_a_judge_could_mark_counts_for_nobody(challenge: Path, tmp_path: Path) -> None:

@@ -236,11 +236,8 @@ def test_questions_without_a_video_are_refused(challenge: Path, tmp_path: Path) 
         (folder / part / "questions.csv").write_text(
             "id,group,question,answer\nq1,a,Is it on?,yes\nq2,b,Is it off?,no\n"
         )
-    text = (
-        (folder / "challenge.yaml")
-        .read_text()
-        .replace("benchmark: focus\ntrack: procedure", "benchmark: own-questions")
-    )
+    text = (folder / "challenge.yaml").read_text().replace("    questions: public/final\n", "    accepts: [image]\n")
+    text = text.replace("benchmark: focus\ntrack: procedure", "benchmark: own-questions")
     (folder / "challenge.yaml").write_text(text)
     with pytest.raises(InputError, match=r"question q1: found no media, expected one video"):
         write_pack("grand-challenge", folder, tmp_path / "out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from proctor.challenges.packs.confined import PackProgram
 from proctor.challenges.packs.figures import LONGEST_KEY, figures_of
 from proctor.challenges.packs.programs import DIGITS, score_codabench
 from proctor.challenges.settings import read_challenge
+from proctor.core import ProblemsError
 from tests.support.packed_challenge import unpacked
 
 DATES = "opens: 2026-03-01T00:00:00Z"
@@ -97,6 +99,14 @@ def test_scores_are_compared_with_the_sealed_ratings(data: Path, tmp_path: Path)
     assert found.figures > 60
 
 
+def test_ratings_among_the_handed_out_answers_are_refused(data: Path, tmp_path: Path) -> None:
+    folder = mediqa_challenge(tmp_path / "mediqa", data, 60)
+    shutil.copyfile(folder / "sealed/final/ratings.csv", folder / "public/final/ratings.csv")
+    with pytest.raises(ProblemsError) as refused:
+        write_pack("codabench", folder, tmp_path / "out")
+    assert "ratings in public/final/ratings.csv, expected rows to be filled in" in str(refused.value)
+
+
 def _ids(folder: Path) -> list[str]:
     lines = (folder / "sealed/final/encounters.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["encounter_id"] for line in lines]
@@ -114,6 +124,11 @@ def test_the_figures_are_those_of_the_tasks_own_script(data: Path, tmp_path: Pat
 # ── ClinicalSkillQA: orders of pictures ──
 
 
+def _instance(name: str) -> dict[str, object]:
+    frames = {label: f"{name}/{label}.jpg" for label in "ABCD"}
+    return {"id": name, "frames": frames, "scenario": "CPR", "video": name}
+
+
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
     folder = tmp_path / "skills"
@@ -124,6 +139,8 @@ def orders(tmp_path: Path) -> Path:
                 file = folder / part / name / f"{label}.jpg"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 Image.new("RGB", (40, 30), (20 * place + 10, 40 * number, 80)).save(file)
+        told = [_instance(name) for name in keys]
+        (folder / part / "manifest.json").write_text(json.dumps(told))
     references = [{"id": name, "order": list(order), "scenario": "CPR", "video": name} for name, order in keys.items()]
     (folder / "sealed/final/references.json").write_text(json.dumps(references))
     said = [{"id": "q1", "order": list("DBAC")}, {"id": "q2", "order": list("ABDC")}]  # right, half right, none

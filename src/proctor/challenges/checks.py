@@ -73,11 +73,11 @@ def _phase_problems(sealed: SealedPart, phase: Phase) -> Iterator[str]:
         yield f"found {count_of(free, 'question')} in free text and no judge, expected one with its models (judge: …)"
     if phase.hidden:
         given = sealed.handed_out(phase.name)
-        yield from _not_exposed(sealed.folder, phase) if given is None else _differences(marked, given)
+        yield from _not_exposed(sealed.folder, phase) if given is None else handed_out_problems(marked, given)
     yield from _baselines(sealed, phase)
 
 
-def _differences(marked: Benchmark, given: Benchmark) -> Iterator[str]:
+def handed_out_problems(marked: Benchmark, given: Benchmark) -> Iterator[str]:
     """Where participants have other questions than those that are marked, or more than questions."""
     there, here = {one.id: one for one in marked.items}, {one.id: one for one in given.items}
     yield from _named(sorted(there.keys() - here.keys()), "it not handed out", "each question that is marked")

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from proctor.challenges.packs.figures import PART_FILE, PackedPart, PackFigure, check_part, figures_of, packed_hash
+from proctor.challenges.checks import handed_out_problems
+from proctor.challenges.packs.figures import (
+    PART_FILE,
+    RATINGS_FILE,
+    PackedPart,
+    PackFigure,
+    check_part,
+    figures_of,
+    packed_hash,
+)
 from proctor.challenges.packs.guesses import GUESSER, write_guesses
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
-from proctor.core import Benchmark, InputError, write_whole
+from proctor.core import Benchmark, InputError, ProblemsError, read_table, reader_of, write_whole
 
 _HIDDEN = (f"{SEALED}/data", f"{SEALED}/media")
 _PUBLIC = ("questions", "media")
@@ -57,7 +66,8 @@ class PhaseSource:
 
     def handed_out(self) -> PhaseSource:
         """The same phase as participants have it."""
-        return PhaseSource(self.folder, self.settings, self.phase.model_copy(update={"sealed": ""}))
+        phase = self.phase.model_copy(update={"sealed": ""})
+        return PhaseSource(self.folder, self.settings.model_copy(update={"phases": (phase,)}), phase)
 
     def waiting(self) -> int:
         """How many questions only a judge could mark, which no pack asks."""
@@ -69,8 +79,8 @@ class PhaseSource:
 
 def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[PhaseSource]:
     """The phases that accept this kind of submission: those with hidden references, else all of them. Raises `InputError` for a benchmark of another package than
-    Proctor, which a pack does not carry, and for a phase whose questions can't be told from the rest of the sealed
-    part."""
+    Proctor, which a pack does not carry, and for a phase whose questions can't be told from the rest of the sealed part;
+    `ProblemsError` where the questions that are handed out are others, or tell what they should not."""
     for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
         if one.dist is not None and one.dist.name != "proctor-eval":
             found = f"{settings.benchmark}, which is of the package {one.dist.name}"
@@ -82,7 +92,23 @@ def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[Phase
         if source.phase.hidden and Path(source.phase.sealed) == Path(SEALED):
             place, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
             raise InputError(folder, place, found=repr(source.phase.sealed), expected=expected)
+        if problems := list(_told_too_much(source)):
+            raise ProblemsError(folder, [f"{source.phase.name}: {line}" for line in problems])
     return phases
+
+
+def _told_too_much(source: PhaseSource) -> Iterator[str]:
+    """What is wrong with the questions that a phase with hidden references hands out."""
+    if not (source.phase.hidden and source.phase.questions):
+        return
+    if not reader_of(source.settings.benchmark, source.settings.track).ratings:
+        yield from handed_out_problems(source.benchmark, source.handed_out().benchmark)
+        return
+    file = source.folder / source.phase.questions / RATINGS_FILE  # whose answers are marked has the references
+    rows = read_table(file, ()).checked(file)
+    rated = sum(bool(row.cells.get("value", "").strip()) for row in rows)
+    if rated:
+        yield f"found {rated} ratings in {source.phase.questions}/{RATINGS_FILE}, expected rows to be filled in"
 
 
 def copy_part(source: PhaseSource, out: Path) -> PackedPart:
