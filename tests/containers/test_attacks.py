@@ -183,7 +183,7 @@ def test_the_machine_s_disk_does_not_fill_with_what_it_writes(attacked: Attacked
     assert isinstance(attacked.hostile._box, PodmanBox)
     ours = attacked.hostile._box.media.parent
     attacked.asks("fill", "/proctor")
-    assert sorted(one.name for one in ours.iterdir()) == ["input", "seccomp.json"]
+    assert sorted(one.name for one in ours.iterdir()) == ["box", "input", "seccomp.json"]
     assert list(attacked.hostile._box.media.iterdir()) == []
 
 
@@ -258,7 +258,8 @@ def test_what_stands_where_the_socket_was_is_not_followed(
 
 @pytest.fixture(scope="module")
 def changed() -> Iterator[str]:
-    """An image whose configuration asks for more than it may have, with a program that runs as root."""
+    """An image whose configuration asks for more than it may have, with a program that runs as root, and a folder that
+    everybody may write to."""
     podman()
     name = "localhost/proctor-test-changed:1"
     changes = ["USER 0", "VOLUME /data", "LABEL proctor.box=another/1", "ENV PROCTOR_SOCKET=/etc/socket"]
@@ -266,6 +267,8 @@ def changed() -> Iterator[str]:
     program = Path(shell("mount", made)) / "usr/bin"
     (program / "root").write_bytes((program / "python3").read_bytes())
     (program / "root").chmod(0o4755)
+    (program.parents[1] / "open").mkdir()
+    (program.parents[1] / "open").chmod(0o777)
     shell("unmount", made)
     shell("commit", *(part for change in changes for part in ("--change", change)), made, name)
     shell("rm", made)
@@ -282,7 +285,7 @@ def test_an_image_s_own_settings_give_it_nothing(changed: str) -> None:
     asks = attack("privileges"), attack("writable"), attack("set_uid_program", "/usr/bin/root")
     (rights, writable, program), _ = ended_by(podman(), changed, *asks)
     assert json.loads(rights.text)["uid"] == ["10001"] * 4
-    assert "/data" not in json.loads(writable.text)
+    assert sorted(json.loads(writable.text)) == ["/dev/shm", "/proctor", "/tmp"]
     assert program.text == "10001\n"
 
 

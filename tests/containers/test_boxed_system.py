@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from proctor.containers import BoxError, BoxLimits, ProcessExecutor
-from proctor.containers.process import ProcessBox
+from proctor.containers.podman import box_arguments
+from proctor.containers.process import ProcessBox, named
 from proctor.core import Status
-from tests.support.doubles_of_boxes import TEMPLATE, answers, boxed, program, question
+from tests.support.doubles_of_boxes import LABEL, TEMPLATE, answers, boxed, program, question
 
 FIVE = [question(f"q{number}") for number in range(5)]
 
@@ -173,8 +179,11 @@ def test_one_that_never_listens_is_never_ready(tmp_path: Path) -> None:
 def test_what_a_dead_worker_left_is_killed_by_its_label(tmp_path: Path) -> None:
     async def ask() -> None:
         executor = ProcessExecutor()
-        left = [await executor.start(str(TEMPLATE), BoxLimits(), label=label) for label in ("a/1/1", "a/1/2", "a/12/1")]
-        assert await executor.remove_left("a/1") == 2
+        left = [
+            await executor.start(str(TEMPLATE), BoxLimits(), label=label)
+            for label in (f"{LABEL}/1/1", f"{LABEL}/1/2", f"{LABEL}/12/1")
+        ]
+        assert await executor.remove_left(f"{LABEL}/1") == 2
         await asyncio.gather(*(one._process.wait() for one in left[:2] if isinstance(one, ProcessBox)))
         assert [await one.ended() for one in left[:2]] == [True, True]
         assert [one.media.exists() for one in left] == [False, False, True]
@@ -188,3 +197,51 @@ def test_what_a_dead_worker_left_is_killed_by_its_label(tmp_path: Path) -> None:
 def test_the_template_is_short_and_says_what_it_answers() -> None:
     assert len(TEMPLATE.read_text().splitlines()) <= 60
     assert 'LABEL org.grand-challenge.api-method="invoke"' in (TEMPLATE.parent / "Dockerfile").read_text()
+
+
+def test_nothing_stays_of_a_worker_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program is ended and its media are removed by the next one that starts a box on this machine; a box whose worker
+    lives is left alone."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        textwrap.dedent(f"""
+        import asyncio, os, signal
+        from proctor.containers import BoxLimits, ProcessExecutor
+
+        async def start():
+            box = await ProcessExecutor().start({str(TEMPLATE)!r}, BoxLimits(), label="{LABEL}-killed/1/1")
+            (box.media / "image-1.jpg").write_bytes(b"hidden")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        asyncio.run(start())
+        """)
+    )
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    told = subprocess.run([sys.executable, worker], env={**os.environ, "TMPDIR": str(tmp_path)}, check=False)
+    assert told.returncode == -signal.SIGKILL
+    hidden = [*tmp_path.glob("proctor-boxes-*/*/input/image-1.jpg")]
+    assert [file.read_bytes() for file in hidden] == [b"hidden"]
+    assert [one for one in named().values() if one.startswith(f"{LABEL}-killed/")]
+
+    async def start() -> None:
+        first, second = ProcessExecutor(), ProcessExecutor()
+        boxes = [await one.start(str(TEMPLATE), BoxLimits(), label=f"{LABEL}/1") for one in (first, second)]
+        assert [await one.ended() for one in boxes] == [False, False]
+        assert [one.media.is_dir() for one in boxes] == [True, True]
+        for one in boxes:
+            await one.stop()
+
+    asyncio.run(start())
+    assert not hidden[0].exists()
+    assert not [one for one in named().values() if one.startswith(f"{LABEL}-killed/")]
+
+
+@pytest.mark.parametrize("command", ["podman", "docker"])
+def test_every_limit_is_an_argument(command: str) -> None:
+    """Also those that can't be tried on every machine: swap counts as memory, and no engine gets another one's options."""
+    given = box_arguments(command, BoxLimits(memory=2**30, gpu="nvidia.com/gpu=1"), "a/1/1")
+    for one in ("--memory=1073741824b", "--memory-swap=1073741824b", "--network=none", "--device=nvidia.com/gpu=1"):
+        assert one in given
+    own = {"--http-proxy", "--image-volume", "--no-hosts", "--read-only-tmpfs"}
+    assert bool(own & {one.partition("=")[0] for one in given}) == (command == "podman")
+    assert all("notmpcopyup" in one for one in given if one.startswith("--tmpfs")) == (command == "podman")

@@ -13,7 +13,7 @@ import pytest
 from proctor.containers import BoxError, PodmanExecutor, engine, image_store
 from proctor.core import ConfigurationError, InfrastructureError, InputError, Status
 from tests.support.boxes import HOSTILE, SMALL, image_of, podman
-from tests.support.doubles_of_boxes import TEMPLATE, answers, boxed, question
+from tests.support.doubles_of_boxes import LABEL, TEMPLATE, answers, boxed, question
 
 pytestmark = pytest.mark.podman
 
@@ -24,7 +24,7 @@ def asks(*attack: str) -> str:
 
 def containers() -> list[str]:
     listed = subprocess.run(
-        ["podman", "ps", "--all", "--quiet", "--filter=label=proctor.box=test/1/1"], capture_output=True, check=True
+        ["podman", "ps", "--all", "--quiet", f"--filter=label=proctor.box={LABEL}"], capture_output=True, check=True
     )
     return listed.stdout.decode().split()
 
@@ -65,11 +65,14 @@ def test_a_container_that_ends_is_started_again_once_and_says_how_it_ended() -> 
 
 def test_what_a_dead_worker_left_is_removed_by_its_label() -> None:
     async def start() -> None:
-        left = [await executor.start(image, SMALL, label=label) for label in ("test/2/1", "test/2/2", "test/22/1")]
-        assert await executor.remove_left("test/2") == 2
+        left = [
+            await executor.start(image, SMALL, label=label)
+            for label in (f"{LABEL}/2/1", f"{LABEL}/2/2", f"{LABEL}/22/1")
+        ]
+        assert await executor.remove_left(f"{LABEL}/2") == 2
         assert [await one.ended() for one in left] == [True, True, False]
         assert [one.media.exists() for one in left] == [False, False, True]
-        assert await executor.remove_left("test/22/1") == 1
+        assert await executor.remove_left(f"{LABEL}/22/1") == 1
         for one in left:
             await one.stop()
 

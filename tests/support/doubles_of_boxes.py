@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,9 @@ from proctor.containers import BoxedSystem, BoxLimits, Executor, ProcessExecutor
 from proctor.core import Answer, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.runs.engine import ask
+
+LABEL = f"test-{os.getpid()}/1/1"
+"""Of this process alone: others test at the same time."""
 
 TEMPLATE = Path(__file__).parents[2] / "examples" / "algorithm" / "algorithm.py"
 
@@ -79,7 +83,7 @@ def question(name: str = "q1", text: str = "Is a clip visible?") -> Item:
 
 
 def boxed(image: str, *, executor: Executor | None = None, question_s: float = 60.0, startup_s: float = 60.0,
-          limits: BoxLimits | None = None, label: str = "test/1/1") -> BoxedSystem:  # fmt: skip
+          limits: BoxLimits | None = None, label: str = LABEL) -> BoxedSystem:  # fmt: skip
     return BoxedSystem(
         "team#1", executor or ProcessExecutor(), image, limits or BoxLimits(),
         question_s=question_s, startup_s=startup_s, seed=7, label=label,

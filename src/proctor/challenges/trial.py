@@ -4,6 +4,7 @@ ones, with everything shown."""
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -23,7 +24,6 @@ from proctor.runs import Limits, PlanOptions, Run, Store, Tally, execute, plan
 ALL_GPUS = "nvidia.com/gpu=all"
 """By the container device interface, all that a machine has."""
 
-_LABEL = "proctor-try/0"
 _LOG_LINES = 20
 _EXAMPLES = 3
 
@@ -82,12 +82,28 @@ async def try_image(
     """Asks an image: its name or digest, an archive of it, or a program for the executor `process`. `ok` is False where
     it crashed, was not ready, or was late or in error on a question. Raises `ConfigurationError` where the image is not
     there."""
-    benchmark, phase, resources = trial.read()
-    if executor.name != "process" and await asyncio.to_thread(Path(image).is_file):
-        image = await executor.load(Path(image))
+    asked = trial.read()
+    if executor.name == "process" or not await asyncio.to_thread(Path(image).is_file):
+        return await _asked(trial, asked, executor, image, on_change)
+    image = await executor.load(Path(image))
+    try:
+        return await _asked(trial, asked, executor, image, on_change)
+    finally:
+        await executor.unload(image)
+
+
+async def _asked(
+    trial: Trial,
+    asked: tuple[Benchmark, Phase, Resources],
+    executor: Executor,
+    image: str,
+    on_change: Callable[[Tally], None],
+) -> PluginReport:
+    benchmark, phase, resources = asked
     system = BoxedSystem(
         "image", executor, image, resources.limits(trial.gpu or ALL_GPUS),
-        question_s=phase.budget.question_s, startup_s=phase.budget.startup_s, seed=trial.seed, label=_LABEL,
+        question_s=phase.budget.question_s, startup_s=phase.budget.startup_s, seed=trial.seed,
+        label=f"proctor-try/{os.getpid()}",
     )  # fmt: skip
     ended = ""
     with tempfile.TemporaryDirectory() as folder:
@@ -102,10 +118,7 @@ async def try_image(
                 await execute(store, planned, Limits(concurrency=1, give_up_after=10**9), on_change=on_change)
         except BoxError as error:
             ended = str(error)
-        finally:
-            await executor.remove_left(_LABEL)
-        told = _Told(benchmark, phase, system.report(public=True), ended)
-        report = told.report(planned.runs[0], store)
+        report = _Told(benchmark, phase, system.report(public=True), ended).report(planned.runs[0], store)
         store.close()
     return report
 

@@ -18,7 +18,6 @@ from proctor.containers.gateway import BoxGoneError, invoke, wait_until_ready
 from proctor.containers.own_image import BOX_PROBE, program_image
 from proctor.core import ProctorError
 
-_LABEL = "proctor-doctor/0"
 _TIGHT = BoxLimits(memory=2**28, cpus=1, processes=64, shared_memory=2**20, scratch=2**22, log=2**16)
 _SOCKET_BYTES = 2**16
 _STARTUP_S = 120.0
@@ -60,7 +59,7 @@ async def examine(executor: Executor, limits: BoxLimits) -> list[MachineCheck]:
     except ProctorError as error:
         found.append(MachineCheck("containers", False, str(error), "one that runs"))
     finally:
-        await executor.remove_left(_LABEL)
+        await executor.remove_left(_label())
     return found
 
 
@@ -163,9 +162,13 @@ async def _as_it_will_run(executor: Executor, image: str, limits: BoxLimits) -> 
     return found
 
 
+def _label() -> str:
+    return f"proctor-doctor/{os.getpid()}"
+
+
 @asynccontextmanager
 async def _box(executor: Executor, image: str, limits: BoxLimits) -> AsyncIterator[StartedBox]:
-    box = await executor.start(image, limits, label=_LABEL)
+    box = await executor.start(image, limits, label=_label())
     try:
         await wait_until_ready(box, _STARTUP_S)
         yield box

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import socket
 import stat
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from proctor.core import ConfigurationError, InfrastructureError, UsageError
+from proctor.core import ConfigurationError, UsageError
 
 SOCKET = "socket"
 """The name of the Unix socket on which a box answers, in the folder that it finds by the variable `PROCTOR_SOCKET`."""
@@ -139,34 +136,6 @@ def _connected(path: str) -> socket.socket:
         connection.close()
         raise
     return connection
-
-
-def box_folder(label: str) -> Path:
-    """A new folder for a box, in a folder that nobody else can open. Its name says nothing of the label to the box.
-    Raises `InfrastructureError` where somebody else made that folder."""
-    base = base_folder()
-    return Path(tempfile.mkdtemp(prefix=f"{_folder_name(label)}-", dir=base))
-
-
-def remove_folders(labels: set[str]) -> None:
-    """Removes the folders of these labels."""
-    for label in labels:
-        for folder in base_folder().glob(f"{_folder_name(label)}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folder_name(label: str) -> str:
-    return hashlib.sha256(label.encode()).hexdigest()[:24]
-
-
-def base_folder() -> Path:
-    """The folder of this user's boxes. Raises `InfrastructureError` where others can open it."""
-    base = Path(tempfile.gettempdir()) / f"proctor-boxes-{os.getuid()}"
-    base.mkdir(mode=0o700, exist_ok=True)
-    found = base.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise InfrastructureError(f"{base}: found something that others can open, expected a folder of our own")
-    return base
 
 
 def same_label(found: str, wanted: str) -> bool:

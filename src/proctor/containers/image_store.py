@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from proctor.containers.box_folders import base_folder
 from proctor.containers.engine import engine, succeeded
-from proctor.containers.executors import base_folder
 from proctor.containers.image_archive import ImageArchive, image_digest
 from proctor.core import InputError
 

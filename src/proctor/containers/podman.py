@@ -17,18 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from proctor.containers.box_folders import BoxFolder, orphans, remove_folders
 from proctor.containers.engine import engine, last_line, succeeded
-from proctor.containers.executors import (
-    SOCKET,
-    BoxEnd,
-    BoxError,
-    BoxLimits,
-    StartedBox,
-    box_folder,
-    connect_below,
-    remove_folders,
-    same_label,
-)
+from proctor.containers.executors import SOCKET, BoxEnd, BoxError, BoxLimits, StartedBox, connect_below, same_label
 from proctor.containers.image_store import ImageStore
 from proctor.containers.seccomp import narrowed
 from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
@@ -74,19 +65,27 @@ class PodmanExecutor:
         found = await self._inspected(image)
         if self.name == "docker" and found.get("Volumes"):
             raise BoxError("the image declares volumes, which docker would let grow without a limit", late=False)
-        folder = box_folder(label)
+        await self._remove_orphans()
         name = f"proctor-{secrets.token_hex(8)}"
+        folder = BoxFolder(label, f"{self.name} {name}")
         box = PodmanBox(self.name, name, folder, limits)
         try:
-            (folder / "input").mkdir()
-            (folder / "input").chmod(0o755)
-            given = [f"--name={name}", f"--volume={folder}/input:/input:ro,Z", *await self._filter(folder)]
-            await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image], folder)
+            given = [f"--name={name}", f"--volume={folder.media}:/input:ro,Z", *await self._filter(folder.path)]
+            await self._run_image([*given, *box_arguments(self.name, limits, label), "--", image], folder.path)
             await box.attach()
         except BaseException:
             await asyncio.shield(box.stop())
             raise
         return box
+
+    async def _remove_orphans(self) -> None:
+        """Removes what processes of this machine left that were killed: a container that nobody asks, and its media."""
+        for folder, box in [*orphans()]:
+            command, _, name = box.partition(" ")
+            if command == self.name:
+                await engine(command, "rm", "--force", "--volumes", name)
+            if command in {self.name, ""}:
+                shutil.rmtree(folder, ignore_errors=True)
 
     async def _filter(self, folder: Path) -> list[str]:
         """The filter of system calls: docker's own, or podman's narrowed."""
@@ -123,7 +122,7 @@ class PodmanExecutor:
     async def remove_left(self, label: str) -> int:
         """As `Executor.remove_left`."""
         listed = await succeeded(self.name, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={_LABEL}")
-        left = {}
+        left: dict[str, str] = {}
         for one in listed.split():
             wanted = f'{{{{index .Config.Labels "{_LABEL}"}}}}'
             code, found, _ = await engine(self.name, "inspect", "--type=container", f"--format={wanted}", one)
@@ -131,7 +130,8 @@ class PodmanExecutor:
                 left[one] = found.strip()
         for one in left:
             await engine(self.name, "rm", "--force", "--volumes", one)
-        remove_folders({label, *left.values()})
+        for one in {label, *left.values()}:
+            remove_folders(one)
         return len(left)
 
     async def load(self, archive: Path) -> str:
@@ -161,6 +161,7 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         "label": f"{_LABEL}={label}",
         "env": f"PROCTOR_SOCKET=/{_MOUNT}/{SOCKET}",
     }
+    home = "--env=HOME=/tmp"  # the one place where a library may keep what it makes
     own = "notmpcopyup," if command == "podman" else ""  # else what the image has there is copied, with its rights
     scratch = f"--tmpfs=/tmp:{own}rw,nosuid,nodev,mode=1777,size={limits.scratch}"
     here = f"--tmpfs=/{_MOUNT}:{own}rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}"
@@ -170,6 +171,7 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         *(f"--{name}={value}" for name, value in given.items()),
         "--read-only",
         "--ulimit=core=0",
+        home,
         scratch,
         here,
         *gpu,
@@ -181,7 +183,7 @@ class PodmanBox:
     """A container. Its socket lies in a small file system of its own, inside the container alone: we reach it through
     the root folder of the container's first process, so nothing on this side can be filled or replaced."""
 
-    def __init__(self, command: str, name: str, folder: Path, limits: BoxLimits) -> None:
+    def __init__(self, command: str, name: str, folder: BoxFolder, limits: BoxLimits) -> None:
         self._command = command
         self._name = name
         self._folder = folder
@@ -195,7 +197,7 @@ class PodmanBox:
     @property
     def media(self) -> Path:
         """As `StartedBox.media`."""
-        return self._folder / "input"
+        return self._folder.media
 
     @property
     def media_inside(self) -> str:
@@ -258,7 +260,7 @@ class PodmanBox:
                 if one >= 0:
                     os.close(one)
             self._root = self._process = -1
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             self._end = self._ended(state if by_itself else {}, out + told)
         return self._end
 

@@ -6,22 +6,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
 import sys
 from pathlib import Path
 
-from proctor.containers.executors import (
-    SOCKET,
-    BoxEnd,
-    BoxLimits,
-    StartedBox,
-    box_folder,
-    connect_below,
-    remove_folders,
-    same_label,
-)
+from proctor.containers.box_folders import BoxFolder, orphans, remove_folders
+from proctor.containers.executors import SOCKET, BoxEnd, BoxLimits, StartedBox, connect_below, same_label
 from proctor.core import ConfigurationError, InputError
 
 _LABEL = b"PROCTOR_BOX="
@@ -37,12 +30,14 @@ class ProcessExecutor:
     async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
         """As `Executor.start`; of the limits, only the one of what is printed holds."""
         argv = _command(image)
-        folder = box_folder(label)
-        (folder / "input").mkdir()
+        await self._remove_orphans()
+        name = f"{label} {secrets.token_hex(8)}"
+        box = BoxFolder(label, f"{self.name} {name}")
+        folder = box.path
         known = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         place = str(folder / SOCKET)
         place = place if len(place) < _LONGEST_PLACE else SOCKET  # in the folder that the program starts in
-        told = {"PROCTOR_SOCKET": place, "PROCTOR_BOX": label, "PYTHONUNBUFFERED": "1"}
+        told = {"PROCTOR_SOCKET": place, "PROCTOR_BOX": name, "PYTHONUNBUFFERED": "1"}
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -54,16 +49,28 @@ class ProcessExecutor:
                 start_new_session=True,
             )
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            box.remove()
             raise ConfigurationError(f"{image}: {error.strerror or error}, expected a program") from error
-        return ProcessBox(process, folder, label, limits.log)
+        return ProcessBox(process, box, name, limits.log)
+
+    async def _remove_orphans(self) -> None:
+        """Ends what processes of this machine left that were killed."""
+        for folder, box in [*orphans()]:
+            kind, _, name = box.partition(" ")
+            if kind == self.name:
+                await _kill_all(name)
+            if kind in {self.name, ""}:
+                shutil.rmtree(folder, ignore_errors=True)
 
     async def remove_left(self, label: str) -> int:
         """As `Executor.remove_left`."""
-        found = {name for name in labelled().values() if same_label(name, label)}
-        count = sum([await _kill_all(name) for name in found])
-        remove_folders({label, *found})
-        return count
+        found = {name: name.rpartition(" ")[0] for name in named().values()}
+        left = {name: one for name, one in found.items() if same_label(one, label)}
+        for name in left:
+            await _kill_all(name)
+        for one in {label, *left.values()}:
+            remove_folders(one)
+        return len(left)
 
     async def load(self, archive: Path) -> str:
         """Raises `InputError`: there is nothing to keep an uploaded program away from the machine."""
@@ -83,24 +90,24 @@ def _command(image: str) -> list[str]:
 class ProcessBox:
     """A program that runs as a box."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, label: str, log: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: BoxFolder, name: str, log: int) -> None:
         self._process = process
         self._folder = folder
-        self._label = label
+        self._name = name
         self._log = bytearray()
         self._reading = asyncio.create_task(self._read(log))
         self._end: BoxEnd | None = None
 
     @property
     def media(self) -> Path:
-        return self._folder / "input"
+        return self._folder.media
 
     @property
     def media_inside(self) -> str:
         return str(self.media)
 
     def connect(self) -> socket.socket:
-        folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY)
+        folder = os.open(self._folder.path, os.O_PATH | os.O_DIRECTORY)
         try:
             return connect_below(folder, SOCKET)
         finally:
@@ -115,11 +122,11 @@ class ProcessBox:
             peak = _peak_memory(self._process.pid)
             if by_itself is None:
                 self._process.kill()
-            await _kill_all(self._label)
+            await _kill_all(self._name)
             await self._process.wait()
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.remove()
             code = None if by_itself is None else by_itself
             self._end = BoxEnd(
                 exit_code=code if code is not None and code >= 0 else None,
@@ -136,8 +143,8 @@ class ProcessBox:
             del self._log[: max(0, len(self._log) - most)]
 
 
-def labelled() -> dict[int, str]:
-    """The label of each process that was started for a box, also of one that left its parent."""
+def named() -> dict[int, str]:
+    """Label and name of the box that a process was started for, also of one that left its parent; by process."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -147,19 +154,16 @@ def labelled() -> dict[int, str]:
     return found
 
 
-async def _kill_all(label: str) -> int:
+async def _kill_all(box: str) -> None:
     """Kills the processes of a box until two looks in a row find none: one may be missed while it leaves its parent."""
-    killed: set[int] = set()
     missed = 0
     while missed < 2:
-        left = {pid for pid, name in labelled().items() if name == label}
+        left = {pid for pid, name in named().items() if name == box}
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        killed |= left
         missed = 0 if left else missed + 1
         await asyncio.sleep(_LOOK_AGAIN_S)
-    return len(killed)
 
 
 def _peak_memory(pid: int) -> int | None:
