@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ def test_the_key_is_kept_and_its_owner_s_alone(hosted: Hosted) -> None:
     private = hosted.challenge.folder / "sealed/receipt.key"
     assert private.stat().st_mode & 0o777 == 0o600
     assert private.read_bytes().hex() not in first
+
+
+def test_who_has_the_sealed_part_can_check_what_was_marked(hosted: Hosted, receipt: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    shutil.copytree(hosted.challenge.folder, folder)
+    command = ("challenge", "verify", receipt, "--key", key_of(hosted), "--published", folder)
+    good = proctor(*command)
+    assert good.stdout.splitlines()[1] == "Questions, references and rules are those that it was marked by."
+    keys = folder / f"sealed/{PHASE}/references.json"
+    right = keys.read_text()
+    keys.write_text(right.replace('"answer": "no"', '"answer": "yes"', 1))
+    bad = proctor(*command)
+    assert (bad.returncode, "found others, expected questions, references and rules" in bad.stderr) == (1, True)
+    keys.write_text(right)
+    (folder / "sealed/commitment.key").unlink()
+    assert "found no such file, expected the key of commitments" in proctor(*command).stderr
 
 
 def test_receipts_are_issued_once(hosted: Hosted) -> None:

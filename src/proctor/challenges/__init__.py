@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
-    from proctor.challenges.receipts import verify_receipt
+    from proctor.challenges.receipts import verify_commitment, verify_receipt
     from proctor.challenges.trial import Trial, examine_machine, try_image
     from proctor.challenges.working import WorkPlan, executor_named, rerun, work_on
 else:
@@ -24,5 +24,5 @@ __all__ = [
     "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_tables", "challenge_accounts",
     "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "executor_named", "new_challenge",
     "open_challenge", "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file",
-    "try_image", "verify_receipt", "work_on", "write_boards", "write_pack",
+    "try_image", "verify_commitment", "verify_receipt", "work_on", "write_boards", "write_pack",
 ]  # fmt: skip

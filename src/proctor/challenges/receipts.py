@@ -17,7 +17,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.marking import Figures
 from proctor.challenges.schema import receipts, results, scorers, submissions, teams
 from proctor.challenges.sealed import SealedPart
-from proctor.challenges.settings import Phase
+from proctor.challenges.settings import Phase, read_challenge
 from proctor.core import InputError, input_text, parse_model, read_text, write_whole
 from proctor.web import utc_text
 
@@ -150,6 +150,19 @@ def verify_receipt(file: Path, key: str | Path) -> Receipt:
         expected = "the signature of its content: it was changed"
         raise InputError(file, "signature", found="another one", expected=expected) from error
     return found.content
+
+
+def verify_commitment(found: Receipt, folder: Path) -> None:
+    """Whether the questions, references and rules of a challenge that was published with its sealed part are those that
+    a receipt names. Raises `InputError` where they are not, or the key of commitments is not there."""
+    sealed = SealedPart(folder, read_challenge(folder, sealed=True))
+    if not sealed.commitment_key.is_file():
+        raise InputError(
+            sealed.commitment_key, found="no such file", expected="the key of commitments, published with it"
+        )
+    if sealed.commitment(found.phase) != found.commitment:
+        expected = f"questions, references and rules of {found.phase} as the receipt names them"
+        raise InputError(folder, found="others", expected=expected)
 
 
 def _named_key(key: str | Path) -> str:

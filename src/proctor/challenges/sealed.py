@@ -90,6 +90,11 @@ class SealedPart:
             raise InputError(path, found=f"{len(found)} bytes", expected=f"{SECRET_BYTES}; restore the file")
         return found
 
+    @property
+    def commitment_key(self) -> Path:
+        """The secret behind commitments."""
+        return self.place / "commitment.key"
+
     def commitment(self, phase: str) -> str:
         """A hash that ties a phase to its questions, references and rules and gives nothing of them away: keyed with a
         secret, since the references of a few questions could be guessed from a bare one. Who is told the secret
@@ -97,4 +102,4 @@ class SealedPart:
         rules = self.settings.phase(phase).model_dump(mode="json", exclude={"title", "opens", "closes"})
         task = f"{self.settings.benchmark}/{self.settings.track}"
         known: JsonValue = {"task": task, "rules": rules, "items": self.benchmark(phase).fingerprint}
-        return hmac.new(self.secret("commitment.key"), content_hash(known).encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self.secret(self.commitment_key.name), content_hash(known).encode(), hashlib.sha256).hexdigest()

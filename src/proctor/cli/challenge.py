@@ -76,20 +76,26 @@ def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
 def verify(
     receipt: Annotated[Path, Option("The receipt's file.", metavar="RECEIPT", argument=True)],
     key: Annotated[str, Option("The challenge's public key: its digits, a file, or DIR.")],
+    published: Annotated[Path | None, Option("The challenge, published with sealed/ after its end.")] = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Check a receipt's signature, offline.
 
-    The public key stands on the challenge's page. Exit code 1 where the receipt was changed, or is another challenge's.
+    The public key stands on the challenge's page. With --published also that the questions, references and rules are
+    those that it was marked by. Exit code 1 where something is not as the receipt says.
 
     Example: proctor challenge verify receipt.json --key receipt-key.txt
     """
     check_extra()
-    from proctor.challenges import verify_receipt
+    from proctor.challenges import verify_commitment, verify_receipt
 
     found = verify_receipt(receipt, key)
+    told = ["Signed by this challenge, and unchanged."]
+    if published is not None:
+        verify_commitment(found, published)
+        told.append("Questions, references and rules are those that it was marked by.")
     lines = [f"{name}: {value}" for name, value in found.lines().items()]
-    shown = ("Signed by this challenge, and unchanged.", *lines)
+    shown = (*told, *lines)
     show_plugin_report(PluginReport(found.model_dump(mode="json"), shown), output)
 
 

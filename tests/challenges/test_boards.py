@@ -1,0 +1,87 @@
+"""Boards of a benchmark that is not ranked over buckets: its headline's leaderboard, baselines beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proctor.challenges.boards import BoardMaker
+from proctor.challenges.settings import Phase, RankingChoice
+from proctor.core import ACCURACY, Benchmark, Item, Reference
+from proctor.core.formats import BinaryFormat
+from proctor.runs import Options, Store, leaderboard
+from tests.support.contest import NAME, contest_store, skilled, write_run
+
+PHASE = Phase(name="test", questions="public/test", counts="best")
+RANKING = RankingChoice(draws=100, stability=0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A contest whose benchmark names no buckets."""
+    made = tuple(
+        Item(
+            id=f"q{number:03d}",
+            group=f"v{number // 2 % 12:02d}",
+            question="Is it there?",
+            answer=BinaryFormat(),
+            reference=Reference(answer=True),
+        )
+        for number in range(240)
+    )
+    found = Store(tmp_path / "contest.db")
+    found.add_benchmark(Benchmark(NAME, "Contest", made, (ACCURACY,), "accuracy"))
+    for number, (name, rate) in enumerate({"A#1": 0.9, "B#1": 0.6, "C#1": 0.3, "plain": 0.5}.items()):
+        write_run(found, name, skilled(rate, rate, seed=number))
+    return found
+
+
+def maker(store: Store, *baselines: str) -> BoardMaker:
+    return BoardMaker(store, NAME, PHASE, RANKING, baselines)
+
+
+def test_it_is_the_leaderboard_and_baselines_have_no_place(store: Store) -> None:
+    (board,) = maker(store, "plain").made(("A#1", "B#1", "C#1"))
+    theirs = leaderboard(store, NAME, condition="video", options=Options(systems=("A#1", "B#1", "C#1")))
+    assert [(row["system"], row["place"]) for row in board.rows] == [
+        ("A#1", 1),
+        ("B#1", 2),
+        ("C#1", 3),
+        ("plain", None),
+    ]
+    for row, one in zip(board.rows, theirs.rows, strict=False):
+        assert (row["mean"], row["low"], row["high"]) == (one.value, one.ci_low, one.ci_high)
+        assert (row["rank_low"], row["rank_high"], row["p_first"]) == (one.rank_low, one.rank_high, one.p_best)
+    assert {row["system"]: row["below_line"] for row in board.rows[:3]} == {"A#1": False, "B#1": False, "C#1": True}
+    assert board.rows[3]["baseline"]
+    assert board.facts["questions"] == 240
+
+
+def test_without_baselines_nobody_is_compared_with_them(store: Store) -> None:
+    (board,) = maker(store).made(("A#1", "C#1"))
+    assert {row["below_line"] for row in board.rows} == {None}
+
+
+def test_the_lead_is_the_paired_difference(store: Store) -> None:
+    found = maker(store).lead("A#1", "B#1")
+    expected = np.mean(np.subtract(skilled(0.9, 0.9, seed=0), skilled(0.6, 0.6, seed=1), dtype=float))
+    assert found.value == pytest.approx(expected)
+    assert found.ci_low is not None
+    assert found.ci_low > 0
+    other = maker(store).lead("B#1", "A#1")
+    assert other.value == pytest.approx(-expected)
+    assert other.ci_high is not None
+    assert other.ci_high < 0
+
+
+def test_in_buckets_the_lead_is_the_difference_of_the_means_over_them(tmp_path: Path) -> None:
+    contest = contest_store(tmp_path)
+    write_run(contest, "A#1", skilled(0.9, 0.7, seed=1))
+    write_run(contest, "B#1", skilled(0.6, 0.6, seed=2))
+    made = maker(contest).made(("A#1", "B#1"), quick=True)[0]
+    found = maker(contest).lead("A#1", "B#1")
+    assert found.value == pytest.approx(made.row("A#1")["mean"] - made.row("B#1")["mean"])
+    assert found.ci_low is not None
+    assert found.ci_low > 0
