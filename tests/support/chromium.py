@@ -10,7 +10,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,8 +70,31 @@ class Page:
         """Loads a page (another one than that which is open) and waits for its load event."""
         before = self.loads
         await self.call("Page.navigate", url=url)
+        await self.loaded(before)
+
+    async def loaded(self, before: int) -> None:
+        """Waits for a load event after so many."""
         while self.loads == before:
             await self._next()
+
+    async def send(self, form: str, files: Mapping[str, Path] | None = None, **fields: str | bool) -> None:
+        """Fills in the form with this selector, ticks its boxes, chooses its files, sends it, and waits for what comes."""
+        for name, value in fields.items():
+            kind = "checked" if isinstance(value, bool) else "value"
+            place = f"document.querySelector({json.dumps(form)}).elements[{json.dumps(name)}]"
+            await self.evaluate(f"{place}.{kind} = {json.dumps(value)}")
+        for name, file in (files or {}).items():
+            root = (await self.call("DOM.getDocument"))["root"]["nodeId"]
+            selector = f'{form} [name="{name}"]'
+            node = (await self.call("DOM.querySelector", nodeId=root, selector=selector))["nodeId"]
+            await self.call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+        before = self.loads
+        await self.evaluate(f"document.querySelector({json.dumps(form)}).requestSubmit()")
+        await self.loaded(before)
+
+    async def text(self) -> str:
+        """What the page shows."""
+        return str(await self.evaluate("document.body.innerText"))
 
     async def resize(self, width: int, height: int) -> None:
         """The viewport as a phone or a screen of that size has it."""
