@@ -1,5 +1,5 @@
-"""A challenge as a Codabench bundle: what the platform would refuse, what participants could find in it, and figures that
-are Proctor's own."""
+"""A challenge as a Codabench bundle: what the platform would refuse, what participants could find in it, and figures
+that are Proctor's own."""
 
 from __future__ import annotations
 
@@ -222,6 +222,7 @@ def test_the_same_installation_gives_the_same_wheel(challenge: Path) -> None:
     assert not {"torch", "fastapi", "proctor-eval"} & {one.partition("==")[0] for one in pins}
 
 
+NEW = "name: final, opens: 2026-01-01T00:00:00Z"
 TWO = """\
   - {{name: early, opens: {0}, closes: {1}, questions: public/final, sealed: sealed/final}}
   - {{name: final, opens: {2}, questions: public/final, sealed: sealed/final}}
@@ -233,9 +234,9 @@ TWO = """\
     [
         ("  - {name: final, questions: public/final, sealed: sealed/final}\n", "phase final, opens: found nothing"),
         (TWO.format("2026-01-01T00:00:00Z", "null", "2026-02-01T00:00:00Z"), "phase early, closes: found nothing"),
-        (TWO.format("2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"), "phase final, opens: found 2026-02-01"),
-        ("  - {name: final, opens: 2026-01-01T00:00:00Z, sealed: sealed/final, accepts: [image]}\n", "found none that accepts files"),
-        ("  - {name: final, opens: 2026-01-01T00:00:00Z, questions: public/final, sealed: sealed}\n", "expected a folder of its own inside sealed/"),
+        (TWO.format("2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z", "2026-02-01T00:00:00Z"), "opens: found 2026-02-01"),
+        (f"  - {{{NEW}, sealed: sealed/final, accepts: [image]}}\n", "found none that accepts files"),
+        (f"  - {{{NEW}, questions: public/final, sealed: sealed}}\n", "expected a folder of its own inside sealed/"),
     ],
 )  # fmt: skip
 def test_what_codabench_can_not_do_is_refused(challenge: Path, tmp_path: Path, phases: str, said: str) -> None:
@@ -311,6 +312,10 @@ def test_the_command_checks_a_pack_that_is_there(challenge: Path, monkeypatch: p
     assert ran.returncode == 0, ran.stderr
     assert "final: base in this process: 15 figures as Proctor's own (largest difference 0.0e+00)" in ran.stdout
     assert "is there already and is checked as it is" in ran.stderr
+    for name in ("--privileged", "a b", "x" * 129):
+        refused = proctor("challenge", "pack", "codabench", challenge, "--out", challenge / "new", f"--image={name}")
+        assert refused.returncode == 2
+        assert "--image: found" in refused.stderr
     refused = proctor("challenge", "pack", "kaggle", challenge)
     assert refused.returncode == 2
     assert "PLATFORM: found 'kaggle', expected one of codabench" in refused.stderr

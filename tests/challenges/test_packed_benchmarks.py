@@ -1,5 +1,5 @@
-"""Other benchmarks as Codabench bundles: scores compared with ratings, and orders of pictures that can't be read without
-these."""
+"""Other benchmarks as Codabench bundles: scores compared with ratings, and orders of pictures that can't be read
+without these."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import proctor
-from proctor.core import ConfigurationError, write_whole
+from proctor.core import ConfigurationError, UsageError, write_whole
 
 _PROJECT = "proctor-eval"
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*", re.ASCII)
+_LONGEST_IMAGE = 128
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _INFO = ("METADATA", "entry_points.txt")
 
@@ -107,6 +110,13 @@ def write_requirements(file: Path) -> None:
             waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
     del pins[canonicalize_name(_PROJECT)]
     write_whole(file, "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items())))
+
+
+def checked_image(name: str) -> str:
+    """An image's name. Raises `UsageError` for one that an engine or a platform would not take."""
+    if len(name) > _LONGEST_IMAGE or not _IMAGE.fullmatch(name):
+        raise UsageError("--image", f"a name of an image, at most {_LONGEST_IMAGE} characters", found=repr(name[:200]))
+    return name
 
 
 def python_image() -> str:

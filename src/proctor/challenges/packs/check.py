@@ -34,8 +34,8 @@ Start = Callable[[PackProgram], str]
 
 @dataclass(frozen=True)
 class PackCheck:
-    """One phase: `ran` says where it ran on whose answers; `figures` were compared, `largest` is the largest difference,
-    and `wrong` names the figures that are off, lacking or too many."""
+    """One phase: `ran` says where it ran on whose answers; `figures` were compared, `largest` is the largest
+    difference, and `wrong` names the figures that are off, lacking or too many."""
 
     phase: str
     baseline: str
@@ -117,7 +117,7 @@ def _aggregates(metrics: Any) -> dict[str, Any]:
 
 
 def write_jobs(source: PhaseSource, answers: Path, folder: Path) -> None:
-    """Writes a file of answers as the platform hands jobs to an evaluation: `predictions.json`, and what each put out."""
+    """Writes a file of answers as the platform hands jobs to an evaluation: `predictions.json`, and each job's output."""
     sockets = sockets_of(source.settings.benchmark)
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         how: dict[str, Any] = {"name": "baseline", "condition": source.phase.condition}

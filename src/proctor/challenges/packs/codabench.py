@@ -13,19 +13,18 @@ from typing import Any
 import yaml
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, python_image, write_carried, write_zip
+from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried, write_zip
 from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
 from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
 from proctor.challenges.packs.starting_kit import write_starting_kit
 from proctor.challenges.packs.texts import filled
 from proctor.challenges.settings import ChallengeSettings
-from proctor.core import InputError, UsageError, input_text, whole_folder
+from proctor.core import InputError, input_text, whole_folder
 
 BUNDLE = "bundle.zip"
 COMMAND = "python3 /app/program/score.py /app/input /app/output"
 """How the platform starts the scoring program, at its own paths."""
 
-_LONGEST_IMAGE = 128
 _LIMIT_S = 1800  # of the scoring step
 _SCORE = """\
 \"\"\"The scoring program: Proctor marks the answers, without network.\"\"\"
@@ -44,9 +43,7 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
     `image` is the name under which the platform finds the scorer's image. Raises `InputError` for what Codabench can't
     do: phases without a beginning, or that overlap, and where there are no answers to check it with.
     """
-    image = image or f"proctor-{settings.benchmark}:{proctor.__version__}"
-    if len(image) > _LONGEST_IMAGE:
-        raise UsageError("--image", f"at most {_LONGEST_IMAGE} characters", found=repr(image))
+    image = checked_image(image or f"proctor-{settings.benchmark}:{proctor.__version__}")
     phases = sources(folder, settings, "file")
     if not phases:
         raise InputError(folder, "phases", found="none that accepts files", expected="one: Codabench runs no images")
@@ -152,7 +149,7 @@ def _phase(source: PhaseSource) -> dict[str, Any]:
     phase = source.phase
     return {
         "name": phase.title or phase.name,
-        "description": f"Hand in a zip archive with one file of answers. {phase.quota.scored} results for each participant.",
+        "description": f"Hand in a zip archive with one file of answers. {phase.quota.scored} results for each team.",
         "max_submissions": phase.quota.scored,
         "max_submissions_per_day": phase.quota.per_day or phase.quota.scored,
         "execution_time_limit": _LIMIT_S,

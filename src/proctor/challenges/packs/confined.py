@@ -87,7 +87,7 @@ def _outside(argument: str, mounts: Mapping[str, Path]) -> str:
     for inside in sorted(mounts, key=len, reverse=True):
         if argument == inside or argument.startswith(f"{inside}/"):
             return f"{mounts[inside]}{argument.removeprefix(inside)}"
-    return argument.rstrip("/") if argument.rstrip("/") in mounts else argument
+    return argument
 
 
 def _environment(program: PackProgram, scratch: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a pack says of one file of answers: aggregates alone, from the code that marks submissions here, wherever it runs."""
+"""What a pack says of a file of answers: aggregates alone, from the code that marks submissions here."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _DRAWS = 2000
 
 
 class PackedPart(BaseModel):
-    """The questions of a phase as a pack carries them: `settings` are those of a challenge of this one phase, with paths
-    beside this file; `fingerprint` is the hash of the questions with their references."""
+    """The questions of a phase as a pack carries them: `settings` are those of a challenge of this one phase, with
+    paths beside this file; `fingerprint` is the hash of the questions with their references."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,8 +52,8 @@ class PackedPart(BaseModel):
 
 @dataclass(frozen=True)
 class PackFigure:
-    """One aggregate. `value` is None where there is none; `ascending`: lower is better; `aside`: it bounds another figure
-    or counts something, and ranks nobody."""
+    """One aggregate. `value` is None where there is none; `ascending`: lower is better; `aside`: it bounds another
+    figure or counts something, and ranks nobody."""
 
     name: str
     title: str
@@ -101,8 +101,9 @@ def ratings_of(sealed: SealedPart, phase: Phase) -> Path:
 def figures_of(
     folder: Path, settings: ChallengeSettings, phase: Phase, given: Path | RecordedAnswers
 ) -> list[PackFigure]:
-    """The figures of answers, or of a file of answers, or of one with a scorer's scores where the benchmark has ratings;
-    the first ranks. A judge is not asked: it would need a network. Raises `InputError` for a file that can't be read."""
+    """The figures of answers, or of a file of answers, or of one with a scorer's scores where the benchmark has
+    ratings; the first ranks. A judge is not asked: it would need a network. Raises `InputError` for a file that can't
+    be read."""
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         changed = {"answers": f"sqlite:///{scratch}/{{phase}}.sqlite", "judge": None, "baselines": ()}
         sealed = SealedPart(folder, settings.model_copy(update=changed))

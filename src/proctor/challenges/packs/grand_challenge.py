@@ -1,5 +1,5 @@
-"""A challenge as phases of Grand Challenge: the evaluation method, each phase's ground truth, archive and settings, and an
-example algorithm."""
+"""A challenge as phases of Grand Challenge: the evaluation method, each phase's ground truth, archive and settings, and
+an example algorithm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, python_image, write_carried
+from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried
 from proctor.challenges.packs.figures import PackFigure
 from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
 from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
@@ -51,7 +51,7 @@ def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, 
     `image` is the name of the evaluation's image. Raises `InputError` for questions that are not about one video each,
     and where there are no answers to check it with.
     """
-    image = image or default_image(settings)
+    image = checked_image(image or default_image(settings))
     phases = sources(folder, settings, "image")
     if not phases:
         raise InputError(folder, "phases", found="none that accepts images", expected="one: algorithms are images")

@@ -17,8 +17,8 @@ _BLIND = "text-only"
 
 
 def write_guesses(benchmark: Benchmark, settings: ChallengeSettings, folder: Path) -> Path | None:
-    """Writes the answers of the system that guesses as a submission, and gives the file; None where the benchmark has no
-    format for answers."""
+    """Writes the answers of the system that guesses as a submission, and gives the file; None where the benchmark has
+    no format for answers."""
     forms = reader_of(settings.benchmark, settings.track).submission_formats
     if not forms:
         return None

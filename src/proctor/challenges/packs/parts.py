@@ -1,4 +1,4 @@
-"""The questions of a phase, copied into a pack: all that marks, and of the media only what they can't be read without."""
+"""The questions of a phase, copied into a pack: all that marks, and those media that they can't be read without."""
 
 from __future__ import annotations
 
@@ -78,9 +78,10 @@ class PhaseSource:
 
 
 def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[PhaseSource]:
-    """The phases that accept this kind of submission: those with hidden references, else all of them. Raises `InputError` for a benchmark of another package than
-    Proctor, which a pack does not carry, and for a phase whose questions can't be told from the rest of the sealed part;
-    `ProblemsError` where the questions that are handed out are others, or tell what they should not."""
+    """The phases that accept this kind of submission: those with hidden references, else all of them.
+
+    Raises `InputError` for a benchmark of another package than Proctor, which a pack does not carry, and for a phase
+    whose questions can't be told from the rest of the sealed part; `ProblemsError` where the questions that are handed out are others, or tell what they should not."""
     for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
         if one.dist is not None and one.dist.name != "proctor-eval":
             found = f"{settings.benchmark}, which is of the package {one.dist.name}"

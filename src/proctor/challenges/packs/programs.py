@@ -55,8 +55,8 @@ def score_codabench(given: Path, out: Path) -> None:
 
 
 def evaluate_grand_challenge(given: Path, out: Path, truth: Path) -> None:
-    """Grand Challenge's evaluation: `given` holds `predictions.json` and each job's outputs, `truth` the references; the
-    metrics go to `metrics.json` in `out`, aggregates alone."""
+    """Grand Challenge's evaluation: `given` holds `predictions.json` and each job's outputs, `truth` the references;
+    the metrics go to `metrics.json` in `out`, aggregates alone."""
     part = read_part(truth)
     ids = _Cases.validate_python(read_json(truth / IDS_FILE, "the cases of a pack"))
     jobs = list(_jobs(given / PREDICTIONS))

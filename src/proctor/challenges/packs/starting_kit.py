@@ -15,8 +15,8 @@ from proctor.core import reader_of
 
 
 def write_starting_kit(source: PhaseSource, folder: Path) -> None:
-    """Writes the kit of a phase: `README.md`, and an example by the system that guesses, where the benchmark has a format
-    for answers; of a benchmark with ratings the answers to be scored."""
+    """Writes the kit of a phase: `README.md`, and an example by the system that guesses, where the benchmark has a
+    format for answers; of a benchmark with ratings the answers to be scored."""
     folder.mkdir(parents=True)
     example = _example(source, folder)
     settings, phase = source.settings, source.phase
