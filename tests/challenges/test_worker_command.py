@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.schema import boards, results, scorers, submissions
+from proctor.challenges.schema import boards, results, scorers
 from proctor.challenges.scorer import ScorerProcess
-from proctor.challenges.states import SubmissionState
 from tests.support.hosted import opened, team
-from tests.support.hosted_work import ASKED, answer_file, asked_folder, queued
+from tests.support.hosted_work import ASKED, TrustingExecutor, answer_file, asked_folder, image, queued
 from tests.support.program import proctor
 
 
@@ -31,30 +32,50 @@ def challenge(tmp_path: Path) -> Challenge:
     return opened(asked_folder(tmp_path / "trays", videos=6, settings=QUICK))
 
 
-def test_a_file_is_marked_and_marked_again_by_another_scorer(challenge: Challenge) -> None:
-    folder = challenge.folder
-    queued(challenge, team(challenge), "file", answer_file(folder, 0.8))
-    done = proctor("worker", folder, "--executor", "process", "--once")
-    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["submission 1: scored"]), done.stderr
-    rules = folder / "challenge.yaml"
-    rules.write_text(rules.read_text().replace("attempted: 30", "attempted: 31"))
-    refused = proctor("worker", folder, "--executor", "process", "--once")
-    assert refused.returncode == 1
-    assert "expected the same, or proctor challenge rerun, which marks all again" in refused.stderr
-    again = proctor("challenge", "rerun", folder, "--why", "a rule changed")
-    assert again.stdout == f"Scorer version 2: 1 submissions wait for workers (proctor worker {folder})\n", again.stderr
-    done = proctor("worker", folder, "--executor", "process", "--once")
-    assert done.returncode == 0, done.stderr
-    with challenge.reading() as connection:
-        assert connection.execute(select(submissions.c.state)).scalar_one() == SubmissionState.SCORED
-        assert connection.execute(select(results.c.scorer)).scalars().all() == [1, 2]
-        assert connection.execute(select(scorers.c.why)).scalars().all() == ["", "a rule changed"]
-        assert connection.execute(select(boards.c.scorer)).scalars().all() == [1, 2]
-
-
 def test_no_executor_is_told(challenge: Challenge) -> None:
     done = proctor("worker", challenge.folder, PATH="/nowhere")
     assert (done.returncode, done.stderr) == (
         1,
         "proctor: found no podman, expected it in PATH; --executor process takes answer files alone\n",
     )
+
+
+def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
+    challenge: Challenge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five keys of an image and a file are turned round: both are marked by the new ones, and nothing is asked again."""
+    named = "proctor.challenges.working.executor_named"
+    monkeypatch.setattr(named, lambda name: (TrustingExecutor(), ("file", "image")))
+    folder, mine = challenge.folder, team(challenge)
+    log = folder / "asked.log"
+    queued(challenge, mine, "file", answer_file(folder, 1.0))
+    queued(challenge, mine, "image", image(folder, f"open({str(log)!r}, 'a').write('x')"))
+    assert proctor("worker", folder, "--once").returncode == 0
+    keys = folder / "sealed/test/references.json"
+    known = json.loads(keys.read_text())
+    for one in known[:5]:
+        one["answer"] = "no" if one["answer"] == "yes" else "yes"
+    yes = [sum(one["answer"] == "yes" for one in some) for some in (json.loads(keys.read_text()), known)]
+    keys.write_text(json.dumps(known))
+    refused = proctor("worker", folder, "--once")
+    assert "expected the same, or proctor challenge rerun, which marks all again" in refused.stderr
+    again = proctor("challenge", "rerun", folder, "--why", "five keys were wrong")
+    assert again.stdout == f"Scorer version 2: 2 submissions wait for workers (proctor worker {folder})\n", again.stderr
+    done = proctor("worker", folder, "--once")
+    assert done.stdout.count(": scored") == 2, done.stdout
+    with challenge.reading() as connection:
+        assert connection.execute(select(scorers.c.why)).scalars().all() == ["", "five keys were wrong"]
+        assert connection.execute(select(boards.c.scorer).order_by(boards.c.id.desc()).limit(1)).scalar_one() == 2
+    assert len(log.read_text()) == 60
+    query = select(results.c.submission, results.c.scorer, results.c.figures).order_by(results.c.submission)
+    with challenge.reading() as connection:
+        found = {(row.submission, row.scorer): row.figures for row in connection.execute(query)}
+    right = {one: _right(figures) for one, figures in found.items()}
+    assert right == {(1, 1): 60, (1, 2): 55, (2, 1): yes[0], (2, 2): yes[1]}
+    assert yes[0] != yes[1]
+
+
+def _right(figures: dict[str, Any]) -> int:
+    """How many answers are right, from the board whose mean is over all questions."""
+    board = next(one for one in figures["boards"] if one["questions"] == 60)
+    return round(float(board["mean"]) * 60)

@@ -75,13 +75,14 @@ class Worker:
     poll_s: float = POLL_S
     gpu: str = "nvidia.com/gpu=all"
     said: Callable[[str], None] = lambda _: None
+    _fingerprint: str = ""
     _published: dict[str, tuple[tuple[str, int], int]] = field(default_factory=dict)
 
     async def work(self, stop: asyncio.Event, *, once: bool = False) -> int:
         """Works until it is told to stop, or with `once` until nothing waits; how many submissions it had. Raises
         `ScorerChangedError` where its code marks otherwise than what marked before."""
-        fingerprint = await self.scorer.fingerprint()
-        await self._kept(lambda connection: known_scorer(connection, fingerprint, self.challenge.now()))
+        self._fingerprint = await self.scorer.fingerprint()
+        await self._kept(self._check_scorer)
         await self._remove_left()
         count = 0
         while not stop.is_set():
@@ -98,8 +99,13 @@ class Worker:
                     await asyncio.wait_for(stop.wait(), self.poll_s)
         return count
 
+    def _check_scorer(self, connection: Connection) -> None:
+        """Raises `ScorerChangedError` where this worker's scorer is not the newest one: it is to be started again."""
+        known_scorer(connection, self._fingerprint, self.challenge.now())
+
     def _claimed(self, connection: Connection) -> Leased | None:
         """The next one; first what is leased already, where a claim was not confirmed."""
+        self._check_scorer(connection)
         held = held_by(connection, self.name)
         return held or claim(connection, self.name, self.challenge.now(), self.lease_s, kinds=self.kinds)
 

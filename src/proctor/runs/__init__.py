@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         results,
         summary_title,
     )
+    from proctor.runs.revision import revise_benchmark
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard
     from proctor.runs.schema import meta as store_meta
@@ -125,8 +126,8 @@ __all__ = [
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
     "load_items", "load_orders", "load_scores", "newest_run", "official_summaries", "open_engine", "parsed_answer",
     "people_ratings", "plan", "policies", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "rule_rows",
-    "safe_cell", "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores",
+    "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "revise_benchmark",
+    "rule_rows", "safe_cell", "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores",
     "skipped_baselines", "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open",
     "write_rows", "write_tables",
 ]  # fmt: skip
