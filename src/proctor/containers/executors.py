@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 import stat
 from dataclasses import asdict, dataclass
@@ -151,10 +152,12 @@ EXECUTORS = ("podman", "docker", "process")
 
 
 def executor_of(name: str) -> Executor:
-    """The executor of that name. Raises `UsageError` for another one."""
+    """The executor of that name. Raises `UsageError` for another one, and `ConfigurationError` where this is no Linux."""
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
 
+    if platform.system() != "Linux":
+        raise ConfigurationError(f"found {platform.system()}, expected Linux to run images on")
     match name:
         case "podman" | "docker":
             return PodmanExecutor(name)

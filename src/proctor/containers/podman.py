@@ -110,12 +110,14 @@ class PodmanExecutor:
         raise InfrastructureError(f"{self.name} run: {last_line(told)}")
 
     async def _inspected(self, image: str) -> Mapping[str, object]:
-        """The configuration of an image that is there. Raises `ConfigurationError` where it is not."""
+        """The configuration of an image that is there. Raises `ConfigurationError` for a name that no image has, and
+        `InfrastructureError` for a digest: that one was loaded."""
         if not _IMAGE.fullmatch(image):
             raise ConfigurationError(f"found {image[:80]!r}, expected the name or the digest of an image")
         code, out, told = await engine(self.name, "image", "inspect", "--format", "{{json .Config}}", image)
         if code:
-            raise ConfigurationError(f"{image}: {self.name} has no such image ({last_line(told)})")
+            missing = f"{image}: {self.name} has no such image ({last_line(told)})"
+            raise InfrastructureError(missing) if image.startswith("sha256:") else ConfigurationError(missing)
         config = json.loads(out)
         return config if isinstance(config, dict) else {}
 
