@@ -9,6 +9,7 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -272,6 +273,17 @@ def test_phases_that_touch_are_a_second_apart_and_guesses_stand_in_for_a_baselin
         ("early", "random", True),
         ("final", "random", True),
     ]
+
+
+def test_a_benchmark_of_another_package_is_refused(
+    challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = SimpleNamespace(dist=SimpleNamespace(name="hospital"))
+    monkeypatch.setattr("proctor.challenges.packs.parts.entry_points", lambda **_: [theirs])
+    with pytest.raises(
+        InputError, match="found focus, which is of the package hospital, expected one of Proctor's own"
+    ):
+        write_pack("codabench", challenge, tmp_path / "out")
 
 
 def test_references_among_the_handed_out_questions_are_refused(challenge: Path, tmp_path: Path) -> None:

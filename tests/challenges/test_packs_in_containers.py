@@ -1,4 +1,4 @@
-"""Packs in real containers without network, at the platforms' own paths: both scorers, and the example algorithm by both
+"""Packs in containers without network, at the platforms' own paths: both scorers, and the example algorithm by both
 of Grand Challenge's methods. The image is of this machine's own folders, so that nothing is fetched."""
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def _aggregates(metrics: Any) -> dict[str, Any]:
 
 
 def write_jobs(source: PhaseSource, answers: Path, folder: Path) -> None:
-    """Writes a file of answers as the platform hands jobs to an evaluation: `predictions.json`, and each job's output."""
+    """Writes answers as the platform hands jobs to an evaluation: `predictions.json` and each job's output."""
     sockets = sockets_of(source.settings.benchmark)
     with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
         how: dict[str, Any] = {"name": "baseline", "condition": source.phase.condition}

@@ -149,7 +149,7 @@ def _phase(source: PhaseSource) -> dict[str, Any]:
     phase = source.phase
     return {
         "name": phase.title or phase.name,
-        "description": f"Hand in a zip archive with one file of answers. {phase.quota.scored} results for each team.",
+        "description": f"{phase.quota.scored} results for each participant, each a zip archive with one file.",
         "max_submissions": phase.quota.scored,
         "max_submissions_per_day": phase.quota.per_day or phase.quota.scored,
         "execution_time_limit": _LIMIT_S,

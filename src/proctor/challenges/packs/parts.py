@@ -81,7 +81,8 @@ def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[Phase
     """The phases that accept this kind of submission: those with hidden references, else all of them.
 
     Raises `InputError` for a benchmark of another package than Proctor, which a pack does not carry, and for a phase
-    whose questions can't be told from the rest of the sealed part; `ProblemsError` where the questions that are handed out are others, or tell what they should not."""
+    whose questions can't be told from the rest of the sealed part; `ProblemsError` where the handed-out
+    questions are others, or tell what they should not."""
     for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
         if one.dist is not None and one.dist.name != "proctor-eval":
             found = f"{settings.benchmark}, which is of the package {one.dist.name}"
