@@ -14,8 +14,7 @@ import pytest
 from sqlalchemy import inspect
 from starlette.testclient import TestClient
 
-from proctor.challenges import pages
-from proctor.challenges.pages import handing
+from proctor.challenges import handing, pages
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.submissions import submissions_of
 from proctor.web.trail import first_fault

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from proctor.challenges import handing
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.pages import handing
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.core import ConfigurationError, InputError
 from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import check_process, checking
-from proctor.challenges.pages import handing
+from proctor.challenges import check_process, checking, handing
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.phases import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
@@ -115,6 +114,17 @@ def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[st
     assert kept(site) == []
     with site.reading() as connection:
         assert submissions_of(connection, 1) == []
+
+
+def test_what_was_cancelled_while_it_was_checked_stays_so(site: ChallengeSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cancelled(*_: object) -> list[str]:
+        assert posted(logged_in(site, "ben"), "/submission/1/cancel").status_code == 303
+        return []
+
+    monkeypatch.setattr(handing, "check_upload", cancelled)
+    anna = logged_in(site, "anna")
+    assert handed(anna, b"first").status_code == 303
+    assert 'class="badge state-cancelled"' in anna.get("/submission/1").text
 
 
 def test_a_team_sends_one_file_at_a_time(site: ChallengeSite, unchecked: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from itsdangerous import Signer
 from sqlalchemy import update
 
-from proctor.challenges.pages import handing
+from proctor.challenges import handing
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.schema import submissions
 from proctor.web.accounts import find_account

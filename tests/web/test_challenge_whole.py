@@ -14,10 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from proctor.challenges import check_process
+from proctor.challenges import check_process, handing
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import open_phase
-from proctor.challenges.pages import handing, open_challenge
+from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite, challenge_accounts
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import verify_receipt
@@ -28,6 +28,7 @@ from proctor.containers import Executor
 from proctor.web import add_person
 from tests.conftest import missing
 from tests.support.boxes import podman
+from tests.support.challenge_data import focus_answers
 from tests.support.chromium import Page, find_chromium, open_page
 from tests.support.program import proctor
 from tests.support.web_keys import served
@@ -42,7 +43,6 @@ from tests.support.whole_challenge import (
     ArchivedPrograms,
     OwnScorer,
     archive_of,
-    focus_answers,
     program,
     whole_folder_of,
 )
