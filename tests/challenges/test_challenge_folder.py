@@ -13,7 +13,7 @@ from proctor.challenges.checks import check_challenge
 from proctor.challenges.folder import NewChallenge, new_challenge
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import read_challenge
-from proctor.core import InputError
+from proctor.core import InputError, reader_of
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.program import proctor
 
@@ -202,7 +202,5 @@ def test_the_commands(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_can_not_write_its_questions_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "questions.csv"
-    file.write_text("id,group,question,answer\n1,a,Is it?,yes\n2,b,Is it?,no\n")
     with pytest.raises(InputError, match="found questions to hand out, expected files written by hand"):
-        new_challenge(tmp_path / "c", NewChallenge("own-questions", file))
+        reader_of("simulated").write_questions(tmp_path, tmp_path / "out", (), references=False)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from proctor.api.exchange import form_of, read_foreign
+from proctor.api.exchange_options import ImportOptions
 from proctor.api.execution import as_lists, load
 from proctor.api.options import Files, filled
 from proctor.api.sources import recalled
@@ -88,8 +90,8 @@ def validate(
     **files: Unpack[Files],
 ) -> PluginReport:
     """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's
-    own files. A benchmark without a check of its own has its recorded answers read, and nothing is kept. Raises
-    `InputError` for what can't be read at all. The command is `proctor validate`."""
+    own files. A benchmark without a check of its own has its recorded answers read (its own format, a table of ids and
+    answers, or another program's), and nothing is kept. Raises `InputError` for what can't be read at all. The command is `proctor validate`."""
     given = filled("validate", Files, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
     if data is None and benchmark in BENCHMARKS.names():
@@ -102,7 +104,13 @@ def validate(
     request.known_options()
     reader = reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
-    found = reader.read_recorded(path, loaded)
+    form = form_of(path, "", reader)
+    how: ImportOptions = {"name": path.stem}
+    found = (
+        read_foreign(path, form, loaded, filled("validate", ImportOptions, how))
+        if form
+        else reader.read_recorded(path, loaded)
+    )
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
     line = f"{counts['answers']} answers to {counts['items']} items, {counts['missing']} missing"

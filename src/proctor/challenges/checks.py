@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def _phase_problems(sealed: SealedPart, phase: Phase) -> Iterator[str]:
         yield f"found {count_of(free, 'question')} in free text and no judge, expected one with its models (judge: …)"
     if phase.hidden:
         given = sealed.handed_out(phase.name)
-        yield from _not_exposed(sealed.folder, phase) if given is None else handed_out_problems(marked, given)
+        yield from _not_exposed(sealed.folder, phase, marked) if given is None else handed_out_problems(marked, given)
     yield from _baselines(sealed, phase)
 
 
@@ -93,17 +93,26 @@ def _as_seen(item: Item) -> tuple[object, ...]:
     return item.question, item.options, item.answer.kind, item.media, item.group
 
 
-def _not_exposed(folder: Path, phase: Phase) -> Iterator[str]:
-    """Files of a phase that hands out nothing which lie in the public part."""
+def _not_exposed(folder: Path, phase: Phase, marked: Benchmark) -> Iterator[str]:
+    """Media of a phase that hands out nothing, and files about its questions, which lie in the public part."""
     public: dict[int, list[Path]] = {}
     for file in (folder / "public").rglob("*"):
         if file.is_file() and file.stat().st_size:
             public.setdefault(file.stat().st_size, []).append(file)
+    media, ids = folder / phase.media if phase.media else None, [item.id.encode() for item in marked.items]
     for hidden in sorted(one for one in (folder / phase.sealed).rglob("*") if one.is_file()):
         for file in public.get(hidden.stat().st_size, []):
-            if file_hash(file) == file_hash(hidden):
+            if file_hash(file) == file_hash(hidden) and _tells(hidden, media, ids):
                 names = file.relative_to(folder), hidden.relative_to(folder)
                 yield f"found {names[0]}, which is {names[1]}, expected nothing of this phase in public"
+
+
+def _tells(file: Path, media: Path | None, ids: Sequence[bytes]) -> bool:
+    """Whether a file is one of the media, or names a question; settings that all phases share do neither."""
+    if media is not None and file.is_relative_to(media):
+        return True
+    content = file.read_bytes()
+    return any(one in content for one in ids)
 
 
 def _baselines(sealed: SealedPart, phase: Phase) -> Iterator[str]:

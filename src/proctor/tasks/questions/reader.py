@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -67,6 +67,13 @@ class QuestionsReader(BenchmarkReader):
         reading = read_questions(data, None, self._columns)
         reading.check()
         write_choices(reading, benchmark_of(reading), out, items)
+
+    def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
+        from proctor.tasks.questions.writer import write_questions
+
+        reading = read_questions(data, None, self._columns)
+        reading.check()
+        write_questions(reading, benchmark_of(reading), out, items, references=references)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return f"proctor check {data} lists the {len(missing)} files that are missing, each with its row."

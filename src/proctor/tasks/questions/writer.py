@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,6 @@ _OF_THE_FILE = {
 def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
     """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not count.
     Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
-    if reading.folder.embedded:
-        raise InputError(
-            reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
-        )
     name = COUNTED
     while any(name in item.tags for item in benchmark.items):
         name += "-here"
@@ -38,14 +34,33 @@ def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: 
         new = items.get(item.id, item)
         counts = new is not None and item.id in counted
         written.append((new or item).model_copy(update={"tags": {**(new or item).tags, name: counts}}))
+    changed = {"name": f"{benchmark.name[:71]}-repaired", "title": f"{benchmark.title[:178]} with repaired options"}
+    _write(reading, benchmark, out, written, changed | {"only": {name: True}})
+
+
+def write_questions(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, items: Collection[str], *, references: bool
+) -> None:
+    """Writes these questions alone into `out`, with their references or without. Raises `InputError` as
+    `write_choices`."""
+    kept = [item for item in benchmark.items if item.id in items]
+    written = kept if references else [item.model_copy(update={"reference": None}) for item in kept]
+    _write(reading, benchmark, out, written, {"name": benchmark.name, "title": benchmark.title})
+
+
+def _write(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, written: Sequence[Item], changed: Mapping[str, Any]
+) -> None:
+    if reading.folder.embedded:
+        raise InputError(
+            reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
+        )
     form = row_form(written)
     rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
     write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
     said = reading.layout.settings
     settings: dict[str, Any] = said.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
-    settings |= {"exact": True, "name": f"{benchmark.name[:71]}-repaired"}
-    settings["title"] = f"{benchmark.title[:178]} with repaired options"
-    settings |= {"facets": list(benchmark.facets), "only": {name: True}, "seeds": dict(benchmark.seeds)}
+    settings |= {"exact": True, "facets": list(benchmark.facets), "seeds": dict(benchmark.seeds), **changed}
     settings["formats"] = {
         key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
         for key, one in form.formats.items()
