@@ -67,7 +67,7 @@ def uploaded() -> set[str]:
 def test_images_are_run_and_marked_as_they_behave(tmp_path: Path) -> None:
     podman()
     before = uploaded()
-    settings = SMALL.replace("question_s: 30", "question_s: 1")
+    settings = SMALL.replace("question_s: 30", "question_s: 3")
     challenge = opened(asked_folder(tmp_path / f"trays-{os.getpid()}", settings=settings), now=StandingClock())
     mine = team(challenge)
     images = {

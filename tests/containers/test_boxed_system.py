@@ -98,11 +98,10 @@ def test_a_late_answer_is_timed_out_and_the_program_lives_on(tmp_path: Path) -> 
     )
 
     async def ask() -> None:
-        async with (system := boxed(late, question_s=0.5)):
+        async with (system := boxed(late, question_s=2)):
             found = await answers(system, FIVE)
-        assert [one.status for one in found].count(Status.TIMED_OUT) >= 1
-        assert found[1].status is Status.TIMED_OUT
-        assert found[1].reason == "took longer than 0.5 s"
+        assert (found[1].status, found[1].reason) == (Status.TIMED_OUT, "took longer than 2 s")
+        assert found[-1].text == "5"
         assert system.report().restarts == 0
 
     asyncio.run(ask())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.containers import BoxedSystem, BoxReport, gateway
-from proctor.containers.blind_log import ERROR_CLASSES, MOST_BYTES
+from proctor.containers.blind_log import ERROR_CLASSES, MOST_BYTES, coarse
 from proctor.containers.process import named
 from proctor.core import Answer, Item, Status
 from tests.support.boxes import HOSTILE
@@ -97,6 +97,10 @@ def test_a_blind_log_has_a_bound_whatever_happened() -> None:
         counts=dict.fromkeys(Status, 10**6), errors=dict.fromkeys([*names, "other"], 10**6),
     )  # fmt: skip
     assert len(largest.model_dump_json()) < MOST_BYTES
+    for field in ("seconds", "startup_s"):  # the time of a single answer is no way out
+        with pytest.raises(ValueError, match="valid integer"):
+            BoxReport.model_validate({field: 1.25})
+    assert (coarse(1), coarse(2**24 + 1)) == (2**24, 2**25)
     with pytest.raises(ValueError, match="expected an error class of the list"):
         BoxReport(errors={"TheKeyIsB": 1})
     with pytest.raises(ValueError, match=f"expected at most {MOST_BYTES}"):
