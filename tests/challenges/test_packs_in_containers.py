@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ WHEEL = "/opt/wheel"
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """An image without files, and the arguments that mount this machine's Python into it."""
     podman()
     folder = tmp_path_factory.mktemp("image")
@@ -52,7 +53,8 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     python = Path(os.path.realpath(sys.executable)).parents[1]
     packages = [one for one in sys.path if one.endswith("site-packages") and Path(one).is_dir()]
     mounted = {"/usr", sys.prefix, sys.base_prefix, str(python), *packages}
-    return [part for one in sorted(mounted) for part in ("--volume", f"{one}:{one}:ro")]
+    yield [part for one in sorted(mounted) for part in ("--volume", f"{one}:{one}:ro")]
+    subprocess.run(["podman", "rmi", "--force", IMAGE], check=True, capture_output=True)
 
 
 def mounting(monkeypatch: pytest.MonkeyPatch, machine: list[str], pack: Path, folder: Path) -> None:
