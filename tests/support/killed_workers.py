@@ -31,7 +31,6 @@ from proctor.challenges.schema import events, submissions
 from proctor.challenges.scorer import Marking, ScorerProcess
 from proctor.challenges.submissions import HandIn, HandInError, hand_in, settle
 from proctor.challenges.worker import Worker
-from proctor.containers.process import labelled
 from proctor.core import InputError, generator
 from tests.support.challenge_counts import ENDS, check_counts, times_scored
 from tests.support.forked import _context
@@ -123,7 +122,7 @@ class Storm:
         self.teams = list(self.names)
         self.images = [self._image(number) for number in range(3)]
         self.workers = [self._worker() for _ in range(WORKERS)]
-        self.desk: tuple[BaseProcess, Connection] = self._desk()
+        self._start_server()
         try:
             for number, target in enumerate(targets):
                 self._hand_in(number)
@@ -167,12 +166,15 @@ class Storm:
             _kill(self.workers[which])
             self.workers[which] = self._worker()
         elif target == "server":
-            self._say(len(self.teams) - 1)
-            _kill(self.desk[0])
-            self.desk = self._desk()
+            self._strike_server()
         else:
             self._until(lambda: self._strike_child(target))
         self.killed[target] += 1
+
+    def _strike_server(self) -> None:
+        self._say(len(self.teams) - 1)
+        self._kill_server()
+        self._start_server()
 
     def _strike_child(self, target: str) -> bool:
         """Kills one of the containers, or of the scorers that mark; whether there was one."""
@@ -190,9 +192,12 @@ class Storm:
         return False
 
     def _hand_in(self, number: int) -> None:
-        """One more submission of a team; where the process that takes it in is killed meanwhile, nobody knows."""
-        if self._kept(self._open) > 2 * WORKERS:
-            return
+        """One more submission of a team, unless enough of them wait."""
+        if self._kept(self._open) <= 2 * WORKERS:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        """Where the process that takes it in is killed meanwhile, nobody knows what became of it."""
         pipe = self.desk[1]
         with suppress(EOFError, BrokenPipeError, ConnectionResetError):
             self._say(number)
@@ -221,11 +226,13 @@ class Storm:
     def _worker(self) -> BaseProcess:
         return self._started(run_worker, self.folder, self.store)
 
-    def _desk(self) -> tuple[BaseProcess, Connection]:
+    def _start_server(self) -> None:
         ours, theirs = multiprocessing.Pipe()
-        process = self._started(run_desk, self.folder, self.store, theirs)
+        self.desk: tuple[BaseProcess, Connection] = (self._started(run_desk, self.folder, self.store, theirs), ours)
         theirs.close()
-        return process, ours
+
+    def _kill_server(self) -> None:
+        _kill(self.desk[0])
 
     def _started(self, target: Callable[..., None], *given: Any, **more: Any) -> BaseProcess:
         process = _context().Process(target=target, args=given, kwargs=more)
@@ -233,8 +240,9 @@ class Storm:
         return process
 
     def _kill_all(self) -> None:
-        for process in (*self.workers, self.desk[0]):
+        for process in self.workers:
             _kill(process)
+        self._kill_server()
 
     def _open(self) -> int:
         """How many submissions wait or are worked on."""
@@ -256,8 +264,19 @@ class Storm:
 
     def _image(self, number: int) -> str:
         """A program that says of each question for which submission it was asked, and takes a while about it."""
-        code = f"label = os.environ['PROCTOR_BOX'].rpartition('/')[0]\nopen({str(self.folder / 'asked.log')!r}, 'a').write(label + ' ' + question['id'] + chr(10))\ntime.sleep(0.01)"
+        code = f"label = os.environ['PROCTOR_BOX'].split()[0].rpartition('/')[0]\nopen({str(self.folder / 'asked.log')!r}, 'a').write(label + ' ' + question['id'] + chr(10))\ntime.sleep(0.01)"
         return image(self.folder, code, f"# {number}")
+
+
+def labelled() -> dict[int, str]:
+    """The label of each program that runs as a box on this machine."""
+    found, mark = dict[int, str](), b"PROCTOR_BOX="
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            for one in (process / "environ").read_bytes().split(b"\0"):
+                if one.startswith(mark):
+                    found[int(process.name)] = one.removeprefix(mark).decode().partition(" ")[0]
+    return found
 
 
 def _kill(process: BaseProcess) -> None:
