@@ -25,7 +25,7 @@ from tests.web.test_attacks_routes import UNREADABLE, asked, check
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
-PUBLIC = {"/", "/terms", "/receipt-key.txt", "/phase/{name}", "/board/{name}"}
+PUBLIC = {"/", "/phase/{name}/files/{path:path}", "/terms", "/receipt-key.txt", "/phase/{name}", "/board/{name}"}
 PLACES = {"name": HIDDEN, "kind": "file"}
 WAYS = ways(pages)
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.access import KnownPhase, Somebody, Viewer, challenge_of, viewer_of
+from proctor.challenges.pages.files import may_have, public_files
 from proctor.challenges.phases import PhaseState, phase_state
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import Phase, size_of
@@ -69,7 +70,10 @@ def show_phase(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
+    files = public_files(challenge, phase) if may_have(viewer, card.state) else []
     sizes = {kind: size_of(getattr(challenge.settings.uploads, kind)) for kind in phase.accepts}
     most = challenge.settings.resources
     box = {"memory": size_of(most.memory), "scratch": size_of(most.scratch), "cpus": most.cpus, "gpu": most.gpu}
-    return page(request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, fault=fault)
+    return page(
+        request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, files=files, fault=fault
+    )

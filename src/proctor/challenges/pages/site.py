@@ -48,10 +48,10 @@ class ChallengeSite(Site):
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
-        from proctor.challenges.pages import boards, handing, organising, phases, submissions, teams
+        from proctor.challenges.pages import boards, files, handing, organising, phases, submissions, teams
 
         app.state.desk = handing.Desk()
-        for module in (boards, organising, handing, phases, submissions, teams):
+        for module in (boards, files, organising, handing, phases, submissions, teams):
             app.include_router(module.router)
         app.mount("/static/challenge", StaticFiles(directory=_HERE / "static"))
 
