@@ -70,7 +70,7 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
     assert (tmp_path / "b.html").is_file()
     wrong = proctor("challenge", "boards", folder, PHASE, "--audience", "everybody")
-    assert (wrong.returncode, "one of public, participant, organiser" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "'organiser'" in wrong.stderr) == (2, True)
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)
     handed = proctor("challenge", "submit", folder, PHASE, file, "--team", "alpha")
     assert (handed.returncode, handed.stdout) == (0, "alpha#2 was queued\n")

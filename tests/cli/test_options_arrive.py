@@ -39,6 +39,50 @@ STORE = "api:open_store api:name_in"
 WAYS = (
     Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
     Way("serve", "folder", "cli.serve:holds_challenge web:Listening challenges:open_challenge"),
+    Way("challenge new", "folder focus --data d", "challenges:NewChallenge challenges:new_challenge"),
+    Way("challenge check", "folder", "challenges:check_challenge", FORMAT),
+    Way(
+        "challenge open",
+        "folder test",
+        "challenges:Challenge.open containers:executor_of challenges:open_phase",
+        {"no_oracle": "nothing is named instead of an executor"},
+        {"executor": "name"},
+    ),
+    Way("challenge close", "folder test", "challenges:Challenge.open challenges:close_phase"),
+    Way("challenge status", "folder", "challenges:Challenge.open challenges:phase_rows", FORMAT),
+    Way("challenge submit", "folder test a.json --team t", "challenges:Challenge.open challenges:submit_file"),
+    Way(
+        "challenge boards",
+        "folder test --out b.html",
+        "challenges:Challenge.open challenges:seen_boards challenges:write_boards",
+        FORMAT,
+        {"audience": "visitor"},
+    ),
+    Way(
+        "challenge verify",
+        "r.json --key k --published folder",
+        "challenges:verify_receipt challenges:verify_commitment",
+        FORMAT,
+        {"receipt": "file", "published": "folder"},
+    ),
+    Way("challenge rerun", "folder --why w", "challenges:rerun"),
+    Way("worker", "folder", "challenges:WorkPlan challenges:work_on"),
+    Way(
+        "challenge pack",
+        "codabench folder",
+        "challenges:pack_folder challenges:write_pack",
+        {"platform": "one of a list, which is looked at first", "check": "what it compares is tested with the packs"},
+    ),
+    Way(
+        "challenge try",
+        "image folder",
+        "challenges:Trial containers:executor_of challenges:try_image",
+        FORMAT,
+        {"executor": "name"},
+    ),
+    Way(
+        "challenge doctor", "folder", "containers:executor_of challenges:examine_machine", FORMAT, {"executor": "name"}
+    ),
     Way("review update", "folder", "web:open_review"),
     Way("review status", "folder", "web:progress_tables", FORMAT),
     Way("review agreement", "folder q", "web:agreement_of", FORMAT),
@@ -331,6 +375,7 @@ def test_every_command_has_a_way() -> None:
     """A new command is either gone through here or left out by name."""
     left_out = {
         "demo",
+        "challenge demo",
         "store check",
         "store rename",
         "media cache",

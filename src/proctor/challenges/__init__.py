@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from proctor.challenges.pages import challenge_accounts, open_challenge
     from proctor.challenges.receipts import verify_commitment, verify_receipt
     from proctor.challenges.trial import Trial, examine_machine, try_image
-    from proctor.challenges.working import WorkPlan, executor_named, rerun, work_on
+    from proctor.challenges.working import WorkPlan, rerun, work_on
 else:
     export_lazily(__name__)
 
 __all__ = [
     "EXECUTORS", "PLATFORMS", "Challenge", "NewChallenge", "Trial", "WorkPlan", "board_tables", "challenge_accounts",
-    "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "executor_named", "new_challenge",
-    "open_challenge", "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file",
-    "try_image", "verify_commitment", "verify_receipt", "work_on", "write_boards", "write_pack",
+    "check_challenge", "check_pack", "close_phase", "demonstrate", "examine_machine", "new_challenge", "open_challenge",
+    "open_phase", "pack_folder", "phase_rows", "rerun", "seen_boards", "status_tables", "submit_file", "try_image",
+    "verify_commitment", "verify_receipt", "work_on", "write_boards", "write_pack",
 ]  # fmt: skip

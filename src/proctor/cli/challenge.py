@@ -114,12 +114,13 @@ def open_phase(
     Example: proctor challenge open sponges pre-evaluation
     """
     check_extra()
-    from proctor.challenges import Challenge, executor_named
+    from proctor.challenges import Challenge
     from proctor.challenges import open_phase as opened
+    from proctor.containers import executor_of
 
     challenge = Challenge.open(folder, "organiser", store=store)
     try:
-        checked = opened(challenge, phase, None if no_oracle else executor_named(executor)[0])
+        checked = opened(challenge, phase, None if no_oracle else executor_of(executor))
     finally:
         challenge.close()
     for line in checked:
