@@ -32,6 +32,12 @@ def test_a_program_is_tried_on_the_public_questions(folder: Path) -> None:
     assert "of 20 marked answers" in done.stdout
 
 
+def test_a_program_is_found_from_where_one_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TEMPLATE.parent)
+    done = proctor("challenge", "try", TEMPLATE.name, folder, "--executor", "process", "--limit", "1")
+    assert "answered: 1" in done.stdout, done.stderr
+
+
 def test_what_it_can_be_asked_is_limited_and_told_to_programs(folder: Path) -> None:
     done = proctor("challenge", "try", TEMPLATE, folder, "--executor", "process", "--limit", "3", "--format", "json")
     said = json.loads(done.stdout)

@@ -19,6 +19,7 @@ from proctor.core import ConfigurationError, InputError
 
 _LABEL = b"PROCTOR_BOX="
 _LOOK_AGAIN_S = 0.005
+_LAST_WORDS_S = 5.0  # nobody is left who could write more
 _LONGEST_PLACE = 100  # of a socket's name, with a little room below the kernel's 108
 
 
@@ -81,7 +82,7 @@ class ProcessExecutor:
 
 
 def _command(image: str) -> list[str]:
-    program = Path(image)
+    program = Path(image).absolute()  # it starts in another folder
     if not program.is_file():
         raise ConfigurationError(f"{image}: found no such program, expected an executable or a Python file")
     return [sys.executable, str(program)] if program.suffix == ".py" else [str(program)]
@@ -124,6 +125,7 @@ class ProcessBox:
                 self._process.kill()
             await _kill_all(self._name)
             await self._process.wait()
+            await asyncio.wait({self._reading}, timeout=_LAST_WORDS_S)
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
             self._folder.remove()
