@@ -23,6 +23,7 @@ from proctor.web import Visitor, current, page
 router = APIRouter()
 
 _S = SubmissionState
+_EXACT = 4  # digits for organisers
 _CANCELLABLE = {name for name, rule in RULES.items() if _S.CANCELLED in rule.next}
 
 
@@ -99,12 +100,12 @@ def own_figures(
         return None
     figures = Figures.model_validate(found["figures"])
     if audience == "organiser":
-        return figures.model_dump(mode="json") | {"scorer": found["scorer"]}
+        return figures.model_dump(mode="json") | {"scorer": found["scorer"], "digits": _EXACT}
     policy, now = phase.results, challenge.now()
     if not may_see(policy.boards, audience, early=policy.shown_from is not None and now < policy.shown_from):
         return None
     shown = shown_figures(figures, phase)
-    return None if shown is None else shown | {"scorer": found["scorer"]}
+    return None if shown is None else shown | {"scorer": found["scorer"], "digits": policy.digits}
 
 
 @router.get("/submission/{number}")
