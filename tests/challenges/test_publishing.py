@@ -151,15 +151,15 @@ def test_a_team_that_is_not_listed_has_no_name_for_others(hosted: Hosted) -> Non
 
 
 def test_best_and_last(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4, baseline=None)
+    of = team(hosted.challenge)
+    for skill in (0.6, 0.9, 0.5):
+        hosted.submit(of, skill)
     for counts, expected in (("best", [2]), ("last", [3])):
-        other = Hosted(tmp_path / counts, videos=4, baseline=None, more=f"  counts: {counts}\n")
-        of = team(other.challenge)
-        for skill in (0.6, 0.9, 0.5):
-            other.submit(of, skill)
-        with other.challenge.reading() as connection:
-            phase = other.challenge.settings.phase(PHASE)
+        phase = hosted.challenge.settings.phase(PHASE).model_copy(update={"counts": counts})
+        with hosted.challenge.reading() as connection:
             assert [one.number for one in counted_submissions(connection, phase, 1)] == expected
-        other.challenge.close()
+    hosted.challenge.close()
 
 
 def test_the_gate_opens_for_who_beats_all_baselines_on_one_board(hosted: Hosted) -> None:

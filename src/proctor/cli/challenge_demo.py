@@ -32,7 +32,7 @@ def demo(
     from proctor.challenges import NewChallenge, demonstrate
 
     started, made = time.monotonic(), out / "procedures"
-    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=12.0, questions=1, seed=seed)
+    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
     named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
     COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
     last = max(1, videos // 6)
