@@ -39,12 +39,12 @@ def register(request: Request, visitor: Somebody, name: Text, password: Text, ag
     fault = _fault(name, password, again)
     if fault:
         return page(request, "register", status=422, given=name[:80], fault=fault)
-    password_hash = hashed(password)  # before the transaction: it takes a while
     with site.writing() as connection:
         tried = f"new {account_name(name)}"[:80]  # no account's name: attempts to log in are others
         admitted = begin_attempt(connection, tried, request.client.host if request.client else "", site.now())
     if admitted is None:
         return page(request, "register", status=429, given=name[:80], fault="login.wait")
+    password_hash = hashed(password)  # outside a transaction: it takes a while
     try:
         with site.writing() as connection:
             language = language_of(request, None)
