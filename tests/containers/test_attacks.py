@@ -1,5 +1,5 @@
 """What a hostile image can do in a container: each attack is one question, and a canary says whether anything came out.
-`test_hostile_replies.py` has those for which a container makes no difference, and shows that these attacks find the
+`test_hostile_boxes.py` has those for which a container makes no difference, and shows that these attacks find the
 canary where there is none; `test_hostile_archives.py` those of the archive itself."""
 
 from __future__ import annotations
