@@ -75,7 +75,7 @@ def test_what_can_not_be_tried_is_said(folder: Path, arguments: tuple[str, str],
 def test_a_folder_without_settings_needs_the_benchmark_s_name(tmp_path: Path) -> None:
     done = proctor("challenge", "try", TEMPLATE, focus_data(tmp_path / "data"), "--executor", "process")
     assert done.returncode == 2
-    assert "--benchmark: found none, expected which it is" in done.stderr
+    assert "--benchmark: found none, expected that of the files in" in done.stderr
 
 
 def test_no_program_is_no_image(folder: Path) -> None:

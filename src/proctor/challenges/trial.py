@@ -46,7 +46,7 @@ class Trial:
         """The questions, and how they are asked. Raises `UsageError` where the folder says too little."""
         if not (self.folder / CHALLENGE_FILE).is_file():
             if not self.benchmark:
-                raise UsageError("--benchmark", f"which it is, where {self.folder} holds no {CHALLENGE_FILE}")
+                raise UsageError("--benchmark", f"that of the files in {self.folder}, which holds no {CHALLENGE_FILE}")
             found = load(self.benchmark, self.folder, self.media, track=self.track)
             phase = Phase(name="try", questions=str(self.folder), condition=found.conditions[0], budget=_budget(found))
             return found, phase, Resources(gpu=self.gpu is not None)

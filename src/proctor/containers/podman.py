@@ -83,7 +83,7 @@ class PodmanExecutor:
         for folder, box in [*orphans()]:
             command, _, name = box.partition(" ")
             if command == self.name:
-                await engine(command, "rm", "--force", "--volumes", name)
+                await _remove(command, name)
             if command in {self.name, ""}:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -131,7 +131,7 @@ class PodmanExecutor:
             if code == 0 and same_label(found.strip(), label):
                 left[one] = found.strip()
         for one in left:
-            await engine(self.name, "rm", "--force", "--volumes", one)
+            await _remove(self.name, one)
         for one in {label, *left.values()}:
             remove_folders(one)
         return len(left)
@@ -143,6 +143,12 @@ class PodmanExecutor:
     async def unload(self, image: str) -> None:
         """As `Executor.unload`."""
         await self._images.unload(image)
+
+
+async def _remove(command: str, container: str) -> None:
+    """Kills it first: podman would ask it to end, and wait for ten seconds."""
+    await engine(command, "kill", "--signal=KILL", container)
+    await engine(command, "rm", "--force", "--volumes", container)
 
 
 def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
@@ -253,8 +259,7 @@ class PodmanBox:
         """As `StartedBox.stop`."""
         if self._end is None:
             by_itself = await self.ended()
-            if not by_itself:
-                await engine(self._command, "kill", "--signal=KILL", self._name)
+            await engine(self._command, "kill", "--signal=KILL", self._name)  # says no where it ended
             state = await self._state(settled=by_itself)
             _, out, told = await engine(self._command, "logs", self._name)
             await engine(self._command, "rm", "--force", "--volumes", self._name)
