@@ -47,7 +47,7 @@ def new(
 
     Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import NewChallenge, new_challenge
 
     plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed)
@@ -64,7 +64,7 @@ def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
 
     Example: proctor challenge check sponges
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import check_challenge
 
     found = check_challenge(folder)
@@ -86,7 +86,7 @@ def verify(
 
     Example: proctor challenge verify receipt.json --key receipt-key.txt
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import verify_commitment, verify_receipt
 
     found = verify_receipt(receipt, key)
@@ -113,7 +113,7 @@ def open_phase(
 
     Example: proctor challenge open sponges pre-evaluation
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import Challenge
     from proctor.challenges import open_phase as opened
     from proctor.containers import executor_of
@@ -135,7 +135,7 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
 
     Example: proctor challenge close sponges pre-evaluation
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import Challenge
     from proctor.challenges import close_phase as closed
 
@@ -155,7 +155,7 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
 
     Example: proctor challenge status sponges
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import Challenge, phase_rows, status_tables
 
     challenge = Challenge.open(folder, "organiser", store=store)

@@ -28,7 +28,7 @@ def demo(
 
     Example: proctor challenge demo challenge-demo
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import NewChallenge, demonstrate
 
     started, made = time.monotonic(), out / "procedures"
@@ -62,7 +62,7 @@ def boards(
 
     Example: proctor challenge boards sponges pre-evaluation --out boards.html
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
 
     challenge = Challenge.open(folder, "organiser", store=store)
@@ -92,7 +92,7 @@ def submit(
 
     Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import Challenge, submit_file
 
     challenge = Challenge.open(folder, "organiser", store=store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from proctor.cli.output import note, say
 from proctor.core import ConfigurationError, Option, pip_install
@@ -18,14 +18,16 @@ ReviewStore = Annotated[
     Option("An SQLAlchemy URL, such as PostgreSQL's. [default: a file in DIR]", "--store", env="PROCTOR_REVIEW_STORE"),
 ]
 
-_NEEDED = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
+_PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
+_NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challenges need", (*_PAGES, "cryptography"))}
 
 
-def check_extra() -> None:
-    """Raises `ConfigurationError` where the extra `web` is not installed."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
+    """Raises `ConfigurationError` where the extra is not installed."""
+    what, names = _NEEDED[extra]
+    missing = [name for name in names if find_spec(name) is None]
     if missing:
-        raise ConfigurationError(f"pages in the browser need {', '.join(missing)}: {pip_install('web')}")
+        raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:

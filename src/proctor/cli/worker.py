@@ -30,7 +30,7 @@ def worker(
 
     Example: proctor worker sponges --store postgresql+psycopg://scorer@db/sponges --gpu nvidia.com/gpu=0
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import WorkPlan
 
     plan = WorkPlan(folder, store, executor, gpu, once)
@@ -55,7 +55,7 @@ def rerun(
 
     Example: proctor challenge rerun sponges --why "the key of q17 was wrong"
     """
-    check_extra()
+    check_extra("challenge")
     from proctor.challenges import rerun as run
 
     version, count = run(folder, why, store)
