@@ -2,7 +2,8 @@
 are asked and answers marked: workers, containers, scorers, the process that takes submissions in, the database.
 
 python bench/killed.py                # 60 kills, on SQLite
-python bench/killed.py --postgres     # 60 kills, and the database is restarted 10 times at once with them
+python bench/killed.py --postgres     # 60 kills, and the database is restarted 10 times among them
+python bench/killed.py --pages        # the server is proctor serve, to which teams send their images by its form
 
 Two workers, each with a scorer's process; images are programs of ten questions (a question takes 10 ms, marking 30 ms);
 leases last a second. In the end nothing may be stuck, each team's counters must be what its submissions add up to, and
@@ -12,19 +13,113 @@ each result must have come once; else this program ends with an error.
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
+import subprocess
 import sys
+import tarfile
 import tempfile
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
+
+import httpx2
+from itsdangerous import Signer
+from sqlalchemy import insert, select
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from proctor.core import generator
-from tests.support.hosted_work import asked_folder
+from proctor.challenges.pages.site import KEY_FILE
+from proctor.challenges.schema import members
+from proctor.core import generator, replacing
+from proctor.web import signing_key
+from proctor.web.schema import sessions
+from proctor.web.sessions import start_session
+from tests.support.hosted import account
+from tests.support.hosted_work import TrustingExecutor, asked_folder
 from tests.support.killed_workers import TARGETS, Storm
 from tests.support.postgres import binaries, restartable_postgres
+
+PORT = 8765
+
+
+class UnpackingExecutor(TrustingExecutor):
+    """Runs the program that is the one layer of an uploaded archive."""
+
+    async def load(self, archive: Path) -> str:
+        program = archive.parent.parent / "programs" / archive.name
+        with tarfile.open(archive) as opened:
+            layer = opened.extractfile("layer.tar")
+            assert layer is not None
+            program.parent.mkdir(exist_ok=True)
+            with replacing(program) as draft:
+                draft.write_bytes(layer.read())
+                draft.chmod(0o755)
+        return await super().load(program)
+
+
+class PagesStorm(Storm):
+    """A storm over `proctor serve`."""
+
+    executor = UnpackingExecutor
+
+    def _start_server(self) -> None:
+        if not hasattr(self, "headers"):
+            self.headers = [self._logged_in(team) for team in self.teams]
+        store = ["--store", self.store] if self.store else []
+        program = [sys.executable, "-c", "from proctor.cli.main import main; main()"]
+        serve = [*program, "serve", str(self.folder), "--port", str(PORT), "--same-user", *store]
+        self.server = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.server.stdout is not None
+        while not self.server.stdout.readline().startswith("Serving"):
+            assert self.server.poll() is None
+
+    def _kill_server(self) -> None:
+        self.server.kill()
+        self.server.communicate()
+
+    def _strike_server(self) -> None:
+        """While a team sends an image, or the image is checked."""
+        sending = threading.Thread(target=self._send, args=(int(self.draws.integers(1000)),))
+        sending.start()
+        sending.join(float(self.draws.uniform(0.0, 2.0)))
+        self._kill_server()
+        sending.join()
+        self._start_server()
+
+    def _send(self, number: int) -> None:
+        content = self._archive((self.folder / "uploads" / self.images[number % len(self.images)]).read_bytes(), number)
+        headers, csrf = self.headers[number % len(self.teams)]
+        with suppress(httpx2.TransportError), httpx2.Client(base_url=f"http://127.0.0.1:{PORT}", timeout=120) as client:
+            files = {"upload": ("image.tar", content)}
+            told = client.post("/phase/test/image", headers=headers, data={"csrf": csrf, "name": "entry"}, files=files)
+            assert told.status_code in {303, 409}, told.text
+            if told.status_code == 303:
+                self.acknowledged.add(int(told.headers["location"].rpartition("/")[2]))
+
+    def _archive(self, program: bytes, number: int) -> bytes:
+        """An image as docker save writes it, whose layer is a program."""
+        manifest = [{"Config": "config.json", "Layers": ["layer.tar"], "RepoTags": None}]
+        parts = {"config.json": json.dumps({"n": number}).encode(), "layer.tar": program}
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            for name, content in {"manifest.json": json.dumps(manifest).encode(), **parts}.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return out.getvalue()
+
+    def _logged_in(self, team: int) -> tuple[dict[str, str], str]:
+        """The headers of a team's member who is logged in, and the token for forms."""
+        person = account(self.challenge, f"person{team}")
+        with self.challenge.writing() as connection:
+            connection.execute(insert(members).values(account=person, team=team, joined=""))
+            token = start_session(connection, person, self.challenge.now())
+            csrf = connection.execute(select(sessions.c.csrf).where(sessions.c.account == person)).scalar_one()
+        cookie = Signer(signing_key(self.folder / KEY_FILE), salt="session").sign(token).decode()
+        return {"cookie": f"proctor={cookie}", "x-csrf-token": csrf}, csrf
 
 
 def main() -> None:
@@ -32,11 +127,12 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--postgres", action="store_true", help="on PostgreSQL, which is restarted, too")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pages", action="store_true", help="the server is proctor serve")
     options = parser.parse_args()
     targets = [TARGETS[number % len(TARGETS)] for number in range(options.kills)]
     with ExitStack() as stack:
         folder = asked_folder(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "trays")
-        storm = Storm(folder, None, seed=options.seed, team_count=40)
+        storm = (PagesStorm if options.pages else Storm)(folder, None, seed=options.seed, team_count=40)
         if options.postgres:
             programs = binaries()
             if programs is None:

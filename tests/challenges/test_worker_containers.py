@@ -68,7 +68,7 @@ def test_a_killed_workers_container_is_removed_and_its_submission_goes_on(tmp_pa
     assert row["image_digest"].startswith("sha256:")
     assert row["log"]["counts"] == {"answered": 10}
     assert "requeued" in told
-    assert asyncio.run(executor.remove_left("trays")) == 0
+    assert asyncio.run(executor.remove_left(challenge.label)) == 0
 
 
 def answered(challenge: Challenge) -> int:

@@ -127,7 +127,9 @@ def publish_count(challenge: Challenge, phase: str) -> None:
     """A board that says nothing."""
     with challenge.writing() as connection:
         scorer, at = connection.execute(select(func.max(scorers.c.version))).scalar_one(), utc_text(challenge.now())
-        connection.execute(insert(boards).values(phase=phase, scorer=scorer, content={}, at=at))
+        connection.execute(
+            insert(boards).values(phase=phase, scorer=scorer, content={"phase": phase, "boards": []}, at=at)
+        )
 
 
 def same_code(challenge: Challenge) -> str:

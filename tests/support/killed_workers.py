@@ -16,7 +16,7 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sqlalchemy import select
@@ -54,11 +54,13 @@ def mark_slowly(challenge: Challenge, leased: Leased) -> Figures:
 SLOW = Marking(mark_slowly, publish_count, same_code)
 
 
-def run_worker(folder: Path, store: str | None, *, once: bool = False) -> None:
+def run_worker(
+    folder: Path, store: str | None, executor: type[TrustingExecutor] = TrustingExecutor, *, once: bool = False
+) -> None:
     """A worker's process."""
     scorer = ScorerProcess(folder, store, SLOW, context="fork")
     challenge = _opened(folder, "worker", store)
-    worker = Worker(challenge, TrustingExecutor(), scorer, ("file", "image"), lease_s=LEASE_S, poll_s=0.05)
+    worker = Worker(challenge, executor(), scorer, ("file", "image"), lease_s=LEASE_S, poll_s=0.05)
     try:
         asyncio.run(worker.work(asyncio.Event(), once=once))
     finally:
@@ -96,6 +98,8 @@ def _opened(folder: Path, access: Access, store: str | None) -> Challenge:
 @dataclass
 class Storm:
     """One storm: who was killed how often, and what came of it."""
+
+    executor: ClassVar[type[TrustingExecutor]] = TrustingExecutor
 
     folder: Path
     store: str | None
@@ -152,7 +156,7 @@ class Storm:
             counts = {run.system: store.count_answers(run) for run in store.runs("focus")}
         systems = {f"{self.names[row['team']]}#{row['number']}" for row in rows if row["state"] == "scored"}
         assert {counts[one] for one in systems} == {(QUESTIONS, 0)}
-        assert not [label for label in labelled().values() if label.startswith(f"{self.folder.name}/")]
+        assert not [label for label in labelled().values() if label.startswith(f"{self.challenge.label}/")]
 
     # -- what happens
 
@@ -179,7 +183,7 @@ class Storm:
     def _strike_child(self, target: str) -> bool:
         """Kills one of the containers, or of the scorers that mark; whether there was one."""
         if target == "box":
-            pids = [pid for pid, label in labelled().items() if label.startswith(f"{self.folder.name}/")]
+            pids = [pid for pid, label in labelled().items() if label.startswith(f"{self.challenge.label}/")]
         else:
             pids = [int(file.name) for file in (self.folder / "scorers").iterdir()]
             for file in (self.folder / "scorers").iterdir():
@@ -188,7 +192,8 @@ class Storm:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
                 return True
-        self._hand_in(int(self.draws.integers(100)))  # so that there is something to kill
+        if self._kept(self._open) == 0:  # so that there is something to kill
+            self._hand_in(int(self.draws.integers(1000)))
         return False
 
     def _hand_in(self, number: int) -> None:
@@ -217,14 +222,14 @@ class Storm:
         with self.challenge.writing() as connection:
             expire(connection, self.challenge.now() + timedelta(hours=1))
             rerun_all(connection, "f" * 64, "", self.challenge.now())
-        last = self._started(run_worker, self.folder, self.store, once=True)
+        last = self._started(run_worker, self.folder, self.store, self.executor, once=True)
         last.join(HANGS_S)
         assert last.exitcode == 0
 
     # -- processes
 
     def _worker(self) -> BaseProcess:
-        return self._started(run_worker, self.folder, self.store)
+        return self._started(run_worker, self.folder, self.store, self.executor)
 
     def _start_server(self) -> None:
         ours, theirs = multiprocessing.Pipe()

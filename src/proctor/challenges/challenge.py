@@ -107,8 +107,14 @@ class Challenge:
 
     @property
     def name(self) -> str:
-        """What labels and receipts call it: its folder's name."""
+        """What receipts call it: its folder's name."""
         return self.folder.resolve().name
+
+    @property
+    def label(self) -> str:
+        """What its containers on this machine are called: two challenges never share it, however their folders are
+        named."""
+        return f"{self.name}-{hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:12]}"
 
     @property
     def uploads(self) -> Path:

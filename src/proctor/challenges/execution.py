@@ -67,7 +67,7 @@ async def run_submission(challenge: Challenge, leased: Leased, running: Running)
 
 async def _loaded(challenge: Challenge, leased: Leased, executor: Executor) -> str:
     """The digest of the uploaded image, on this machine now; boxes that an earlier worker left are gone."""
-    await executor.remove_left(f"{challenge.name}/{leased.submission}")
+    await executor.remove_left(f"{challenge.label}/{leased.submission}")
     try:
         return await executor.load(challenge.uploads / leased.upload)
     except InputError as error:
@@ -87,7 +87,7 @@ async def _asked(
         question_s=phase.budget.question_s,
         startup_s=phase.budget.startup_s,
         seed=leased.seed,
-        label=f"{challenge.name}/{leased.submission}/{leased.fence}",
+        label=f"{challenge.label}/{leased.submission}/{leased.fence}",
     )
     library = MediaLibrary(
         benchmark.media_root,

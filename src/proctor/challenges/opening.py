@@ -91,7 +91,7 @@ async def ask_oracle(challenge: Challenge, phase: str, executor: Executor, progr
         question_s=one.budget.question_s,
         startup_s=one.budget.startup_s,
         seed=challenge.draw(),
-        label=f"{challenge.name}/oracle/0",
+        label=f"{challenge.label}/oracle/0",
     )
     with tempfile.TemporaryDirectory(prefix="proctor-oracle-") as folder:
         store = Store(Path(folder) / "oracle.db")

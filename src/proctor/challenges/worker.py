@@ -215,7 +215,7 @@ class Worker:
             return list(connection.execute(query.where(*dead, free).distinct()).scalars())
 
         for submission in await self._kept(left):
-            await self.executor.remove_left(f"{self.challenge.name}/{submission}")
+            await self.executor.remove_left(f"{self.challenge.label}/{submission}")
 
     async def _kept(self, change: Callable[[Connection], T]) -> T:
         """Makes a change in a transaction of its own; waits for a database that is away, and then makes it again."""
