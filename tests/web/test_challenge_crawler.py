@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 from proctor.challenges import handing
 from proctor.challenges.challenge import Challenge
+from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.core import ConfigurationError, InputError
 from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two
@@ -103,26 +105,37 @@ def test_another_user_serves_it_and_can_not_open_the_sealed_files(site: Challeng
     (folder / "sealed").chmod(0o700)
     sealed = [one for one in (folder / "sealed").rglob("*") if one.is_file()]
     assert sealed
+    for file in sealed:
+        file.write_text(file.read_text() + " canary-sealed")
     child = os.fork()
     if child == 0:
-        os.setgid(65534)
-        os.setuid(65534)
-        os._exit(_as_another_user(folder, sealed))
+        told = 1
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            told = _as_another_user(folder, sealed)
+        finally:
+            os._exit(told)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     shutil.rmtree(folder)
 
 
 def _as_another_user(folder: Path, sealed: list[Path]) -> int:
-    """0 where the challenge opens for the web and no sealed file does."""
-    opened = Challenge.open(folder, "web")
-    with opened.reading():
-        pass
-    opened.close()
+    """0 where that user serves all pages, holds no sealed file open, says nothing of one, and can open none."""
+    TestClient.portal = None  # that of the parent has no thread here
+    served = replace(open_challenge(folder), hosts=("review.test",))
+    said = [crawled(browser(served)), *(crawled(logged_in(served, name)) for name in ("anna", "olga"))]
+    held = [str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+    if any("canary-sealed" in one for one in said) or "Queue" not in said[2]:
+        return 2
+    if any(str(folder / "sealed") in one for one in held):
+        return 3
     for file in [folder / "sealed", *sealed]:
         for act in (lambda path: os.open(path, os.O_RDONLY), os.stat if file in sealed else os.listdir):
             try:
                 act(file)
             except PermissionError:
                 continue
-            return 1
+            return 4
     return 0
