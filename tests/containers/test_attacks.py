@@ -5,6 +5,7 @@ canary where there is none; `test_hostile_archives.py` those of the archive itse
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
@@ -51,6 +52,10 @@ class Attacked:
         return [one.text for one in self.runner.run(answers(self.neighbour, [FINE]))] == ["yes"]
 
 
+def ended(runner: asyncio.Runner, system: BoxedSystem) -> None:
+    runner.run(system.__aexit__())
+
+
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     executor = podman()
@@ -58,13 +63,13 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     with planted(tmp_path_factory.mktemp("challenge") / "sealed") as secret, asyncio.Runner() as runner:
         hostile = boxed(image, executor=executor, limits=SMALL, label="secret-challenge/1/1")
         neighbour = boxed(image, executor=executor, limits=SMALL, label="secret-challenge/2/1")
-        for system in (hostile, neighbour):
-            runner.run(system.__aenter__())
-        assert isinstance(neighbour._box, PodmanBox)
-        (neighbour._box.media / "image-1.jpg").write_text(secret.canary)  # another team's question
-        yield Attacked(runner, hostile, neighbour, secret)
-        for system in (hostile, neighbour):
-            runner.run(system.__aexit__())
+        with contextlib.ExitStack() as started:
+            for system in (hostile, neighbour):
+                runner.run(system.__aenter__())
+                started.callback(ended, runner, system)
+            assert isinstance(neighbour._box, PodmanBox)
+            (neighbour._box.media / "image-1.jpg").write_text(secret.canary)  # another team's question
+            yield Attacked(runner, hostile, neighbour, secret)
         assert secret.visits == []
 
 
