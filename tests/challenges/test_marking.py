@@ -148,6 +148,27 @@ def test_a_changed_reference_is_another_scorer(tmp_path: Path) -> None:
     assert fingerprint() != before
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "other"),
+    [
+        ("counts: best", "counts: last", False),
+        ("quota: {scored: 5, attempted: 9}", "quota: {scored: 6, attempted: 9}", False),
+        ("question_s: 30.0", "question_s: 20.0", True),
+        ("- name: plain", "- name: simple", True),
+    ],
+)
+def test_what_figures_depend_on_makes_another_scorer(tmp_path: Path, old: str, new: str, other: bool) -> None:
+    folder = marked_folder(tmp_path / "c", videos=2, more="  counts: best\n  quota: {scored: 5, attempted: 9}\n")
+
+    def fingerprint() -> str:
+        return scorer_fingerprint(SealedPart(folder, read_challenge(folder, sealed=True)))
+
+    before, settings = fingerprint(), folder / "challenge.yaml"
+    assert old in settings.read_text()
+    settings.write_text(settings.read_text().replace(old, new))
+    assert (fingerprint() != before) is other
+
+
 def test_the_ladder_shows_what_is_better_beyond_the_interval(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path / "c", more="  results: {rule: ladder}\n", baseline=None)
     of = team(hosted.challenge)

@@ -115,11 +115,11 @@ def scorer_version(connection: Connection, fingerprint: str, now: datetime, why:
 
 
 def scorer_fingerprint(sealed: SealedPart) -> str:
-    """A hash of all that marks: code, judge, and each phase's questions, references and rules as they were committed
-    to."""
-    commitments = [sealed.commitment(one.name) for one in sealed.settings.phases]
+    """A hash of all that figures depend on: code, judge, and of each phase what `SealedPart.marking_hash` says. Dates,
+    quotas and who sees what may change without a new version."""
+    phases = [sealed.marking_hash(one.name) for one in sealed.settings.phases]
     judge = None if sealed.settings.judge is None else sealed.settings.judge.model_dump(mode="json")
-    known: JsonValue = {"code": _code_hash(sealed.settings.benchmark), "judge": judge, "phases": [*commitments]}
+    known: JsonValue = {"code": _code_hash(sealed.settings.benchmark), "judge": judge, "phases": [*phases]}
     return content_hash(known)
 
 

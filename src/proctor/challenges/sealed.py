@@ -100,6 +100,17 @@ class SealedPart:
         secret, since the references of a few questions could be guessed from a bare one. Who is told the secret
         afterwards can check it."""
         rules = self.settings.phase(phase).model_dump(mode="json", exclude={"title", "opens", "closes"})
+        return self._keyed(phase, rules)
+
+    def marking_hash(self, phase: str) -> str:
+        """The same of what figures of this phase depend on besides code and judge: its questions and references, what
+        systems are shown, the budget, the rule by which results are shown, and which baselines there are."""
+        one = self.settings.phase(phase)
+        baselines = [each.name for each in self.settings.baselines if phase in each.answers]
+        kept = one.model_dump(mode="json", include={"condition": True, "budget": True, "results": {"rule"}})
+        return self._keyed(phase, kept | {"baselines": sorted(baselines)})
+
+    def _keyed(self, phase: str, rules: JsonValue) -> str:
         task = f"{self.settings.benchmark}/{self.settings.track}"
         known: JsonValue = {"task": task, "rules": rules, "items": self.benchmark(phase).fingerprint}
         return hmac.new(self.secret(self.commitment_key.name), content_hash(known).encode(), hashlib.sha256).hexdigest()
