@@ -17,7 +17,6 @@ from proctor.web import Visitor, require, site_of, visitor_of
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PhaseName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]
 Line = Annotated[str, Form(max_length=1000)]
-Text = Annotated[str, Form(max_length=20_000)]
 Organiser = Annotated[Visitor, Depends(require("organiser"))]
 Somebody = Annotated[Visitor | None, Depends(visitor_of)]
 Audience = Literal["public", "participant", "organiser"]
@@ -56,14 +55,9 @@ class SiteParticipant:
         return Viewer("participant", self.team)
 
 
-def challenge_site(request: Request) -> ChallengeSite:
-    """The site that is served."""
-    return cast("ChallengeSite", site_of(request))
-
-
 def challenge_of(request: Request) -> Challenge:
     """The challenge that is served."""
-    return challenge_site(request).challenge
+    return cast("ChallengeSite", site_of(request)).challenge
 
 
 def participant_of(request: Request, visitor: Annotated[Visitor, Depends(require("participant"))]) -> SiteParticipant:
