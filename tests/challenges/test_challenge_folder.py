@@ -188,6 +188,11 @@ def test_a_commitment_is_keyed_and_follows_what_is_marked(folder: Path) -> None:
         lambda content: content[0].update(clinical=False, answer="yes", ood=True),
     )
     second = commitment()
+    settings = folder / "challenge.yaml"
+    settings.write_text(settings.read_text().replace("attempted: 3", "attempted: 4"))
+    assert commitment() == second
+    settings.write_text(settings.read_text().replace("counts: last", "counts: best"))
+    assert commitment() != second
     (folder / "sealed/commitment.key").write_bytes(b"k" * 32)
     assert len({first, second, commitment()}) == 3
 

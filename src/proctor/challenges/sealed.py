@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -96,11 +97,12 @@ class SealedPart:
         return self.place / "commitment.key"
 
     def commitment(self, phase: str) -> str:
-        """A hash that ties a phase to its questions, references and rules and gives nothing of them away: keyed with a
-        secret, since the references of a few questions could be guessed from a bare one. Who is told the secret
-        afterwards can check it."""
-        rules = self.settings.phase(phase).model_dump(mode="json", exclude={"title", "opens", "closes"})
-        return self._keyed(phase, rules)
+        """A hash that ties a phase to its questions, references and rules (what is shown, budget, gate, which results
+        count and are shown) and gives nothing of them away: keyed with a secret, since the references of a few questions
+        could be guessed from a bare one. Who is told the secret afterwards can check it. Dates and quotas are not in it:
+        they may have to change."""
+        named: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
+        return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=named))
 
     def marking_hash(self, phase: str) -> str:
         """The same of what figures of this phase depend on besides code and judge: its questions and references, what
