@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from proctor.challenges.board_page import board_tables, seen_boards, write_boards
+from proctor.challenges.board_page import board_tables, leaders, seen_boards, write_boards
 from proctor.challenges.handing import submit_file
 from proctor.challenges.publishing import publish
 from proctor.challenges.schema import teams
@@ -52,6 +52,21 @@ def test_drawn_intervals_hold_the_mean_and_the_best_baseline(hosted: Hosted) -> 
         assert span.mark is not None
         assert 0 <= span.low <= span.value <= span.high <= 1
         assert 0 <= span.mark <= 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([], "Nobody has a place."),
+        ([("A", 1, 1, 1), ("B", 2, 2, 2)], "A."),
+        ([("A", 1, 1, 2), ("B", 2, 1, 2)], "A; not certain: its rank by the mean is 1 to 2 (95 % CI)."),
+        ([("A", 1, 1, 2), ("", 1, 1, 2)], "A, a team that is not listed, who share the first place (2)."),
+        ([("A", 1, None, None)], "A."),
+    ],
+)
+def test_who_leads_is_said_with_its_uncertainty(rows: list[tuple[object, ...]], told: str) -> None:
+    names = ("name", "place", "rank_low", "rank_high")
+    assert leaders({"rows": [dict(zip(names, row, strict=True)) for row in rows]}) == told
 
 
 def test_the_page_stands_alone_and_names_no_question(hosted: Hosted, tmp_path: Path) -> None:

@@ -66,17 +66,23 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     ranked = [row for row in content["boards"][0]["rows"] if not row["baseline"]]
     story = Story(
         f"{count_of(len(ranked), 'team')} on {count_of(facts['questions'], 'question')}{groups}, {content['at'][:16]} UTC.",
-        tuple(StoryAnswer(f"Who leads ({board['title'].lower()})?", _leaders(board)) for board in content["boards"]),
+        tuple(StoryAnswer(f"Who leads ({board['title'].lower()})?", leaders(board)) for board in content["boards"]),
     )
     return write_sections(out, story, sections, title=title)
 
 
-def _leaders(board: dict[str, Any]) -> str:
-    first = [row["name"] or "a team that is not listed" for row in board["rows"] if row["place"] == 1]
+def leaders(board: dict[str, Any]) -> str:
+    """Who has the first place, and how sure that is."""
+    first = [row for row in board["rows"] if row["place"] == 1]
+    names = ", ".join(row["name"] or "a team that is not listed" for row in first)
     if not first:
         return "Nobody has a place."
-    shared = "" if len(first) == 1 else f", who share the first place ({len(first)})"
-    return f"{', '.join(first)}{shared}."
+    if len(first) > 1:
+        return f"{names}, who share the first place ({len(first)})."
+    low, high = first[0].get("rank_low"), first[0].get("rank_high")
+    if high is None or high == 1:
+        return f"{names}."
+    return f"{names}; not certain: its rank by the mean is {low} to {high} (95 % CI)."
 
 
 def _table(board: dict[str, Any]) -> Table:
