@@ -77,3 +77,11 @@ def test_exactly_as_many_as_the_quota_get_through(challenge: Challenge) -> None:
     assert check_counts(challenge)["scored"] == len(done) == QUOTA
     assert set(times_scored(challenge).values()) == {1}
     assert entered(challenge, mine) == "quota_scored"
+
+
+def test_a_server_and_its_workers_may_begin_at_once(tmp_path: Path, postgres_url: str) -> None:
+    """All of them make the tables of an empty database, or find them."""
+    folder = challenge_folder(tmp_path)
+    with ThreadPoolExecutor(6) as pool:
+        for one in list(pool.map(lambda _: opened(folder, store=postgres_url), range(6))):
+            one.close()

@@ -13,7 +13,6 @@ from sqlalchemy import select
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.schema import events
-from proctor.challenges.scorer import ScorerProcess
 from proctor.challenges.submissions import submission_row
 from proctor.challenges.worker import Worker
 from proctor.containers import PodmanExecutor
@@ -21,6 +20,7 @@ from tests.support.boxes import image_of, podman
 from tests.support.forked import _context
 from tests.support.hosted import opened, team
 from tests.support.hosted_work import ASKED, COUNTING, SERVES, DirectScorer, asked_folder, queued
+from tests.support.killed_workers import StandbyScorer
 
 pytestmark = pytest.mark.podman
 SMALL = "{memory: 256m, cpus: 1, processes: 32, shared_memory: 1m, scratch: 1m, log: 64k}"
@@ -28,7 +28,7 @@ SMALL = "{memory: 256m, cpus: 1, processes: 32, shared_memory: 1m, scratch: 1m, 
 
 def killed_worker(folder: Path) -> None:
     """A worker's process."""
-    scorer = ScorerProcess(folder, None, COUNTING, context="fork")
+    scorer = StandbyScorer(folder, None, COUNTING, 1)
     worker = Worker(Challenge.open(folder, "worker"), PodmanExecutor(), scorer, ("image",), lease_s=1.0, poll_s=0.05)
     asyncio.run(worker.work(asyncio.Event()))
 

@@ -54,17 +54,44 @@ def mark_slowly(challenge: Challenge, leased: Leased) -> Figures:
 SLOW = Marking(mark_slowly, publish_count, same_code)
 
 
+class StandbyScorer(ScorerProcess):
+    """Its processes are forked beforehand, while this one has a single thread: a fork beside other threads may inherit
+    a lock that nobody opens."""
+
+    def __init__(self, folder: Path, store: str | None, marking: Marking, ready: int = 12) -> None:
+        super().__init__(folder, store, marking, context="fork")
+        self._ready = []
+        for _ in range(ready):
+            super()._started()
+            assert self._process is not None
+            self._ready.append((self._process, self._pipe))
+            self._process = None
+
+    def _started(self) -> tuple[BaseProcess, Connection]:
+        if self._process is None or not self._process.is_alive():
+            self.close()
+            self._process, self._pipe = self._ready.pop()
+        return self._process, self._pipe
+
+    def end(self) -> None:
+        """Ends all of them."""
+        self.close()
+        for process, _ in self._ready:
+            process.kill()
+            process.join()
+
+
 def run_worker(
     folder: Path, store: str | None, executor: type[TrustingExecutor] = TrustingExecutor, *, once: bool = False
 ) -> None:
     """A worker's process."""
-    scorer = ScorerProcess(folder, store, SLOW, context="fork")
+    scorer = StandbyScorer(folder, store, SLOW)
     challenge = _opened(folder, "worker", store)
     worker = Worker(challenge, executor(), scorer, ("file", "image"), lease_s=LEASE_S, poll_s=0.05)
     try:
         asyncio.run(worker.work(asyncio.Event(), once=once))
     finally:
-        scorer.close()
+        scorer.end()
 
 
 def run_desk(folder: Path, store: str | None, pipe: Connection) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, insert, make_url, select, update
+from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, insert, make_url, select, text, update
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from proctor.core import InputError, first_problem
@@ -109,6 +109,8 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
+    if create and connection.dialect.name == "postgresql":  # of several at once, one creates
+        connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
     known = connection.dialect.has_table(connection, "meta")
     if not known:
         if not create:
