@@ -20,6 +20,7 @@ from proctor.containers import ProcessExecutor
 from proctor.containers.own_image import own_image
 from proctor.core import generator
 from tests.support.challenge_data import focus_answers, focus_data
+from tests.support.clock_video import ClockVideo, write_clock_video
 
 PRE, TEST = "pre-evaluation", "test"
 _SETTINGS = {
@@ -30,16 +31,23 @@ _SETTINGS = {
 }
 
 
-def whole_folder_of(folder: Path) -> Path:
+def whole_folder_of(folder: Path, *, videos: bool = False) -> Path:
     """One procedure for training, three hidden for the pre-evaluation, nine for the test, ten questions each; a baseline
-    that is no better than guessing. Every question has words of its own, so that an image can know its answer."""
-    data = focus_data(folder / "data", videos=13, questions=10)
+    that is no better than guessing. Every question has words of its own, so that an image can know its answer. With
+    `videos` systems are shown these; without, all is text."""
+    data, media = focus_data(folder / "data", videos=13, questions=10), folder / "videos" if videos else None
+    if media is not None:
+        media.mkdir()
+        for number in range(13):
+            write_clock_video(
+                media / f"v{number:02d}.mp4", ClockVideo(range(0, 60_001 + number, 1000 + number), rate=1)
+            )
     asked = json.loads((data / "requests.json").read_text())
     for one in asked:
         one["question"] = f"Is object {one['qID']} in view?"
     (data / "requests.json").write_text(json.dumps(asked))
     made = folder / "challenge"
-    plan = NewChallenge("focus", data, track="procedure", training=1, pre_evaluation=3, test=9, title="Sponges")
+    plan = NewChallenge("focus", data, media, track="procedure", training=1, pre_evaluation=3, test=9, title="Sponges")
     assert new_challenge(made, plan) == {"training": 10, PRE: 30, TEST: 90}
     text = (made / "challenge.yaml").read_text()
     for old, new in _SETTINGS.items():
@@ -62,6 +70,8 @@ class Handler(BaseHTTPRequestHandler):
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         asked = re.search("v[0-9]+-q[0-9]+", question["question"])[0]
         answer = KNOWN[asked]
+        for one in question["media"]:
+            if open(one["path"], "rb").read(8)[4:] != b"ftyp": answer = "no video"
 {code}
         self.said(201, {{"answer": answer}})
     def said(self, status, content):

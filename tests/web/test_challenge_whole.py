@@ -1,6 +1,6 @@
 """A whole challenge in a real browser: five teams register and hand in files and images; one uses its quota up, one is
 late on a third of the questions, one hangs, one crashes, one cheats; the gate lets two through; the final boards are
-those of `proctor rank`, and receipts verify."""
+those of `proctor rank`, and receipts verify. Containers are shown videos; without them all is text."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_challenge_from_registration_to_the_final_boards(
         missing("no Chromium here (Debian: apt-get install chromium)")
     executor: Executor = podman() if runs == "podman" else ArchivedPrograms(tmp_path)
     monkeypatch.setattr(handing, "check_upload", checked_here)
-    folder = whole_folder_of(tmp_path)
+    folder = whole_folder_of(tmp_path, videos=runs == "podman")
     images = images_of(folder, podman=runs == "podman")
     site, organiser = open_challenge(folder, same_user=True), Challenge.open(folder, "organiser")
     invitation = add_person(challenge_accounts(folder), "olga", "organiser", "en").link
@@ -225,7 +225,9 @@ async def final_phase(host: Host, images: dict[str, Path], *, oracle: bool) -> N
         settings, now = host.organiser.settings, host.organiser.now()
         shown = visible_boards(connection, settings, TEST, "organiser", now)
     assert shown is not None
-    theirs = ranked(host.folder, f"{QUOTA}#1", f"{LATE_ONE}#1")
+    condition = settings.phase(TEST).condition
+    assert condition == ("video" if oracle else "text-only")
+    theirs = ranked(host.folder, condition, f"{QUOTA}#1", f"{LATE_ONE}#1")
     assert len(theirs) == len(shown["boards"]) == 2
     for mine, other in zip(shown["boards"], theirs, strict=True):
         assert [one["name"] for one in mine["rows"]] == [one["system"].removesuffix("#1") for one in other["systems"]]
@@ -235,12 +237,12 @@ async def final_phase(host: Host, images: dict[str, Path], *, oracle: bool) -> N
                 assert row[name] == system[name]
 
 
-def ranked(folder: Path, *systems: str) -> list[dict[str, Any]]:
+def ranked(folder: Path, condition: str, *systems: str) -> list[dict[str, Any]]:
     """What `proctor rank` prints of the answers to the test."""
     words = [word for name in systems for word in ("--system", name)]
     drawn = ["--draws", "200", "--stability", "20", "--latency", "optional", "--baseline", "plain", "--format", "json"]
     store = folder / "sealed" / f"{TEST}.sqlite"
-    done = proctor("rank", "focus", "--store", store, "--condition", "text-only", *drawn, *words)
+    done = proctor("rank", "focus", "--store", store, "--condition", condition, *drawn, *words)
     assert done.returncode == 0, done.stderr
     boards: list[dict[str, Any]] = json.loads(done.stdout)
     return boards
