@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -130,11 +131,24 @@ def source_of(entry: Path) -> str:
         return ""
 
 
-def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[bytes] | None:
+class StoredPicture(bytes):
+    """A picture as it was read from an entry. It stays in memory and is shown many times: its digest is worked out
+    once.
+
+    >>> StoredPicture(b"one").sha256.hex()[:8]
+    '7692c3ad'
+    """
+
+    @cached_property
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self).digest()
+
+
+def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPicture] | None:
     """The bytes at these places of one entry; None where they are not what was written. Raises
     `FileNotFoundError` where the entry is gone."""
     try:
-        pictures = list(_pictures(entry, places))
+        pictures = [StoredPicture(jpeg) for jpeg in _pictures(entry, places)]
     except FileNotFoundError:
         raise
     except _DAMAGED:

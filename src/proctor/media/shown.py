@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import Frame, View
 from proctor.media.audio import Sound
+from proctor.media.entries import StoredPicture
 
 if TYPE_CHECKING:
     from proctor.media.clips import ClipFile
@@ -58,7 +59,7 @@ class ShownRecord(BaseModel):
         media: Mapping[str, str] | None = None,
     ) -> ShownRecord:
         """The record of these pictures, video files or sounds."""
-        digests = [hashlib.sha256(_bytes(one)).digest() for one in pictures]
+        digests = [_digest(_bytes(one)) for one in pictures]
         return cls(
             asked_as=asked_as,
             count=count,
@@ -156,6 +157,10 @@ def _bytes(picture: Frame | ClipFile | Sound) -> bytes:
     if isinstance(picture, Frame):
         return picture.jpeg
     return picture.wav if isinstance(picture, Sound) else picture.mp4
+
+
+def _digest(shown: bytes) -> bytes:
+    return shown.sha256 if isinstance(shown, StoredPicture) else hashlib.sha256(shown).digest()
 
 
 def _at(time: float | None) -> str:
