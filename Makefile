@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Tests start many processes: each would compile all sources where the environment forbids keeping what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help core install demo test test-podman interchange simulations check lint types layers doctests bench docs clean
+.PHONY: help core install demo test test-training test-podman interchange simulations check lint types layers doctests bench docs clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,8 +38,11 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 simulations: install ## The simulations of statistics in their full size
 	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
 
-test: install interchange ## All tests but those of pages (doctests) and containers (test-podman)
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup -m "not podman and not pages"
+test: install interchange ## All tests but those of pages (doctests), training and containers
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup -m "not podman and not pages and not training"
+
+test-training: install ## Tests that train models (PEFT, TRL)
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m training
 
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
