@@ -33,6 +33,7 @@ JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review 
 
 GROUPS = {
     "judge": "Tune judges on ratings; index documents.",
+    "train": "Train judges and answerers on rated or solved items.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
     "challenge": "Host a challenge: phases, boards, packs.",
@@ -43,7 +44,7 @@ GROUPS = {
 }
 PANELS = {
     CHALLENGE: ("challenge",),
-    JUDGE: ("judge",),
+    JUDGE: ("judge", "train"),
     BUILD: ("build", "items"),
     REVIEW: ("review", "users"),
     MEDIA: ("media",),

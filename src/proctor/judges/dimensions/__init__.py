@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         search_examples,
     )
     from proctor.judges.dimensions.fitted import choose_judges, fit_calibration, rated_scores
+    from proctor.judges.dimensions.marks import all_marks, encounter_marks
     from proctor.judges.dimensions.named import rating_judge
     from proctor.judges.dimensions.scorer import (
         ClientPool,
@@ -34,5 +35,14 @@ else:
 __all__ = ["Case", "ClientPool", "Dimension", "DimensionJudge"]
 __all__ += ["DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples", "JudgeSetup"]
 __all__ += ["RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan"]
-__all__ += ["SearchProgress", "candidate_of", "case_of", "choose_judges", "draw_examples", "few_shot_judge"]
+__all__ += [
+    "SearchProgress",
+    "all_marks",
+    "candidate_of",
+    "case_of",
+    "choose_judges",
+    "draw_examples",
+    "encounter_marks",
+]
+__all__ += ["few_shot_judge"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]
