@@ -2,10 +2,11 @@
 
 python bench/deidentify.py --data DATA
 
-Text: lines of text of four heights, three contrasts and two durations over made tissue under a drifting camera, one scene a
-trial (exact intervals, Clopper and Pearson 1934), and the real clips of `DATA/video`, each with and without text (two scenes:
-no interval). Outside: a finder fitted on made videos, what it says of itself, and what it does on others that are made with
-other seeds, and on the real clips, which show rooms. Made pictures say how the method works, not how well it does in a theatre.
+Text: lines of text of four heights, three contrasts and two durations over made tissue under a drifting camera, one
+scene a trial (exact intervals, Clopper and Pearson 1934), and the real clips of `DATA/video`, each with and without
+text (two scenes: no interval). Outside: a finder fitted on made videos, what it says of itself, and what it does on
+others that are made with other seeds, and on the real clips, which show rooms. Made pictures say how the method works,
+not how well it does in a theatre.
 """
 
 from __future__ import annotations

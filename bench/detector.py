@@ -1,5 +1,6 @@
-"""How well a detector that learned from faulty boxes finds the faults: simulated procedures, 10 % of boxes left out, 5 %
-of another class, 5 % moved by 0.6 to 1 of their size; networks trained in folds by video, from scratch, as the stage `proposals` does it by default.
+"""How well a detector that learned from faulty boxes finds the faults: simulated procedures, 10 % of boxes left out,
+5 % of another class, 5 % moved by 0.6 to 1 of their size; networks trained in folds by video, from scratch, as the
+stage `proposals` does it by default.
 
 python bench/detector.py --threads 1                   (48 videos of 40 s, 3 folds of 1,000 steps, one core: 10 minutes)
 python bench/detector.py --videos 8 --steps 200        (how it goes, in a few minutes)

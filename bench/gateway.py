@@ -1,5 +1,5 @@
-"""What the gateway costs: 2,000 questions with a picture to a container that says how long each took it, and deadlines that
-are missed.
+"""What the gateway costs: 2,000 questions with a picture to a container that says how long each took it, and deadlines
+that are missed.
 
 Wanted: less than 5 ms a question on top of the container's own time, and deadlines kept within 50 ms.
 

@@ -1,5 +1,5 @@
-"""What is lost when the processes of a challenge are killed (SIGKILL) at drawn moments, while submissions come in, images
-are asked and answers marked: workers, containers, scorers, the process that takes submissions in, the database.
+"""What is lost when the processes of a challenge are killed (SIGKILL) at drawn moments, while submissions come in,
+images are asked and answers marked: workers, containers, scorers, the process that takes submissions in, the database.
 
 python bench/killed.py                # 60 kills, on SQLite
 python bench/killed.py --postgres     # 60 kills, and the database is restarted 10 times among them

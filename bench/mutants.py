@@ -1,9 +1,9 @@
 """One-line mutants of the commands, the API and the tables: how many of a random sample the tests notice.
 
-The tree is copied to FOLDER/tree, and all changes are made there. Mutants are drawn by the seed: a line at random out of
-all that the operators below can change in the files below, and one change of it at random. For each the test files that
-are near its file run (`NEAR`), until one fails (killed) or all have passed (survived); at the end the tests that failed
-run on the tree as it is, where they must pass. Equivalent mutants are for a person to tell.
+The tree is copied to FOLDER/tree, and all changes are made there. Mutants are drawn by the seed: a line at random out
+of all that the operators below can change in the files below, and one change of it at random. For each the test files
+that are near its file run (`NEAR`), until one fails (killed) or all have passed (survived); at the end the tests that
+failed run on the tree as it is, where they must pass. Equivalent mutants are for a person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
     python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/runs/test_missing.py    # another look
@@ -98,8 +98,8 @@ NEAR = {
     "reports/metric": f"{_SHOWN} =audit reports/audit_report",
     "reports": f"{_SHOWN} =compare reports/report_page",
 }
-"""Test files (`tests/ROOM/test_NAME.py`; "=NAME" is one session of `test_sessions_are_kept.py`) by the beginning of a source
-file's name; the longest beginning counts."""
+"""Test files (`tests/ROOM/test_NAME.py`; "=NAME" is one session of `test_sessions_are_kept.py`) by the beginning of a
+source file's name; the longest beginning counts."""
 LIBRARIES = (
     "numpy scipy.stats scipy.optimize pandas statsmodels.api sqlalchemy "
     "pydantic pydantic_ai rich.console typer jinja2 PIL.Image matplotlib.figure"
@@ -147,8 +147,8 @@ def mutants_of(file: Path, tree: Path) -> list[Mutant]:
 
 def _hidden(module: ast.Module) -> set[int]:
     """Nodes that are left alone: those for type checkers, which no program runs; decorators (whether a class is frozen
-    changes no number); `strict=` of pairings, which guards against what does not occur; and what stands within f-strings,
-    whose places Python 3.11 does not tell."""
+    changes no number); `strict=` of pairings, which guards against what does not occur; and what stands within
+    f-strings, whose places Python 3.11 does not tell."""
     found: list[ast.AST] = []
     for node in ast.walk(module):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -196,7 +196,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, Any, str]]:
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, Any, str]]:
-    """A call with its first two arguments the other way round, if they look alike, and without each of its named ones."""
+    """A call with its first two arguments the other way round, if they look alike, and without each of its named
+    ones."""
     name, args = ast.unparse(node.func), [*map(ast.unparse, node.args)]
     named = [
         f"{one.arg}={ast.unparse(one.value)}" if one.arg else f"**{ast.unparse(one.value)}" for one in node.keywords

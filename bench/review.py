@@ -80,7 +80,8 @@ async def log_in(page: Page | FirefoxPage, url: str, name: str) -> None:
 
 
 async def read_all(page: Page | FirefoxPage, url: str, name: str) -> tuple[int, int]:
-    """Works until nothing waits; the items and the keys that they took. Ben rejects every fifth, Cleo takes one side."""
+    """Works until nothing waits; the items and the keys that they took. Ben rejects every fifth, Cleo takes one
+    side."""
     await log_in(page, url, name)
     await until(page, "document.activeElement.matches('a.first')")
     await press(page, "Enter")

@@ -1,5 +1,5 @@
-"""The pictures of the page on reviewing: a review of simulated procedures in a real browser, at the widths of a screen, a
-tablet and a phone, in light and dark.
+"""The pictures of the page on reviewing: a review of simulated procedures in a real browser, at the widths of a screen,
+a tablet and a phone, in light and dark.
 
 python bench/review_pictures.py        # docs/images/review-*.jpg; needs Chromium
 """

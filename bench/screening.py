@@ -1,8 +1,8 @@
 """How well blind screening tells planted items apart, for k models: `python bench/screening.py`.
 
-Items that can be solved without the video (each model does so with a probability of 0.85) and items that can't (each option is
-equally likely) are screened by the stage's own rule. Models that err alike are harder to use: with the given share of
-items, all of them guess the same.
+Items that can be solved without the video (each model does so with a probability of 0.85) and items that can't (each
+option is equally likely) are screened by the stage's own rule. Models that err alike are harder to use: with the given
+share of items, all of them guess the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every option of every function of the API arrives in the room below, under its name, with its value or its default.
 
-The functions below only write down what they were called with. An option that is dropped, mixed up with another or given
-another default on the way shows here, whatever it does; `tests/cli/test_options_arrive.py` holds the way from the shell.
+The functions below only write down what they were called with. An option that is dropped, mixed up with another or
+given another default on the way shows here, whatever it does; `tests/cli/test_options_arrive.py` holds the way from the
+shell.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Every option of `run` and `score` arrives where it works: in the plan, the media library, the system, the model or the limits.
+"""Every option of `run` and `score` arrives where it works: in the plan, the media library, the system, the model or
+the limits.
 
 The rooms below only write down what they were called with; the default of each option is the documented one.
 """

@@ -31,7 +31,8 @@ def read(folder: Path, keys: str, settings: str = "", more: str = "", seed: int 
     ("keys", "told"), [("A" * 20, "20 of 20"), ("A" * 11 + "BCD" * 3, "11 of 20"), ("A" * 10 + "BCD" * 3 + "B", "")]
 )
 def test_a_letter_that_is_right_too_often_is_named(keys: str, told: str, tmp_path: Path) -> None:
-    """Of 20 choices among four 5 are right at A on average, with a standard deviation of 1.94: from 11 on it is told."""
+    """Of 20 choices among four 5 are right at A on average, with a standard deviation of 1.94: from 11 on it is
+    told."""
     lines = [line for line in read(tmp_path, keys).reading if line.startswith("Keys:")]
     assert bool(lines) is bool(told)
     assert all(f"A is right in {told} choices" in line and "shuffle_options: true" in line for line in lines)

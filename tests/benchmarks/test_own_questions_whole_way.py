@@ -119,7 +119,8 @@ FILES: Mapping[str, Callable[[Path], Any]] = {
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The questions as CSV, with their media and two systems in a file: one knows the answers, one says the same to all."""
+    """The questions as CSV, with their media and two systems in a file: one knows the answers, one says the same to
+    all."""
     folder = tmp_path_factory.mktemp("whole") / "mine"
     folder.mkdir()
     media(folder / "media")

@@ -1,5 +1,5 @@
-"""Uploaded images, from the archive to the result, in real containers: one answers, one is late, one crashes, one cheats,
-one is no image."""
+"""Uploaded images, from the archive to the result, in real containers: one answers, one is late, one crashes, one
+cheats, one is no image."""
 
 from __future__ import annotations
 

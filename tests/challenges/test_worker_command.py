@@ -43,7 +43,8 @@ def test_no_executor_is_told(challenge: Challenge) -> None:
 def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
     challenge: Challenge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Five keys of an image and a file are turned round: both are marked by the new ones, and nothing is asked again."""
+    """Five keys of an image and a file are turned round: both are marked by the new ones, and nothing is asked
+    again."""
     named = "proctor.challenges.working.executor_named"
     monkeypatch.setattr(named, lambda name: (TrustingExecutor(), ("file", "image")))
     folder, mine = challenge.folder, team(challenge)

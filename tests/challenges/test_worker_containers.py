@@ -1,4 +1,5 @@
-"""A worker with real containers: an uploaded image, a worker that is killed while it is asked, and nothing left behind."""
+"""A worker with real containers: an uploaded image, a worker that is killed while it is asked, and nothing left
+behind."""
 
 from __future__ import annotations
 

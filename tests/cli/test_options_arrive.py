@@ -1,7 +1,8 @@
 """Every option that a command takes arrives, under its name and with its value, at the function that does the work.
 
 Each command is called once for each of its options, with a value that is not the default; the functions behind it only
-write down what they were called with. An option that is dropped or passed on under another name shows here whatever it does.
+write down what they were called with. An option that is dropped or passed on under another name shows here whatever it
+does.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ ASKED = {"yes": "nobody is asked first", "store": "the store itself"}
 
 
 class Way(NamedTuple):
-    """One way through a command: the arguments that it needs, the functions that it calls, of which the last one ends it,
-    and the options that have no part in it, with the reason."""
+    """One way through a command: the arguments that it needs, the functions that it calls, of which the last one ends
+    it, and the options that have no part in it, with the reason."""
 
     command: str
     needed: str

@@ -1,8 +1,9 @@
 """What commands print, to the letter: tables, notes, messages and exit codes on one made-up store, each session a file.
 
 The numbers in it are held elsewhere (`tests/runs/*_recomputed.py`); here nothing that a person reads changes unseen:
-headings, order of rows and columns, signs, what is said beside them, and how a command ends. After a change that is meant,
-look at the difference: `PROCTOR_UPDATE_SNAPSHOTS=1 pytest tests/cli/test_sessions_are_kept.py; git diff tests/cli/snapshots`.
+headings, order of rows and columns, signs, what is said beside them, and how a command ends. After a change that is
+meant, look at the difference:
+`PROCTOR_UPDATE_SNAPSHOTS=1 pytest tests/cli/test_sessions_are_kept.py; git diff tests/cli/snapshots`.
 """
 
 from __future__ import annotations

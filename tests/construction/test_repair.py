@@ -77,7 +77,8 @@ Plant = Callable[[np.random.Generator, str, list[str]], tuple[str, list[str]]]
 
 
 def made(plant: Plant, seed: int = 0, *, place: int | None = None) -> list[Item]:
-    """96 questions in 24 videos, each on one organ that the question names; the right option at random, or at a place."""
+    """96 questions in 24 videos, each on one organ that the question names; the right option at random, or at a
+    place."""
     rng = generator(seed, "made benchmark")
     items = []
 
@@ -136,7 +137,8 @@ def form(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, l
 
 
 def converging(rng: np.random.Generator, organ: str, texts: list[str]) -> tuple[str, list[str]]:
-    """Each wrong option is the right one with another part changed: what all have in common gives the right one away."""
+    """Each wrong option is the right one with another part changed: what all have in common gives the right one
+    away."""
     del organ, texts
     drawn = [str(one) for one in rng.permutation(THINGS)]
     key, rest = drawn[:6], drawn[6:]

@@ -199,8 +199,8 @@ def test_the_template_is_short_and_says_what_it_answers() -> None:
 
 
 def test_nothing_stays_of_a_worker_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its program is ended and its media are removed by the next one that starts a box on this machine; a box whose worker
-    lives is left alone."""
+    """Its program is ended and its media are removed by the next one that starts a box on this machine; a box whose
+    worker lives is left alone."""
     worker = tmp_path / "worker.py"
     worker.write_text(
         textwrap.dedent(f"""
@@ -237,7 +237,8 @@ def test_nothing_stays_of_a_worker_that_was_killed(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("command", ["podman", "docker"])
 def test_every_limit_is_an_argument(command: str) -> None:
-    """Also those that can't be tried on every machine: swap counts as memory, and no engine gets another one's options."""
+    """Also those that can't be tried on every machine: swap counts as memory, and no engine gets another one's
+    options."""
     given = box_arguments(command, BoxLimits(memory=2**30, gpu="nvidia.com/gpu=1"), "a/1/1")
     for one in ("--memory=1073741824b", "--memory-swap=1073741824b", "--network=none", "--device=nvidia.com/gpu=1"):
         assert one in given

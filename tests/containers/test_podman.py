@@ -185,8 +185,8 @@ print(asked("/health"), asked("/invoke", b""), pathlib.Path("/output/answer.json
 
 
 def test_the_template_answers_grand_challenge_s_invoke(tmp_path: Path) -> None:
-    """The same image, without our variable: on a port, with files for input and output, asked from inside as nothing else
-    can."""
+    """The same image, without our variable: on a port, with files for input and output, asked from inside as nothing
+    else can."""
     executor = podman()
     given, out = tmp_path / "input", tmp_path / "output"
     given.mkdir()

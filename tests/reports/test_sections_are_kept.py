@@ -1,7 +1,7 @@
 """What a report shows, to the letter: every table, sentence and drawing of one made-up store and of one audit.
 
-The numbers are held elsewhere (`tests/runs/*_recomputed.py`); here no heading, order, sign or caption changes unseen. Of a
-drawing its words are kept, and a checksum of its shapes. After a change that is meant, look at the difference:
+The numbers are held elsewhere (`tests/runs/*_recomputed.py`); here no heading, order, sign or caption changes unseen.
+Of a drawing its words are kept, and a checksum of its shapes. After a change that is meant, look at the difference:
 `PROCTOR_UPDATE_SNAPSHOTS=1 pytest tests/reports/test_sections_are_kept.py; git diff tests/reports/snapshots`.
 """
 
@@ -113,8 +113,8 @@ def test_sections_of_a_benchmark(tmp_path: Path, policy: FailedPolicy | None) ->
 
 
 def audited(folder: Path, metrics: int, *, parts: bool) -> AuditSource:
-    """Answers of three systems rated by two or three people, and metrics each noisier than the one before; in `parts`: two
-    dimensions, datasets and languages."""
+    """Answers of three systems rated by two or three people, and metrics each noisier than the one before; in `parts`:
+    two dimensions, datasets and languages."""
     rng = random.Random(0)
     ratings = ["item,system,rater,value,candidate,dimension,lower_is_better,dataset,language,group"]
     scores = [",".join(["item,system,dimension", *(f"m{number}" for number in range(1, metrics + 1))])]

@@ -1,4 +1,5 @@
-"""Every column of the leaderboard of one condition, worked out from the raw answers: who is ranked, on what, and how."""
+"""Every column of the leaderboard of one condition, worked out from the raw answers: who is ranked, on what, and
+how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The pages of a challenge on simulated FOCUS questions: three phases, people in teams, and browsers without a window."""
+"""The pages of a challenge on simulated FOCUS questions: three phases, people in teams, and browsers without a
+window."""
 
 from __future__ import annotations
 

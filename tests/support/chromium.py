@@ -78,7 +78,8 @@ class Page:
             await self._next()
 
     async def send(self, form: str, files: Mapping[str, Path] | None = None, **fields: str | bool) -> None:
-        """Fills in the form with this selector, ticks its boxes, chooses its files, sends it, and waits for what comes."""
+        """Fills in the form with this selector, ticks its boxes, chooses its files, sends it, and waits for what
+        comes."""
         for name, value in fields.items():
             kind = "checked" if isinstance(value, bool) else "value"
             place = f"document.querySelector({json.dumps(form)}).elements[{json.dumps(name)}]"
@@ -110,7 +111,8 @@ class Page:
         return found["result"].get("value")
 
     async def press(self, *keys: str) -> None:
-        """Presses keys one after the other: a character, a name such as ArrowLeft, or one with modifiers (Shift+Tab)."""
+        """Presses keys one after the other: a character, a name such as ArrowLeft, or one with modifiers
+        (Shift+Tab)."""
         for key in keys:
             *held, name = key.split("+") if len(key) > 1 else [key]
             modifiers = sum(_MODIFIERS[one] for one in held)
@@ -154,8 +156,8 @@ class Page:
 
 @asynccontextmanager
 async def open_page(program: str, *more: str) -> AsyncIterator[Page]:
-    """An empty page of a browser that knows nothing yet: neither cookies nor what others stored. It ends with the block;
-    the program runs on for the pages after it."""
+    """An empty page of a browser that knows nothing yet: neither cookies nor what others stored. It ends with the
+    block; the program runs on for the pages after it."""
     address = await _running(program, *more)
     async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as control:
         browser = Page(control)

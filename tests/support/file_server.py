@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Served:
-    """One reply. `cut` is after how many bytes of the body the connection ends; `ranges`: whether a part is sent where one is
-    asked for; `length`: whether the size is told."""
+    """One reply. `cut` is after how many bytes of the body the connection ends; `ranges`: whether a part is sent where
+    one is asked for; `length`: whether the size is told."""
 
     body: bytes = b""
     status: int = 200

@@ -1,4 +1,5 @@
-"""A headless Firefox, spoken to by WebDriver BiDi, which it speaks by itself: pages are opened and asked, keys pressed."""
+"""A headless Firefox, spoken to by WebDriver BiDi, which it speaks by itself: pages are opened and asked, keys
+pressed."""
 
 from __future__ import annotations
 

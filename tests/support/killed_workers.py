@@ -1,5 +1,6 @@
-"""A challenge at work while its processes are killed: two workers with their scorers and containers, and the process that
-takes submissions in. What must hold afterwards is looked up in the database and in what the containers were asked."""
+"""A challenge at work while its processes are killed: two workers with their scorers and containers, and the process
+that takes submissions in. What must hold afterwards is looked up in the database and in what the containers were
+asked."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class ClockTruth:
 
 @dataclass(frozen=True)
 class Sought:
-    """One picture that was asked for: its place, the timestamp that the page tells, the clock in the picture that the page
-    shows, and the one in the video below it, which only the browser can answer for."""
+    """One picture that was asked for: its place, the timestamp that the page tells, the clock in the picture that the
+    page shows, and the one in the video below it, which only the browser can answer for."""
 
     place: int
     pts: int
@@ -102,8 +102,8 @@ class Sought:
 @dataclass(frozen=True)
 class Played:
     """One callback while playing: which picture the player says is shown and its timestamp; which one the browser's
-    picture is by its own time when it is read just then (the same, or a later one where reading came late; where pictures
-    have no time, as in Firefox, the same), and the clock in its pixels."""
+    picture is by its own time when it is read just then (the same, or a later one where reading came late; where
+    pictures have no time, as in Firefox, the same), and the clock in its pixels."""
 
     place: int
     pts: int

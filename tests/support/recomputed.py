@@ -1,7 +1,7 @@
 """The numbers of a made-up store (`fuzzed_store`) worked out again from its raw answers, in the plainest way there is.
 
-Which items count, with which value, and in which part, is decided here anew, item by item; only the interval of the list
-of numbers that comes out of it is that of `proctor.stats`, which has oracles of its own.
+Which items count, with which value, and in which part, is decided here anew, item by item; only the interval of the
+list of numbers that comes out of it is that of `proctor.stats`, which has oracles of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ LACKING = {"missing", "failed", "unresolved"}
 
 
 def lacks(part: tuple[str, str], one: Given, *, baseline: bool) -> bool:
-    """Whether it is a matter of the policy what an item counts; never of what a judge says of itself, or before it is asked."""
+    """Whether it is a matter of the policy what an item counts; never of what a judge says of itself, or before it is
+    asked."""
     return part[0] != "unresolved" and bool(part[1]) and state_of(part, one, baseline=baseline) in LACKING
 
 

@@ -1,5 +1,5 @@
-"""Made pictures of what an endoscope sees when it is not in a body: walls, drapes, skin, lamps, screens, a trocar, a dark
-room; and of tissue as other cameras show it, so that colour alone does not tell the two apart."""
+"""Made pictures of what an endoscope sees when it is not in a body: walls, drapes, skin, lamps, screens, a trocar, a
+dark room; and of tissue as other cameras show it, so that colour alone does not tell the two apart."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def room(kind: str, size: tuple[int, int], rng: np.random.Generator) -> Pixels:
 
 
 def body(size: tuple[int, int], rng: np.random.Generator) -> Pixels:
-    """One made picture of tissue, with the endoscope's fall-off, another white balance and brightness each time, and often
-    an instrument of steel or a white swab."""
+    """One made picture of tissue, with the endoscope's fall-off, another white balance and brightness each time, and
+    often an instrument of steel or a white swab."""
     width, height = size
     picture = tissue((height, width), height / 216 * rng.uniform(0.7, 1.5), rng)
     image = Image.fromarray(picture.astype(np.uint8))

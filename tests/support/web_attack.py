@@ -1,5 +1,5 @@
-"""What attacks on a review need: hostile texts, every way in, a review full of hostile texts, and an eye for markup that
-became part of a page."""
+"""What attacks on a review need: hostile texts, every way in, a review full of hostile texts, and an eye for markup
+that became part of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Clock videos of every kind, and a page that plays them, served as the review serves its own: under the same policy."""
+"""Clock videos of every kind, and a page that plays them, served as the review serves its own: under the same
+policy."""
 
 from __future__ import annotations
 

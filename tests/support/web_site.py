@@ -78,8 +78,8 @@ def browser(review: Site, *, address: str = "192.0.2.1") -> TestClient:
 
 
 class _OneHop(httpx2.BaseTransport):
-    """Asks an application within its event loop: a request goes to the loop's thread and back once, where Starlette's own
-    transport goes eight times."""
+    """Asks an application within its event loop: a request goes to the loop's thread and back once, where Starlette's
+    own transport goes eight times."""
 
     def __init__(self, client: TestClient, within: httpx2.ASGITransport) -> None:
         self._client, self._within = client, within

@@ -1,5 +1,5 @@
-"""A whole challenge for one test: FOCUS on simulated procedures, images that are good, late, hanging, broken or cheating,
-and what runs them."""
+"""A whole challenge for one test: FOCUS on simulated procedures, images that are good, late, hanging, broken or
+cheating, and what runs them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _SETTINGS = {
 
 
 def whole_folder_of(folder: Path, *, videos: bool = False) -> Path:
-    """One procedure for training, three hidden for the pre-evaluation, nine for the test, ten questions each; a baseline
-    that is no better than guessing. Every question has words of its own, so that an image can know its answer. With
-    `videos` systems are shown these; without, all is text."""
+    """One procedure for training, three hidden for the pre-evaluation, nine for the test, ten questions each; a
+    baseline that is no better than guessing. Every question has words of its own, so that an image can know its answer.
+    With `videos` systems are shown these; without, all is text."""
     data, media = focus_data(folder / "data", videos=13, questions=10), folder / "videos" if videos else None
     if media is not None:
         media.mkdir()

@@ -1,4 +1,5 @@
-"""Passwords of tests are hashed in a millisecond, their media are kept apart, and their requests share an event loop."""
+"""Passwords of tests are hashed in a millisecond, their media are kept apart, and their requests share an event
+loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Boxes in a real browser: by mouse and by keys alone, on pictures whose hashes they carry; proposals, copies, sealing."""
+"""Boxes in a real browser: by mouse and by keys alone, on pictures whose hashes they carry; proposals, copies,
+sealing."""
 
 from __future__ import annotations
 

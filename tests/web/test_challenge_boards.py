@@ -29,7 +29,8 @@ PEOPLE = {"Hand Surgeons": "anna", "Tray Watchers": "cleo", "Bone Setters": "dan
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[ChallengeSite]:
-    """Three teams with a result each; the second is not listed, the third gets no awards. Boards are as they are kept."""
+    """Three teams with a result each; the second is not listed, the third gets no awards. Boards are as they are
+    kept."""
     made = challenge_site(tmp_path)
     for team, person in PEOPLE.items():
         more = {"listed": team != "Tray Watchers", "eligible": team != "Bone Setters"}

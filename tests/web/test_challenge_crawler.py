@@ -1,5 +1,5 @@
-"""A crawler logged in as everybody follows every link of a challenge and tries every address: nobody sees a word of what
-another team says, and nobody a word of the sealed part."""
+"""A crawler logged in as everybody follows every link of a challenge and tries every address: nobody sees a word of
+what another team says, and nobody a word of the sealed part."""
 
 from __future__ import annotations
 

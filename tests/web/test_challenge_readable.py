@@ -1,5 +1,5 @@
-"""Every page of a challenge in a real browser at 1280, 820 and 390 px, light and dark: contrast, names of fields, width,
-headings; and a submission whose page follows by itself."""
+"""Every page of a challenge in a real browser at 1280, 820 and 390 px, light and dark: contrast, names of fields,
+width, headings; and a submission whose page follows by itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A crawler logged in as each role follows every link and tries every address, with ids of others: nobody sees a word of
-a reading that is sealed to them."""
+"""A crawler logged in as each role follows every link and tries every address, with ids of others: nobody sees a word
+of a reading that is sealed to them."""
 
 from __future__ import annotations
 

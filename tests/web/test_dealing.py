@@ -1,4 +1,5 @@
-"""Dealing: how many readings each item gets, how evenly work is dealt, and that draws depend on nothing but the seed."""
+"""Dealing: how many readings each item gets, how evenly work is dealt, and that draws depend on nothing but the
+seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The player in a real browser: the picture asked for is the picture shown, by the clock in its pixels; keys and touch."""
+"""The player in a real browser: the picture asked for is the picture shown, by the clock in its pixels; keys and
+touch."""
 
 from __future__ import annotations
 

@@ -168,7 +168,8 @@ def test_nobody_ever_sees_too_much(steps: list[tuple[str, int, str]]) -> None:
 
 
 def test_the_whole_way_is_walked_by_the_test_itself(tmp_path: Path) -> None:
-    """The steps above reach the states that matter: both readings open to the readers, the adjudicator, the organiser."""
+    """The steps above reach the states that matter: both readings open to the readers, the adjudicator, the
+    organiser."""
     world = World(review(tmp_path / "review.sqlite"))
     for step in (("anna", 0, "seal accept"), ("ben", 0, "seal reject")):
         world.act(*step)

@@ -1,4 +1,5 @@
-"""Where items come from: files with located errors, the records of a project, and answers of runs without their names."""
+"""Where items come from: files with located errors, the records of a project, and answers of runs without their
+names."""
 
 from __future__ import annotations
 

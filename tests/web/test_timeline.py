@@ -1,4 +1,5 @@
-"""The bar of marked moments in a real browser: marked, moved from picture to picture by keys and mouse, removed, sealed."""
+"""The bar of marked moments in a real browser: marked, moved from picture to picture by keys and mouse, removed,
+sealed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Proctor from Python: `import proctor` offers what stands here, and the commands of the shell call the same functions."""
+"""Proctor from Python: `import proctor` offers what stands here, and the commands of the shell call the same
+functions."""
 
 from typing import TYPE_CHECKING
 

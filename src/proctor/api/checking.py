@@ -91,7 +91,8 @@ def validate(
 ) -> PluginReport:
     """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's
     own files. A benchmark without a check of its own has its recorded answers read (its own format, a table of ids and
-    answers, or another program's), and nothing is kept. Raises `InputError` for what can't be read at all. The command is `proctor validate`."""
+    answers, or another program's), and nothing is kept. Raises `InputError` for what can't be read at all. The command
+    is `proctor validate`."""
     given = filled("validate", Files, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
     if data is None and benchmark in BENCHMARKS.names():

@@ -58,9 +58,9 @@ def load(
 ) -> Benchmark:
     """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
 
-    Your own questions need no name: `benchmark` is the path of a folder or a file (CSV, JSON, JSON Lines, Excel, Parquet)
-    with them, and `columns` says by field which column holds it, where its name does not. `Benchmark.reading` says how
-    they were understood.
+    Your own questions need no name: `benchmark` is the path of a folder or a file (CSV, JSON, JSON Lines, Excel,
+    Parquet) with them, and `columns` says by field which column holds it, where its name does not. `Benchmark.reading`
+    says how they were understood.
 
     Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
     `UnknownNameError` that lists the benchmarks.
@@ -211,9 +211,10 @@ async def run_async(
 ) -> Evaluation:
     """Asks a benchmark's items of systems and models under conditions; call it again to go on where it stopped.
 
-    `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions. `system` is one or several of: a
-    function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in system or a method, a `System`.
-    `model` is one or several models, `conditions` are what they may see. Baselines that need no media are asked beside.
+    `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions.
+    `system` is one or several of: a function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in
+    system or a method, a `System`. `model` is one or several models, `conditions` are what they may see. Baselines that
+    need no media are asked beside.
 
     Raises `InputError` before anything is asked where something is missing or does not fit, and `ConfigurationError`
     for a model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await
@@ -231,8 +232,8 @@ async def import_answers_async(
     benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
 ) -> Evaluation:
     """Answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`), kept as the
-    system `name`; of a file that names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings as scores by `human:RATER`; with
-    `scorer` an automatic scorer's scores of answers in the store.
+    system `name`; of a file that names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings
+    as scores by `human:RATER`; with `scorer` an automatic scorer's scores of answers in the store.
 
     Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
     read. The command is `proctor import`.
@@ -376,7 +377,8 @@ def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
 
 
 def _need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
-    """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is asked."""
+    """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is
+    asked."""
     from proctor.media import CONDITIONS
 
     if not any(CONDITIONS.get(condition).sees for condition in conditions):

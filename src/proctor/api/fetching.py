@@ -22,8 +22,9 @@ _RECORD, _VIDEOS = "SOURCE.json", "videos.txt"
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came: the folder `out` with this many `files`, and the SHA-256 of the archive that was `sent` and of the files
-    (`content`, the same whatever archive they come in). `done` says it in sentences, `notes` what a person should know."""
+    """What came: the folder `out` with this many `files`, and the SHA-256 of the archive that was `sent` and of the
+    files (`content`, the same whatever archive they come in). `done` says it in sentences, `notes` what a person should
+    know."""
 
     out: Path
     files: int
@@ -36,13 +37,13 @@ class Fetched:
 def fetch(
     benchmark: str, out: str | Path | None = None, *, url: str = "", on_change: Callable[[int, int], None] | None = None
 ) -> Fetched:
-    """Fetches a benchmark's public data into a new or empty folder `out` (by default one of its name), where their licence
-    allows that; nothing else in Proctor fetches anything. `url` is a mirror's address, or a file that was downloaded by
-    hand. `on_change` is told the megabytes that are there and those expected (0: not known).
+    """Fetches a benchmark's public data into a new or empty folder `out` (by default one of its name), where their
+    licence allows that; nothing else in Proctor fetches anything. `url` is a mirror's address, or a file that was
+    downloaded by hand. `on_change` is told the megabytes that are there and those expected (0: not known).
 
-    What breaks off is gone on with by the next call. Raises `ProctorError` that says whose the data are, and where to ask,
-    where they can't be fetched, `InputError` for what is not what was expected, and `InfrastructureError` without a
-    connection; nothing is in `out` then. The command is `proctor fetch`.
+    What breaks off is gone on with by the next call. Raises `ProctorError` that says whose the data are, and where to
+    ask, where they can't be fetched, `InputError` for what is not what was expected, and `InfrastructureError` without
+    a connection; nothing is in `out` then. The command is `proctor fetch`.
     """
     reader = reader_of(benchmark)
     source = reader.source()
@@ -125,8 +126,8 @@ class _Taken:
 
 
 def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, named: bool) -> _Taken:
-    """What was taken, with a record of where it comes from. Raises `InputError` where it is not what is known; of what a
-    person named a note says so."""
+    """What was taken, with a record of where it comes from. Raises `InputError` where it is not what is known; of what
+    a person named a note says so."""
     from proctor.interchange import content_sha256
 
     files = sum(one.is_file() for one in draft.rglob("*"))

@@ -230,7 +230,8 @@ async def _by_dimensions(where: Stored, judge: str, given: ScoreOptions) -> Prep
 
 
 def ratings_in(store: Store, benchmark: str) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
-    """What a benchmark's answers are rated on, and those that people rated. Raises `InputError` where there are none."""
+    """What a benchmark's answers are rated on, and those that people rated. Raises `InputError` where there are
+    none."""
     from proctor.runs import rated_cases
 
     scheme = store.card(benchmark).rating
@@ -275,8 +276,8 @@ class SimilarityChoice(BaseModel):
 
 
 class FileScoring(SimilarityChoice):
-    """How a file of predictions is scored: `strict` ends it at an answer that is missing or not valid, `invalid` says how
-    such orders count."""
+    """How a file of predictions is scored: `strict` ends it at an answer that is missing or not valid, `invalid` says
+    how such orders count."""
 
     strict: bool = False
     invalid: Literal["wrong", "partial"] = "wrong"
@@ -292,8 +293,8 @@ def score_predictions(
     seed: int = 0,
 ) -> PluginReport:
     """Scores a file of predictions by code against one of references; no store and no model are needed. `options` are
-    those of `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark whose predictions come as runs
-    alone. The command is `proctor score BENCHMARK PREDICTIONS`."""
+    those of `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark whose predictions come
+    as runs alone. The command is `proctor score BENCHMARK PREDICTIONS`."""
     reader = BENCHMARKS.get(benchmark)
     if not reader.prediction_weights:
         expected = "no file: import it (proctor import) and score the store"

@@ -56,8 +56,8 @@ class BoardMaker:
     baselines: tuple[str, ...] = ()
 
     def made(self, systems: Sequence[str], *, quick: bool = False) -> list[MadeBoard]:
-        """All boards of these systems, in whatever order they are named. `quick`: without win rates and probabilities of
-        places, for the means and who beats the baselines."""
+        """All boards of these systems, in whatever order they are named. `quick`: without win rates and probabilities
+        of places, for the means and who beats the baselines."""
         if not self._in_buckets:
             return [self._led(systems)]
         choice = self.ranking

@@ -21,8 +21,8 @@ MOST_PROBLEMS, MOST_LETTERS = 100, 1000
 
 
 def problems_of(asked: dict[str, Any]) -> list[str]:
-    """What is wrong with a file of answers, by the check that participants have (`proctor validate`), or with an archive
-    that should hold one image, of which nothing is unpacked."""
+    """What is wrong with a file of answers, by the check that participants have (`proctor validate`), or with an
+    archive that should hold one image, of which nothing is unpacked."""
     from proctor.api import validate
 
     path = Path(asked["path"])

@@ -104,7 +104,8 @@ def _refused(challenge: Challenge, team: str, said: Callable[[str], None]) -> No
 
 
 def _write(challenge: Challenge, plan: NewChallenge, who: str, knows: float, file: Path) -> None:
-    """Recorded answers to the hidden questions in the benchmark's own format: a share of them right, the rest guessed."""
+    """Recorded answers to the hidden questions in the benchmark's own format: a share of them right, the rest
+    guessed."""
     reader = reader_of(plan.benchmark, plan.track)
     if not reader.submission_formats:
         raise InputError(None, f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")

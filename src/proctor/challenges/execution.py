@@ -38,8 +38,9 @@ class StoppedError(ProctorError):
 
 @dataclass(frozen=True)
 class Running:
-    """How a submission is run: `told` hears of the counts by status after each answer; `stop`, once set, lets the answer
-    under way come in and asks no more; `gpu` is the device (CDI) that containers get where the challenge gives one."""
+    """How a submission is run: `told` hears of the counts by status after each answer; `stop`, once set, lets the
+    answer under way come in and asks no more; `gpu` is the device (CDI) that containers get where the challenge gives
+    one."""
 
     executor: Executor
     told: Callable[[dict[str, int]], None] = lambda _: None
@@ -50,8 +51,8 @@ class Running:
 async def run_submission(challenge: Challenge, leased: Leased, running: Running) -> tuple[BoxReport, str]:
     """Asks what an image has not answered yet; the report for its team, and the image's digest.
 
-    Raises `EndedError` where it crashed or was never ready, `StoppedError` where the worker was to stop, and `InputError`
-    or `InfrastructureError` where the machine or the challenge is at fault: then it may be run again.
+    Raises `EndedError` where it crashed or was never ready, `StoppedError` where the worker was to stop, and
+    `InputError` or `InfrastructureError` where the machine or the challenge is at fault: then it may be run again.
     """
     sealed = challenge.sealed
     benchmark = await asyncio.to_thread(sealed.benchmark, leased.phase)

@@ -51,8 +51,8 @@ def given_away(phase: Phase, counted: Sequence[Counted], tried: dict[int, int], 
 
 
 def hidden_set(board: BoardFigure) -> HiddenSet:
-    """The hidden questions as they are simulated: groups of equal size, whose answers are as much alike as the width of a
-    result's interval says (design effect = 1 + (m − 1) · icc for m questions a group: Kish 1965)."""
+    """The hidden questions as they are simulated: groups of equal size, whose answers are as much alike as the width of
+    a result's interval says (design effect = 1 + (m − 1) · icc for m questions a group: Kish 1965)."""
     groups = max(2, board.groups or board.questions)
     each = max(1, round(board.questions / groups))
     accuracy = min(0.99, max(0.01, board.mean or 0.5))

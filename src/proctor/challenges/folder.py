@@ -30,8 +30,8 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class NewChallenge:
-    """What a folder is made from: a benchmark's own files with references and media (None: nobody looks at any), and how
-    many groups go to each phase; all 0: a quarter each to training and pre-evaluation, the rest to the test. `seed`
+    """What a folder is made from: a benchmark's own files with references and media (None: nobody looks at any), and
+    how many groups go to each phase; all 0: a quarter each to training and pre-evaluation, the rest to the test. `seed`
     deals them."""
 
     benchmark: str

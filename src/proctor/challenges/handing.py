@@ -55,8 +55,9 @@ def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
 
 
 def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tuple[int, list[str]]:
-    """From the shell: an organiser hands in for a team what came by another way. Its number in the phase, and the problems
-    for which it was refused. Raises `InputError` for an unknown team or file, and `HandInError` where it may not hand in.
+    """From the shell: an organiser hands in for a team what came by another way. Its number in the phase, and the
+    problems for which it was refused. Raises `InputError` for an unknown team or file, and `HandInError` where it may
+    not hand in.
     """
     challenge.phase(phase)
     if not file.is_file():

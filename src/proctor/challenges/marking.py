@@ -157,8 +157,8 @@ def best_shown(connection: Connection, leased: Leased) -> str:
 
 
 def mark(challenge: Challenge, leased: Leased) -> Figures:
-    """Marks a leased submission. Marking it again gives the same figures; what a judge said is kept and not asked again.
-    Raises `ScorerFaultError` where a judge gives no verdict, or the code that marks fails."""
+    """Marks a leased submission. Marking it again gives the same figures; what a judge said is kept and not asked
+    again. Raises `ScorerFaultError` where a judge gives no verdict, or the code that marks fails."""
     upload = challenge.uploads / leased.upload if leased.kind == "file" else None
     with challenge.reading() as connection:
         best = best_shown(connection, leased)

@@ -1,5 +1,5 @@
-"""Opening a phase: its folder is checked, a cheat oracle tries to reach the references from inside a container, and what
-was proved is written down. Closing it; and how far each phase is."""
+"""Opening a phase: its folder is checked, a cheat oracle tries to reach the references from inside a container, and
+what was proved is written down. Closing it; and how far each phase is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class OracleFoundError(ProctorError):
 def open_phase(
     challenge: Challenge, phase: str, executor: Executor | None, *, program: Path = CHEAT_ORACLE
 ) -> tuple[str, ...]:
-    """Opens a phase; what was proved before, a line each. Its dates say from when on and until when it takes submissions.
+    """Opens a phase; what was proved before, a line each. Its dates say from when on and until when it takes
+    submissions.
 
     `executor` runs the oracle, where the phase takes images; None leaves it out, which is written down. Raises
     `ProblemsError` for a folder that is not in order, and `OracleFoundError`.

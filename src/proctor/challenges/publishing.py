@@ -30,8 +30,8 @@ _KEPT = (
 
 
 def publish(challenge: Challenge, phase: str) -> None:
-    """Computes the boards of a phase and keeps them as they are shown, with a receipt for each new result; nothing where
-    nobody has one. Each team has one row: its best result or its last one, as the phase says, of those that are
+    """Computes the boards of a phase and keeps them as they are shown, with a receipt for each new result; nothing
+    where nobody has one. Each team has one row: its best result or its last one, as the phase says, of those that are
     shown."""
     one = challenge.phase(phase)
     sealed = challenge.sealed
@@ -52,8 +52,8 @@ def publish(challenge: Challenge, phase: str) -> None:
 
 
 def board_version(connection: Connection, phase: str) -> int:
-    """The version of the scorer that a phase's boards are of: the newest one that has marked all that any older one has,
-    so that no board mixes two; 0 where nothing was marked."""
+    """The version of the scorer that a phase's boards are of: the newest one that has marked all that any older one
+    has, so that no board mixes two; 0 where nothing was marked."""
     query = select(results.c.submission, results.c.scorer).join(submissions, submissions.c.id == results.c.submission)
     by_version: dict[int, set[int]] = {}
     for submission, version in connection.execute(query.where(submissions.c.phase == phase)):

@@ -29,8 +29,8 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Marking:
-    """How answers are marked (`mark`), boards made (`publish`, of a phase), and by what (`fingerprint`, of code, judge and
-    references). Functions of modules, since another process imports them."""
+    """How answers are marked (`mark`), boards made (`publish`, of a phase), and by what (`fingerprint`, of code, judge
+    and references). Functions of modules, since another process imports them."""
 
     mark: Callable[[Challenge, Leased], Figures]
     publish: Callable[[Challenge, str], None]

@@ -98,9 +98,9 @@ class SealedPart:
 
     def commitment(self, phase: str) -> str:
         """A hash that ties a phase to its questions, references and rules (what is shown, budget, gate, which results
-        count and are shown) and gives nothing of them away: keyed with a secret, since the references of a few questions
-        could be guessed from a bare one. Who is told the secret afterwards can check it. Dates and quotas are not in it:
-        they may have to change."""
+        count and are shown) and gives nothing of them away: keyed with a secret, since the references of a few
+        questions could be guessed from a bare one. Who is told the secret afterwards can check it. Dates and quotas are
+        not in it: they may have to change."""
         named: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
         return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=named))
 

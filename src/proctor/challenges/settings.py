@@ -1,5 +1,5 @@
-"""`challenge.yaml`: the phases of a challenge, who may hand in what, and how results are shown. All problems are told at
-once, each with its place."""
+"""`challenge.yaml`: the phases of a challenge, who may hand in what, and how results are shown. All problems are told
+at once, each with its place."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Quota(_ChallengePart):
 
 
 class Gate(_ChallengePart):
-    """Who may hand in: teams whose best submission of the `phase` beats every baseline by its mean over the buckets on at
-    least one of the boards."""
+    """Who may hand in: teams whose best submission of the `phase` beats every baseline by its mean over the buckets on
+    at least one of the boards."""
 
     phase: ChallengeName
     beats: Literal["baselines"] = "baselines"
@@ -119,8 +119,8 @@ class Resources(_ChallengePart):
 
 
 class ResultsPolicy(_ChallengePart):
-    """Who sees a phase's boards, from when on (`shown_from`; until then organisers alone), to how many digits scores are
-    rounded, and by which rule a team sees a new score: "all" of them, or the "ladder" (only what is better than its
+    """Who sees a phase's boards, from when on (`shown_from`; until then organisers alone), to how many digits scores
+    are rounded, and by which rule a team sees a new score: "all" of them, or the "ladder" (only what is better than its
     best beyond the interval)."""
 
     boards: Audience = "public"
@@ -140,8 +140,8 @@ class RankingChoice(_ChallengePart):
 
 
 class JudgeChoice(_ChallengePart):
-    """Who marks what code can't: a judge (`proctor list judges`; "" is the benchmark's own) and its models, asked by the
-    scorer alone, at `base_url` where they have a server. Keys come from the scorer's environment."""
+    """Who marks what code can't: a judge (`proctor list judges`; "" is the benchmark's own) and its models, asked by
+    the scorer alone, at `base_url` where they have a server. Keys come from the scorer's environment."""
 
     name: str = ""
     models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(min_length=1)
@@ -153,8 +153,8 @@ class Phase(_ChallengePart):
     public. `sealed` is the folder of the same questions with their references, inside the sealed part; `media` is the
     folder of their videos and images (None: beside the questions).
 
-    `condition` is what systems are shown; `quota` holds for each team; `counts` says which of a team's results stands on
-    the boards: its `last`, or its `best` by the mean over the buckets.
+    `condition` is what systems are shown; `quota` holds for each team; `counts` says which of a team's results stands
+    on the boards: its `last`, or its `best` by the mean over the buckets.
     """
 
     name: ChallengeName

@@ -35,8 +35,8 @@ class WorkPlan:
 
 
 async def work_on(plan: WorkPlan, stop: asyncio.Event, said: Callable[[str], None]) -> int:
-    """Works for a challenge until it is told to stop; how many submissions it had. Raises `InputError` for a folder that
-    does not fit or can't be opened, `ConfigurationError` without the executor's program, `ScorerChangedError`."""
+    """Works for a challenge until it is told to stop; how many submissions it had. Raises `InputError` for a folder
+    that does not fit or can't be opened, `ConfigurationError` without the executor's program, `ScorerChangedError`."""
     executor, kinds = executor_named(plan.executor)
     challenge = Challenge.open(plan.folder, "worker", store=plan.store)
     scorer = ScorerProcess(plan.folder, plan.store)

@@ -21,7 +21,8 @@ def fetch(
     """Fetch a benchmark's public data.
 
     Where the licence allows it: the archive is checked, and unpacked into a new folder; run the command again to go on
-    where it broke off. Else one message says whose the data are, and where to ask. Videos on others' platforms are listed.
+    where it broke off. Else one message says whose the data are, and where to ask. Videos on others' platforms are
+    listed.
 
     Example: proctor fetch rexsonovqa
     """

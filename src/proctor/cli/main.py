@@ -33,7 +33,7 @@ JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review 
 
 GROUPS = {
     "judge": "Tune judges on ratings; index documents.",
-    "train": "Train judges and answerers on rated or solved items.",
+    "train": "Train judges and answerers.",
     "build": "Build benchmarks and convert tracks.",
     "items": "Check a benchmark's items.",
     "challenge": "Host a challenge: phases, boards, packs.",

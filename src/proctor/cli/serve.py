@@ -60,8 +60,8 @@ def serve(
     """Serve a review or a challenge.
 
     Of a review (DIR/review.yaml) the studies are brought up to date first: new items come in and are dealt, what was
-    said stays. A challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless --same-user
-    says that it is for trying out. Other machines reach either by TLS alone.
+    said stays. A challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless
+    --same-user says that it is for trying out. Other machines reach either by TLS alone.
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """

@@ -1,5 +1,5 @@
-"""Which right answers serve as wrong options of which questions: blocks of questions that exchange them, found by a seeded
-search that minimises a written objective."""
+"""Which right answers serve as wrong options of which questions: blocks of questions that exchange them, found by a
+seeded search that minimises a written objective."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ROUNDING = 1e-6  # what many sums of costs may be off
 @dataclass(frozen=True)
 class Exchange:
     """Questions 0 to n − 1 in `classes`, that may exchange right answers within each. `cost[i, j]` is what the right
-    answer of j costs as an option of i, `forbidden[i, j]` says that it must not be one; `cues` are what baselines go by:
-    the score of the right answer of j as an option of i (cues × n × n), equal where it does not tell them apart. `options`
-    is how many options a question has."""
+    answer of j costs as an option of i, `forbidden[i, j]` says that it must not be one; `cues` are what baselines go
+    by: the score of the right answer of j as an option of i (cues × n × n), equal where it does not tell them apart.
+    `options` is how many options a question has."""
 
     classes: Sequence[Sequence[int]]
     cost: Floats
@@ -39,8 +39,8 @@ class Exchange:
 @dataclass(frozen=True)
 class Blocks:
     """What a search found: the blocks, the mean cost of an option, the share of questions whose right option has each
-    place by each cue (cues × places, the lowest score first; ties by their shares), the pairs that must not be (question,
-    source), and the objective."""
+    place by each cue (cues × places, the lowest score first; ties by their shares), the pairs that must not be
+    (question, source), and the objective."""
 
     blocks: tuple[tuple[int, ...], ...]
     cost: float
@@ -66,8 +66,9 @@ def _round(size: int, width: int) -> NDArray[np.int64]:
 def exchange(
     problem: Exchange, rng: np.random.Generator, *, rounds: int, progress: Callable[[int, int], None] | None = None
 ) -> Blocks:
-    """Blocks of m questions with the same m options (m = `options`), each the right answer of one of them; what remains of
-    a class makes blocks of up to 2m − 1, in which a question offers the right answers of itself and of the next m − 1.
+    """Blocks of m questions with the same m options (m = `options`), each the right answer of one of them; what remains
+    of a class makes blocks of up to 2m − 1, in which a question offers the right answers of itself and of the next m −
+    1.
 
     So each text is offered m times and right once, and in a block of m a rule that reads the options alone, whatever it
     reads, takes the same option in all of its questions and is right in one. Lengths, wording, form, numbers and how
@@ -75,13 +76,14 @@ def exchange(
 
         J = mean of cost[i, j] over the wrong options + 400 · Σ over cues [Σ over places (share − 1/m)² + (gap / 4)²]
 
-    where the share of place k is that of the questions whose right option is the k-th by a cue's score, and the gap is by
-    how many standard deviations of the score right options are above the wrong ones beside them, on average: so a baseline
-    gains neither by the highest score, nor by the lowest, nor by what is never either, nor by how far they are apart
+    where the share of place k is that of the questions whose right option is the k-th by a cue's score, and the gap is
+    by how many standard deviations of the score right options are above the wrong ones beside them, on average: so a
+    baseline gains neither by the highest score, nor by the lowest, nor by what is never either, nor by how far they are
+    apart
 
     (a forbidden option costs 1e6) by simulated annealing: two questions of a class change places,
-    `rounds` times the number of questions, the temperature falls from 0.02 to 0; without cues it ends where nothing can be
-    better. The same `rng` gives the same blocks. Classes of fewer than m questions raise `ValueError`.
+    `rounds` times the number of questions, the temperature falls from 0.02 to 0; without cues it ends where nothing can
+    be better. The same `rng` gives the same blocks. Classes of fewer than m questions raise `ValueError`.
     """
     search = _Search(problem, rng)
     steps = rounds * sum(map(len, problem.classes))
@@ -170,8 +172,8 @@ class _Search:
         return np.concatenate([hits for hits, _ in found]), np.concatenate([costs for _, costs in found])
 
     def _measure(self, blocks: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        """Of each of several blocks of one size how many of its right options have each place by each cue, and the sum of
-        their questions' mean costs of an option."""
+        """Of each of several blocks of one size how many of its right options have each place by each cue, and the sum
+        of their questions' mean costs of an option."""
         width, rows = self._problem.options, np.asarray(blocks)
         pairs = rows[:, :, None] * len(self._cost) + rows.take(_round(rows.shape[1], width), axis=1)
         hits = np.empty((len(rows), len(self._spread), width + 1))

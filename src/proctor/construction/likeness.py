@@ -1,5 +1,5 @@
-"""How alike the texts of questions are, and how close their clips: what a right answer is judged by before it serves as a
-wrong option elsewhere."""
+"""How alike the texts of questions are, and how close their clips: what a right answer is judged by before it serves as
+a wrong option elsewhere."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SHORT = 3  # words of up to three letters carry no content
 @dataclass(frozen=True)
 class Texts:
     """Of n items, all n × n with the item first and the other one's right answer second: `similar`, to the item's right
-    answer: the larger of ROUGE-L and of the F1 of content words by their first five letters (0 to 1); `meaning`, the cosine
-    of their embeddings (None without an encoder); `supported`, the share of its content words in what is known of the
-    item's clip; `topic` and `stems`, TF-IDF similarity to the right answer and between the questions; `form`, how far the
-    two differ in length and in the form of their first words. `keys` are the right answers."""
+    answer: the larger of ROUGE-L and of the F1 of content words by their first five letters (0 to 1); `meaning`, the
+    cosine of their embeddings (None without an encoder); `supported`, the share of its content words in what is known
+    of the item's clip; `topic` and `stems`, TF-IDF similarity to the right answer and between the questions; `form`,
+    how far the two differ in length and in the form of their first words. `keys` are the right answers."""
 
     keys: tuple[str, ...]
     similar: Floats
@@ -45,8 +45,8 @@ class Texts:
         return [*self.own_cues, "like right answers to similar questions"]
 
     def cues(self, pool: NDArray[np.int64]) -> dict[str, Floats]:
-        """What baselines see that blocks don't silence, by name: the score of each right answer as an option of each item.
-        Questions of the own pool are never asked what their right answer is."""
+        """What baselines see that blocks don't silence, by name: the score of each right answer as an option of each
+        item. Questions of the own pool are never asked what their right answer is."""
         apart = pool[:, None] != pool[None, :]
         return {**self.own_cues, "like right answers to similar questions": (self.stems * apart) @ self.topic}
 
@@ -96,8 +96,8 @@ def right_answer(item: Item) -> str:
 
 
 def gap_s(one: Item, other: Item) -> float | None:
-    """The seconds between two items' clips of one video, 0 where they overlap, or show the same image; None where they have
-    no medium in common.
+    """The seconds between two items' clips of one video, 0 where they overlap, or show the same image; None where they
+    have no medium in common.
 
     >>> from proctor.core.formats import FreeTextFormat
     >>> first, second = (
@@ -120,8 +120,8 @@ def _between(one: VideoClip | AudioClip, other: VideoClip | AudioClip) -> float:
 
 
 def _known(items: Sequence[Item], beside: Sequence[Item]) -> list[set[str]]:
-    """The content words of what is said of each item's clip: its rationale, and references of others that overlap it. The
-    right option itself is no such word: what shares words with it is bounded by itself."""
+    """The content words of what is said of each item's clip: its rationale, and references of others that overlap it.
+    The right option itself is no such word: what shares words with it is bounded by itself."""
     by_group: dict[str, list[Item]] = {}
     for one in beside:
         by_group.setdefault(one.group, []).append(one)
@@ -136,8 +136,8 @@ def _known(items: Sequence[Item], beside: Sequence[Item]) -> list[set[str]]:
 
 
 def _to_group(items: Sequence[Item], topic: Floats, to_stem: Floats) -> Floats:
-    """Of each right answer the mean similarity to the questions and the right answers of an item's group, without those of
-    the item itself, and without its own."""
+    """Of each right answer the mean similarity to the questions and the right answers of an item's group, without those
+    of the item itself, and without its own."""
     groups = np.array([item.group for item in items])
     found = np.zeros(topic.shape)
     for row in range(len(items)):

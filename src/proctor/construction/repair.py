@@ -1,4 +1,5 @@
-"""Choice questions whose wrong options tell nothing: these become right answers of other questions, without any model."""
+"""Choice questions whose wrong options tell nothing: these become right answers of other questions, without any
+model."""
 
 from __future__ import annotations
 
@@ -26,13 +27,14 @@ _NEAR_S = 30.0  # seconds: what is said this soon before or after may well be tr
 @dataclass(frozen=True)
 class RepairSettings:
     """`same` are the tags that items must share to exchange options; of these, what is one value within each group (the
-    organ) bounds the pools, the others (the type of question) the classes within a pool. A pool holds `pool_items` items
-    at least, where there are as many.
+    organ) bounds the pools, the others (the type of question) the classes within a pool. A pool holds `pool_items`
+    items at least, where there are as many.
 
-    `similar` bounds how alike a wrong option may be to the right one (and, with an encoder, `similar_meaning` the cosine
-    of their embeddings), `supported` the share of its content words in what is known of the clip. `keep` of the items
-    must stay; while more than that are left, items whose own words give them away to a baseline above `most` are left out.
-    `rounds` are proposals of the search for each item; `search` counts whole searches (see `accepted_repair`)."""
+    `similar` bounds how alike a wrong option may be to the right one (and, with an encoder, `similar_meaning` the
+    cosine of their embeddings), `supported` the share of its content words in what is known of the clip. `keep` of the
+    items must stay; while more than that are left, items whose own words give them away to a baseline above `most` are
+    left out. `rounds` are proposals of the search for each item; `search` counts whole searches (see
+    `accepted_repair`)."""
 
     seed: int = 0
     search: int = 1
@@ -72,8 +74,8 @@ class ReplacedOption:
 
 @dataclass(frozen=True)
 class RepairedChoices:
-    """The repaired items by id, every replaced option, which items are left out and why, the groups of each pool; by how
-    much each cue of the objective is above chance, and the objective that was reached."""
+    """The repaired items by id, every replaced option, which items are left out and why, the groups of each pool; by
+    how much each cue of the objective is above chance, and the objective that was reached."""
 
     items: dict[str, Item]
     options: tuple[ReplacedOption, ...]
@@ -91,9 +93,9 @@ def repair_items(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RepairedChoices:
-    """Gives the choice items among `items` wrong options that are right answers of others, so that who does not look can
-    do no better than chance; stems and right options stay. `beside` are items that are not repaired, of which the text is
-    known (uncounted ones, free responses): what they say of an overlapping clip is true there.
+    """Gives the choice items among `items` wrong options that are right answers of others, so that who does not look
+    can do no better than chance; stems and right options stay. `beside` are items that are not repaired, of which the
+    text is known (uncounted ones, free responses): what they say of an overlapping clip is true there.
 
     Options are exchanged within classes (one pool, equal tags, as many options) in blocks (see `exchange`, which states
     the objective). What an option costs:
@@ -104,13 +106,13 @@ def repair_items(
         − 2 × min(0.3, TF-IDF similarity to the right option) − TF-IDF similarity of the stems   (same organ, same view)
 
     Forbidden are options more alike to the right one than `similar`, supported more than `supported`, and answers about
-    an overlapping clip. The cues in the objective are the baselines that the blocks don't silence, most and least of each:
-    words shared with the stem, TF-IDF similarity to the stem, to the rest of the group and to its name, right answers to
-    similar questions of other pools, and with `encode` the similarity of meaning to the stem. Which letter is right is
-    dealt evenly by the seed.
+    an overlapping clip. The cues in the objective are the baselines that the blocks don't silence, most and least of
+    each: words shared with the stem, TF-IDF similarity to the stem, to the rest of the group and to its name, right
+    answers to similar questions of other pools, and with `encode` the similarity of meaning to the stem. Which letter
+    is right is dealt evenly by the seed.
 
-    Raises `InputError` where no choice item has a wrong option, a reference is none of the options, or fewer than `keep`
-    of the items could stay; the message says why.
+    Raises `InputError` where no choice item has a wrong option, a reference is none of the options, or fewer than
+    `keep` of the items could stay; the message says why.
     """
     asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
     if not asked:
@@ -148,8 +150,9 @@ def accepted_repair(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[RepairedChoices, RepairSettings]:
-    """The first of up to three searches after which no baseline of the item audit, rule or classifier, is above `most`; else
-    the one whose best baseline is the weakest; with the settings that give it. On few items a baseline is above by luck."""
+    """The first of up to three searches after which no baseline of the item audit, rule or classifier, is above `most`;
+    else the one whose best baseline is the weakest; with the settings that give it. On few items a baseline is above by
+    luck."""
     tries: list[tuple[float, RepairedChoices, RepairSettings]] = []
     for search in range(settings.search, settings.search + _SEARCHES):
         tried = replace(settings, search=search)
@@ -356,7 +359,8 @@ def _dealt(
 def _replaced(
     item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
 ) -> list[ReplacedOption]:
-    """The wrong options in their new order, each beside the old one that stood in the same place among the wrong ones."""
+    """The wrong options in their new order, each beside the old one that stood in the same place among the wrong
+    ones."""
     key = matters.texts.keys[row]
     before = [option for option in item.options if option != key]
     by_text = {matters.texts.keys[source]: source for source in sources}

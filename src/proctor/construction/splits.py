@@ -18,9 +18,9 @@ _LONG = 4  # words; shorter answers ("red", "yes", "the liver") recur by nature
 
 @dataclass(frozen=True)
 class SplitLeak:
-    """What two or more parts share: a "group", a "medium", an "option pool" or another tag, a "question" (the same words
-    and options), or an "answer" of four words or more that is right in one part and offered, or right, in another. Texts
-    and media that are nearly the same are not compared here."""
+    """What two or more parts share: a "group", a "medium", an "option pool" or another tag, a "question" (the same
+    words and options), or an "answer" of four words or more that is right in one part and offered, or right, in
+    another. Texts and media that are nearly the same are not compared here."""
 
     kind: str
     what: str
@@ -34,9 +34,9 @@ def split_items(
     """The part of each item, by its id.
 
     What shares a group, a medium, an option pool or a value of the tags `together` (a patient, a site) is in one part,
-    and so is all that others link. Clusters are dealt in an order by `seed`, the large ones first, each to the part that
-    lacks most of its share of the items; so the parts are as near to their shares as clusters allow, and a part is empty
-    only where there are fewer clusters than parts.
+    and so is all that others link. Clusters are dealt in an order by `seed`, the large ones first, each to the part
+    that lacks most of its share of the items; so the parts are as near to their shares as clusters allow, and a part is
+    empty only where there are fewer clusters than parts.
 
     Raises `InputError` for shares that are not positive or do not make 1, and for fewer clusters than parts.
     """

@@ -1,5 +1,5 @@
-"""The folders of boxes: a question's media while it is asked, and whose box it is, so that nothing stays of a worker that
-was killed."""
+"""The folders of boxes: a question's media while it is asked, and whose box it is, so that nothing stays of a worker
+that was killed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A program that cheats: it looks for the references from inside, and answers with what it finds; else it guesses. Run in
-a container before a phase opens, it has to score at chance. It has Python's own library alone and imports nothing of
+"""A program that cheats: it looks for the references from inside, and answers with what it finds; else it guesses. Run
+in a container before a phase opens, it has to score at chance. It has Python's own library alone and imports nothing of
 Proctor, since it is what an image holds. It prints what it reached.
 """
 

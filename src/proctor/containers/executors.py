@@ -20,8 +20,8 @@ SOCKET = "socket"
 
 @dataclass(frozen=True, slots=True)
 class BoxLimits:
-    """What a box may use, in bytes: `memory` (swap included), `shared_memory` (`/dev/shm`), `scratch` (`/tmp`) and `log`
-    (what it prints); `cpus` cores, `processes` with their threads, `gpu` a CDI device (`nvidia.com/gpu=0`).
+    """What a box may use, in bytes: `memory` (swap included), `shared_memory` (`/dev/shm`), `scratch` (`/tmp`) and
+    `log` (what it prints); `cpus` cores, `processes` with their threads, `gpu` a CDI device (`nvidia.com/gpu=0`).
 
     >>> BoxLimits().memory // 2**30
     16
@@ -152,7 +152,8 @@ EXECUTORS = ("podman", "docker", "process")
 
 
 def executor_of(name: str) -> Executor:
-    """The executor of that name. Raises `UsageError` for another one, and `ConfigurationError` where this is no Linux."""
+    """The executor of that name. Raises `UsageError` for another one, and `ConfigurationError` where this is no
+    Linux."""
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
 

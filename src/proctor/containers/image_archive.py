@@ -30,8 +30,8 @@ class ImageArchive:
 
 def image_digest(archive: Path) -> ImageArchive:
     """The one image of an archive (docker's or OCI's, also gzipped): its digest is that of its configuration, computed
-    here. Raises `InputError` for what is no archive of one image, for names that lead out of it, for anything but files,
-    folders and links, and where it unpacks to more than 64 GB."""
+    here. Raises `InputError` for what is no archive of one image, for names that lead out of it, for anything but
+    files, folders and links, and where it unpacks to more than 64 GB."""
     try:
         with tarfile.open(archive, "r:*") as opened:
             members = _members(archive, opened)

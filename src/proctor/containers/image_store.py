@@ -21,8 +21,8 @@ _LOADING_S = 3600.0
 
 
 class ImageStore:
-    """Uploaded images of podman or docker. Each load has a name of its own for the image, so that another one that needs
-    the same image does not lose it."""
+    """Uploaded images of podman or docker. Each load has a name of its own for the image, so that another one that
+    needs the same image does not lose it."""
 
     def __init__(self, command: str) -> None:
         self._command = command

@@ -1,5 +1,5 @@
-"""Podman or docker as an executor, by their command line: no network, no capability, no new privilege, a root that can't
-be written to, a user of its own, and a limit for everything that a machine has only so much of."""
+"""Podman or docker as an executor, by their command line: no network, no capability, no new privilege, a root that
+can't be written to, a user of its own, and a limit for everything that a machine has only so much of."""
 
 from __future__ import annotations
 
@@ -283,7 +283,8 @@ class PodmanBox:
         )
 
     async def _state(self, *, settled: bool = False) -> dict[str, object]:
-        """The engine's record of the container, empty where there is none; with `settled` once it says that it ended."""
+        """The engine's record of the container, empty where there is none; with `settled` once it says that it
+        ended."""
         if settled:
             await engine(self._command, "wait", self._name)
         wanted = "{{.Id}} {{json .State}}"

@@ -19,9 +19,10 @@ _ENOSYS = 38
 
 
 def narrowed(profile: object) -> dict[str, Any]:
-    """A profile (an allowlist, as podman and docker keep them) without the calls that make or enter namespaces and mounts,
-    or reach the kernel's keys, programs and counters. `clone` makes processes alone, and `clone3`, whose arguments can't
-    be looked at, says that it is not there, so that libraries use `clone`. Raises `ValueError` for no allowlist.
+    """A profile (an allowlist, as podman and docker keep them) without the calls that make or enter namespaces and
+    mounts, or reach the kernel's keys, programs and counters. `clone` makes processes alone, and `clone3`, whose
+    arguments can't be looked at, says that it is not there, so that libraries use `clone`. Raises `ValueError` for no
+    allowlist.
 
     >>> allowed = {"defaultAction": "SCMP_ACT_ERRNO",
     ...            "syscalls": [{"names": ["read", "unshare", "clone"], "action": "SCMP_ACT_ALLOW"}]}

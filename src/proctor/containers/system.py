@@ -1,4 +1,5 @@
-"""A container as a system for the engine: started once, asked one question at a time, seen through its answers alone."""
+"""A container as a system for the engine: started once, asked one question at a time, seen through its answers
+alone."""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ class BoxedSystem:
         return True
 
     async def __aenter__(self) -> Self:
-        """Starts the box and waits until it is ready. Raises `BoxError` where it is not in time, `ConfigurationError` and
-        `InfrastructureError` as the executor does."""
+        """Starts the box and waits until it is ready. Raises `BoxError` where it is not in time, `ConfigurationError`
+        and `InfrastructureError` as the executor does."""
         self._entered, self._started = True, time.monotonic()
         try:
             await self._start()

@@ -74,9 +74,9 @@ class System(Protocol):
         """Whether it can answer this format at all; an item that it can't is not asked."""
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Answers one item. The item carries no reference, tags or media. Raises `InfrastructureError` or an `OSError` (an
-        infrastructure error: recorded `failed`), `RefusalError` (`refused`), `SystemFaultError` (`error`, as is every
-        other exception), `ConfigurationError` (stops the run)."""
+        """Answers one item. The item carries no reference, tags or media. Raises `InfrastructureError` or an `OSError`
+        (an infrastructure error: recorded `failed`), `RefusalError` (`refused`), `SystemFaultError` (`error`, as is
+        every other exception), `ConfigurationError` (stops the run)."""
 
 
 @runtime_checkable
@@ -118,8 +118,8 @@ class JudgementCache(Protocol):
 
 @dataclass(frozen=True)
 class FilesOrigin:
-    """Where a benchmark's files lie and how they are read: what a store remembers for the next command. `columns` says by
-    field which column holds it.
+    """Where a benchmark's files lie and how they are read: what a store remembers for the next command. `columns` says
+    by field which column holds it.
 
     >>> FilesOrigin(Path("my-questions")).track
     ''
@@ -277,9 +277,9 @@ _METHODS: Mapping[str, tuple[str, ...]] = {
 class BenchmarkReader(ABC):
     """One benchmark's module, found by the entry point group `proctor.benchmarks`.
 
-    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. The rest has
-    defaults: what a benchmark brings beside its items it states by the attributes here, and by overriding the methods
-    that belong to them.
+    A subclass needs a `name` (as on the command line), a `summary` (one line for `proctor list`) and `load`. The rest
+    has defaults: what a benchmark brings beside its items it states by the attributes here, and by overriding the
+    methods that belong to them.
     """
 
     name: str
@@ -305,14 +305,16 @@ class BenchmarkReader(ABC):
     """Where predictions can be marked from two files alone (`mark_predictions`): the weights of the overall score, with
     their defaults."""
     corrections: tuple[str, ...] = ()
-    """Where it has a program of its own with a summary of its own (`figures`): what is corrected in it, in sentences."""
+    """Where it has a program of its own with a summary of its own (`figures`): what is corrected in it, in
+    sentences."""
     protocols: tuple[str, ...] = ()
     """Where it has a summary of its own (`official_summary`): "official", and "corrected" where that is another one."""
     audit_figures: bool = False
     """Whether its organisers publish an audit under keys of their own (`official_audit`)."""
     exchange_within: tuple[str, ...] = ()
-    """Where the wrong options of its choices can be replaced (`write_choices`): the tags that two items must share before a
-    right answer of one may serve as a wrong option of the other, such as the type of question and the organ."""
+    """Where the wrong options of its choices can be replaced (`write_choices`): the tags that two items must share
+    before a right answer of one may serve as a wrong option of the other, such as the type of question and the
+    organ."""
     reads_paths: bool = False
     """Whether it reads any folder or file of questions, so that a path stands for a benchmark."""
 
@@ -324,8 +326,8 @@ class BenchmarkReader(ABC):
     no files are needed."""
 
     def __init_subclass__(cls) -> None:
-        """Raises `TypeError` where a reader states something (also nothing, where that is no default) and lacks the method
-        that belongs to it."""
+        """Raises `TypeError` where a reader states something (also nothing, where that is no default) and lacks the
+        method that belongs to it."""
         super().__init_subclass__()
         for attribute, methods in _METHODS.items():
             states = getattr(cls, attribute) != getattr(BenchmarkReader, attribute)
@@ -345,8 +347,8 @@ class BenchmarkReader(ABC):
         raise InputError(None, "--track", found=repr(track), expected=f"no track, {self.name} has none")
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
-        """The reader of files in which these columns stand for these fields. Raises `InputError` where its files are of a
-        form of their own."""
+        """The reader of files in which these columns stand for these fields. Raises `InputError` where its files are of
+        a form of their own."""
         raise InputError(
             None, "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
         )
@@ -374,8 +376,8 @@ class BenchmarkReader(ABC):
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
         """Writes the benchmark's own files at `data` into the folder `out`, with the options, keys and option pools of
-        these choice items, by id, in the order in which these stand; items that are None are kept and not counted. `load`
-        reads them back as they are. By default there is no way to: `InputError`."""
+        these choice items, by id, in the order in which these stand; items that are None are kept and not counted.
+        `load` reads them back as they are. By default there is no way to: `InputError`."""
         del out, items
         raise InputError(
             data,
@@ -433,8 +435,8 @@ class BenchmarkReader(ABC):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """Its own summary of one run, of each question its group, its tags and whether it was answered right. `official`:
-        exactly as its own program computes it; else the same figures with its weaknesses corrected."""
+        """Its own summary of one run, of each question its group, its tags and whether it was answered right.
+        `official`: exactly as its own program computes it; else the same figures with its weaknesses corrected."""
         raise NotImplementedError(self._without("corrections"))
 
     def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
@@ -448,8 +450,8 @@ class BenchmarkReader(ABC):
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
         """All that is wrong with the questions at a path, at once: "faults" in its `json`, and in lines by cause, or
-        `every` one by itself. Where nothing is, `out` is a page with some of them, if one is wanted. Raises `InputError`
-        where nothing is there."""
+        `every` one by itself. Where nothing is, `out` is a page with some of them, if one is wanted. Raises
+        `InputError` where nothing is there."""
         raise NotImplementedError(self._without("reads_paths"))
 
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:

@@ -111,8 +111,8 @@ class Registry(Generic[T]):
         return self._known[name]
 
     def summary(self, name: str) -> str:
-        """What a thing says of itself in one line: the `NAME_SUMMARY` of the module that offers NAME, so that nothing more
-        is loaded; else the thing's own `summary`, or the first line of its docstring."""
+        """What a thing says of itself in one line: the `NAME_SUMMARY` of the module that offers NAME, so that nothing
+        more is loaded; else the thing's own `summary`, or the first line of its docstring."""
         offered = self._packages().get(name)
         with suppress(ImportError):  # told by `get`
             if offered is not None and (said := getattr(import_module(offered.module), f"{offered.attr}_SUMMARY", "")):

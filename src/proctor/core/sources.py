@@ -16,9 +16,9 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class Download(BaseModel):
-    """One archive or file. `hosts` are those that its address may lead on to; of an archive `folders` says what is taken
-    (a folder or a file in it), and where that lies then ({}: all of it). `sha256` is that of what is sent, `content` that
-    of what is taken (see `proctor.interchange.content_sha256`); "" is not known.
+    """One archive or file. `hosts` are those that its address may lead on to; of an archive `folders` says what is
+    taken (a folder or a file in it), and where that lies then ({}: all of it). `sha256` is that of what is sent,
+    `content` that of what is taken (see `proctor.interchange.content_sha256`); "" is not known.
 
     >>> Download(url="https://example.org/a.zip", most_mb=5).folders
     {}
@@ -35,8 +35,9 @@ class Download(BaseModel):
 
 
 class DataSource(BaseModel):
-    """Whose data a benchmark's are (`owner`), their `licence`, the `page` that says so, what the folder `holds`, and `ask`:
-    what a person does where there is no `download`. `confirmed` names what the addresses were taken from, `media` says where the videos or images are.
+    """Whose data a benchmark's are (`owner`), their `licence`, the `page` that says so, what the folder `holds`, and
+    `ask`: what a person does where there is no `download`. `confirmed` names what the addresses were taken from,
+    `media` says where the videos or images are.
 
     >>> DataSource(owner="A hospital", licence="CC BY 4.0", page="https://example.org", holds="a.csv", ask="Ask them.").media
     ''
@@ -55,8 +56,8 @@ class DataSource(BaseModel):
 
 
 def read_source(file: Path, name: str) -> DataSource | None:
-    """The source of one benchmark in a YAML file with one entry for each; None where it has no entry. Raises `InputError`
-    for a file that is no such thing.
+    """The source of one benchmark in a YAML file with one entry for each; None where it has no entry. Raises
+    `InputError` for a file that is no such thing.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 
 class Verified(StrEnum):
-    """What became of a published figure: `same` as ours, as exactly as it was published; `explained`: it differs, and why
-    is known; `absent`: the recorded answers behind it are not at hand; `different`.
+    """What became of a published figure: `same` as ours, as exactly as it was published; `explained`: it differs, and
+    why is known; `absent`: the recorded answers behind it are not at hand; `different`.
 
     >>> [one.value for one in Verified]
     ['same', 'explained', 'absent', 'different']

@@ -1,5 +1,5 @@
-"""Answers in tables: VLMEvalKit's predictions (xlsx, tsv, csv, json), and any CSV, JSON, JSON Lines, Parquet or Excel file with ids
-and answers, also the rows that `proctor export` writes."""
+"""Answers in tables: VLMEvalKit's predictions (xlsx, tsv, csv, json), and any CSV, JSON, JSON Lines, Parquet or Excel
+file with ids and answers, also the rows that `proctor export` writes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API mode
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads VLMEvalKit's predictions: the columns index, prediction and, where it was scored, hit or score. A call that failed
-    there, whose prediction says so, is `failed` here."""
+    """Reads VLMEvalKit's predictions: the columns index, prediction and, where it was scored, hit or score. A call that
+    failed there, whose prediction says so, is `failed` here."""
     sheet = read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
@@ -56,9 +56,9 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
-    """Reads a table with a column of ids and one of answers; `status` (Proctor's words), `reason`, `latency_s`, `system` and
-    `condition` are taken where they are there. An empty answer without a status is `failed`: nobody can say why it is
-    missing. Of several systems `name` chooses one.
+    """Reads a table with a column of ids and one of answers; `status` (Proctor's words), `reason`, `latency_s`,
+    `system` and `condition` are taken where they are there. An empty answer without a status is `failed`: nobody can
+    say why it is missing. Of several systems `name` chooses one.
 
     Raises `UsageError` where a column can't be told, and where there are several systems or conditions.
     """

@@ -22,7 +22,8 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class _Member:
-    """A file in an archive: where it lies and how large it says it is; `odd` says what it is where it is no plain file."""
+    """A file in an archive: where it lies and how large it says it is; `odd` says what it is where it is no plain
+    file."""
 
     name: str
     size: int
@@ -39,8 +40,8 @@ def unpack(archive: Path, folder: Path, taken: Mapping[str, str], most_bytes: in
     named) into a folder and gives the number of files. A folder that all members lie in is left out of their names.
 
     Raises `InputError` for a member that would lie outside of the folder, for one that is taken and is a link or a
-    device, for two of one name, for more than 100,000 of them, for more bytes than `most_bytes`, for a folder that the archive lacks and
-    for a broken archive.
+    device, for two of one name, for more than 100,000 of them, for more bytes than `most_bytes`, for a folder that the
+    archive lacks and for a broken archive.
     """
     try:
         if zipfile.is_zipfile(archive):

@@ -51,8 +51,8 @@ class Downloader:
     pause: Callable[[float], None] = _wait
 
     def fetch(self, url: str, folder: Path) -> Path:
-        """The file at an address, in `folder`, under a name of the address's hash. What a broken connection or an end of the
-        program left there is gone on with, where the server knows that it is still the same file.
+        """The file at an address, in `folder`, under a name of the address's hash. What a broken connection or an end
+        of the program left there is gone on with, where the server knows that it is still the same file.
 
         Raises `InputError` for what no further try mends (a refused address, no such file, too large), and
         `InfrastructureError` after five tries.

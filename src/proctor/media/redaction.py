@@ -113,8 +113,9 @@ def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
 
 
 def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
-    """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it stays.
-    Where the file does not tell all times of decoding (Matroska), they are those of showing in order, early enough for each."""
+    """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it
+    stays. Where the file does not tell all times of decoding (Matroska), they are those of showing in order, early
+    enough for each."""
     index, scale = plan.index, plan.index.time_base / plan.base
     lasting = np.diff(plan.stamps)
     times, early = [], []

@@ -1,7 +1,7 @@
 """Metrics over many items beyond right and wrong: how far off counts, times and sets are, and what chance would do.
 
-Each of them is a table of what is summed up over items, and a statistic of the sums (`ItemSums`), so that one function gives
-its value and its clustered interval.
+Each of them is a table of what is summed up over items, and a statistic of the sums (`ItemSums`), so that one function
+gives its value and its clustered interval.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class MetricEstimate:
 
 @dataclass(frozen=True)
 class ItemSums:
-    """A metric by its sufficient statistics: `columns` holds for each item what is summed up, `statistic` makes one number
-    of each row of sums. Without a statistic it is the mean of the one column, over the items where that is a number.
-    `outcomes` as `sums_interval` takes them."""
+    """A metric by its sufficient statistics: `columns` holds for each item what is summed up, `statistic` makes one
+    number of each row of sums. Without a statistic it is the mean of the one column, over the items where that is a
+    number. `outcomes` as `sums_interval` takes them."""
 
     metric: Metric
     columns: Floats
@@ -125,7 +125,8 @@ COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 def count_estimates(
     references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
 ) -> list[MetricEstimate]:
-    """Normalised expected cost, mean absolute error (with and without what is not answered) and the share within one, in this order.
+    """Normalised expected cost, mean absolute error (with and without what is not answered) and the share within one,
+    in this order.
 
     The cost of an answer is |prediction − reference|. The *normalised expected cost* is the mean cost over
     the mean cost of the best constant answer, the median of the references: 0 is perfect, 1 is what a system
@@ -133,7 +134,8 @@ def count_estimates(
     Reloaded, Maier-Hein et al. 2024, Nature Methods 21:195). An answer that is None (late, missing, unreadable)
     costs what the farthest reference would, in the error as well, which stands beside that of the answered ones
     alone (Willmott and Matsuura 2005, Climate Research 30:79); None is not within one (accuracy within n:
-    Gaudette and Japkowicz 2009, Canadian Conference on Artificial Intelligence, 207). The constant stays the same in every sample of the interval.
+    Gaudette and Japkowicz 2009, Canadian Conference on Artificial Intelligence, 207). The constant stays the same in
+    every sample of the interval.
 
     Edges: no items: values None; references that are all the same leave the cost None.
     Raises `InputError` where lengths differ.
@@ -240,15 +242,17 @@ def scale_estimates(
     groups: Groups,
     plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
-    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from the
-    same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for guessing.
+    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from
+    the same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for
+    guessing.
 
     `scales` are the lowest and the highest level of each question. Questions on different scales are not pooled: each
     scale has a kappa of its own, its `part` "1 to 5"; levels that nobody used keep their distance. An answer that is
     None (late, missing, unreadable) counts as the end of the scale that is farther from the reference, so that leaving
     out hard ones is no advantage.
 
-    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths differ.
+    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths
+    differ.
 
     >>> marks = scale_estimates([1, 3, 5], [1, 4, None], [(1, 5)] * 3, ["a", "b", "c"])
     >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
@@ -433,7 +437,8 @@ def time_estimates(
     spans: Sequence[tuple[float, float] | None] | None = None,
     plan: Resampling = Resampling(),
 ) -> list[MetricEstimate]:
-    """The mean absolute error of matched times (over all, and over the answered ones), then recall, precision and F1 at every tolerance.
+    """The mean absolute error of matched times (over all, and over the answered ones), then recall, precision and F1 at
+    every tolerance.
 
     Each answer's times are matched one to one with its reference's (`match_times`). The error is the mean
     over answers of the mean error of their pairs, matched without a limit (mean absolute error: Willmott

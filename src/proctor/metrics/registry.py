@@ -94,8 +94,9 @@ _SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {
 
 
 def item_sums(items: Sequence[Item], said: Sequence[JsonValue]) -> list[ItemSums]:
-    """What the metrics over many items sum up, of items of one format that have references and of what was `said` to each:
-    a value of the format, or None (late, missing, unreadable), which is as wrong as can be. Empty for other formats.
+    """What the metrics over many items sum up, of items of one format that have references and of what was `said` to
+    each: a value of the format, or None (late, missing, unreadable), which is as wrong as can be. Empty for other
+    formats.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import CountFormat

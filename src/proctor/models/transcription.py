@@ -28,8 +28,8 @@ _CATEGORIES = {401: ModelAuthenticationError, 403: ModelAuthenticationError, 404
 
 
 class TranscriptionModelSettings(ModelSettings, total=False):
-    """Settings of recognisers of speech: the `language` that is spoken (`en`; "" leaves it to the model), and a `prompt`,
-    words that will be said (a glossary), which some models also hear where nobody says them."""
+    """Settings of recognisers of speech: the `language` that is spoken (`en`; "" leaves it to the model), and a
+    `prompt`, words that will be said (a glossary), which some models also hear where nobody says them."""
 
     language: str
     prompt: str

@@ -26,8 +26,8 @@ _FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
 class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
-    """Further settings of faster-whisper: `device` ("cpu", or "cuda"), `compute_type` ("int8"; "float16" …), and whether
-    silence is left out before words are looked for (`vad`, true)."""
+    """Further settings of faster-whisper: `device` ("cpu", or "cuda"), `compute_type` ("int8"; "float16" …), and
+    whether silence is left out before words are looked for (`vad`, true)."""
 
     device: str
     compute_type: str

@@ -1,4 +1,5 @@
-"""What results are shown as, before they are a terminal's text, HTML, CSV or JSON: tables, figures, prose, folds, sections.
+"""What results are shown as, before they are a terminal's text, HTML, CSV or JSON: tables, figures, prose, folds,
+sections.
 
 Texts in here are plain and may be hostile; every renderer escapes them. Only a figure's `svg` is markup, and it is
 made by `proctor.reports.figures` alone.
@@ -82,7 +83,8 @@ class Story:
 
 
 def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Records as a table, a column a key: numbers with four digits that tell something, and as they are for programs."""
+    """Records as a table, a column a key: numbers with four digits that tell something, and as they are for
+    programs."""
     names = list(rows[0]) if rows else []
     heads = tuple(
         Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name) for name in names

@@ -199,7 +199,7 @@ def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -
 def write_sections(
     out: Path, story: Story, sections: Sequence[Section], *, title: str, simulated: bool = False
 ) -> ReportSummary:
-    """A page of a report without items: what the sections hold, complete in itself. Raises `InputError` where `out` can't
-    be written."""
+    """A page of a report without items: what the sections hold, complete in itself. Raises `InputError` where `out`
+    can't be written."""
     browser = (None, Shown(), list[str]())
     return _page(out, story, sections, browser, title=title, simulated=simulated, withheld=[], browsing="")

@@ -26,8 +26,9 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
 
 
 def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str]:
-    """Metrics of fewer than ten items each, by how many items each marks (of several counts the largest), where there are
-    three and more of them: they are named rather than printed. The headline is none; without it somebody chose metrics.
+    """Metrics of fewer than ten items each, by how many items each marks (of several counts the largest), where there
+    are three and more of them: they are named rather than printed. The headline is none; without it somebody chose
+    metrics.
 
     >>> scarce_metrics([("accuracy", 5), ("iou", 1), ("tau", 2), ("f1", 1), ("bleu", 40), ("bleu", 4)], "accuracy")
     ['iou', 'tau', 'f1']

@@ -1,4 +1,5 @@
-"""Results: every metric of every run, with its interval, its denominator and what is missing; a benchmark's own summary."""
+"""Results: every metric of every run, with its interval, its denominator and what is missing; a benchmark's own
+summary."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Result:
     `not_submitted` (a file of answers lacks it) are the system's own failures. Of the answered ones, no score have
     those that are `unresolved` (the judge was asked and gave no verdict) or `unmarked` (the judge was not asked yet).
     `decided` ones were unresolved until a person decided in the judge's place: they have a score.
-    `missing` items were not asked; `unsupported` ones are of a format that a baseline does not answer. `levels` counts the scores by their label, where the metric has named levels.
+    `missing` items were not asked; `unsupported` ones are of a format that a baseline does not answer. `levels` counts
+    the scores by their label, where the metric has named levels.
 
     A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these are counted: "wrong",
     "exclude", or "both" where nothing is decided: then there is no `value`, but the range from `if_wrong` to

@@ -11,8 +11,9 @@ from proctor.runs.store import Store
 
 
 def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
-    """Replaces references and tags in a store by those that the data have now, and deletes the scores and derived facets
-    of the items concerned; how many they are. Answers stay, and runs that were told the references, too: delete those.
+    """Replaces references and tags in a store by those that the data have now, and deletes the scores and derived
+    facets of the items concerned; how many they are. Answers stay, and runs that were told the references, too: delete
+    those.
 
     Raises `InputError` where anything that a system was shown differs: its answers were not given to that.
     """

@@ -76,8 +76,8 @@ class RunScores:
 
     @property
     def lacking(self) -> Mask:
-        """The items whose value is a matter of the policy. Whether a judge came to a verdict (`unresolved`) is no score of
-        the system: it has no worst value, so that no item is."""
+        """The items whose value is a matter of the policy. Whether a judge came to a verdict (`unresolved`) is no score
+        of the system: it has no worst value, so that no item is."""
         if self.metric.name == UNRESOLVED.name:
             return np.zeros_like(self.failed)
         return self.failed | self.not_asked | self.unresolved
@@ -249,11 +249,12 @@ Latency = Literal["required", "optional"]
 class Contest:
     """Who is ranked, and how what they lack counts.
 
-    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named). `baselines` are reference systems: they
-    enter no test, no adjustment and no pairwise comparison; one that has no run under the condition is taken from `text-only`. `failed`
-    is the policy for what a run lacks, None for the benchmark's own (`policies`). `latency` "required"
-    counts an answer without a latency as late, so as wrong; None means so where the questions have a time limit and
-    somebody's latencies are known, since a file without them would be in time by saying nothing.
+    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named).
+    `baselines` are reference systems: they enter no test, no adjustment and no pairwise comparison; one that has no run
+    under the condition is taken from `text-only`. `failed` is the policy for what a run lacks, None for the benchmark's
+    own (`policies`). `latency` "required" counts an answer without a latency as late, so as wrong; None means so where
+    the questions have a time limit and somebody's latencies are known, since a file without them would be in time by
+    saying nothing.
     """
 
     condition: str = "video"
@@ -266,9 +267,10 @@ class Contest:
 
 @dataclass(frozen=True)
 class Lacking:
-    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong; `not_asked`
-    were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the judge, which was asked, `unmarked` wait for
-    it; `unsupported` are of a format that a baseline does not answer; `untimed` have no latency, where it is judged."""
+    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong;
+    `not_asked` were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the
+    judge, which was asked, `unmarked` wait for it; `unsupported` are of a format that a baseline does not answer;
+    `untimed` have no latency, where it is judged."""
 
     missing: int = 0
     not_asked: int = 0

@@ -231,7 +231,8 @@ def gwet_ac1(
     least −1 / (q − 1). `n` counts the items with two ratings, `groups` their groups. The interval is that of
     `sums_interval`, over samples of groups; none where fewer than three groups have such an item.
 
-    Edges: None where no item has two ratings. Raises `InputError` as `percent_agreement`, and for fewer than two levels.
+    Edges: None where no item has two ratings. Raises `InputError` as `percent_agreement`, and for fewer than two
+    levels.
 
     >>> gwet_ac1("yyynnnynnn", "yn", list("aabbccddee"), list("aabbccddee"), Resampling(draws=50)).value
     0.23076923076923075

@@ -40,10 +40,10 @@ class PreferredSystem:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceModel:
-    """The systems, most points first, then by name (those without points last); `wins` has for every two systems (first,
-    second) the probability that the first is preferred, `ties` is Davidson's ν: two systems of equal strength tie in
-    ν / (2 + ν) of comparisons; None where no finite one is the likeliest. `problems` say in one sentence each what the
-    comparisons leave open.
+    """The systems, most points first, then by name (those without points last); `wins` has for every two systems
+    (first, second) the probability that the first is preferred, `ties` is Davidson's ν: two systems of equal strength
+    tie in ν / (2 + ν) of comparisons; None where no finite one is the likeliest. `problems` say in one sentence each
+    what the comparisons leave open.
 
     >>> PreferenceModel((), {}, None, ("no comparisons",)).problems
     ('no comparisons',)

@@ -28,8 +28,8 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Optimism:
-    """How far the shown score is above the true accuracy on average (`value`), with the Monte Carlo error of that number
-    (one standard deviation).
+    """How far the shown score is above the true accuracy on average (`value`), with the Monte Carlo error of that
+    number (one standard deviation).
 
     >>> Optimism(0.02, 0.001).value
     0.02
@@ -99,8 +99,8 @@ def luck(hidden: HiddenSet, submissions: int, rule: ShownBy = "all", *, draws: i
 def boosting(
     hidden: HiddenSet, submissions: int, options: int = 2, rule: ShownBy = "all", *, draws: int = _DRAWS, seed: int = 0
 ) -> Optimism:
-    """The optimism of an attack without any model: all submissions but the last are random answers to questions with this
-    many `options`; the last one takes for each question the commonest answer among those that did better than
+    """The optimism of an attack without any model: all submissions but the last are random answers to questions with
+    this many `options`; the last one takes for each question the commonest answer among those that did better than
     chance (of those that were shown, under the ladder). Its true accuracy is chance; what it scores above that is what
     the scores gave away (Blum and Hardt 2015, section 4). `accuracy` and `icc` play no part.
 

@@ -270,7 +270,8 @@ class TextSimilarity:
         return weights.indices[part], weights.data[part]
 
     def _spread(self, text: str) -> Floats:
-        """The weights of all words in one text. A product with it takes a tenth of the time of one of sparse matrices."""
+        """The weights of all words in one text. A product with it takes a tenth of the time of one of sparse
+        matrices."""
         spread = np.zeros(self._weights.shape[1])
         words, weights = self._words(text)
         spread[words] = weights

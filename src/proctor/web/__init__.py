@@ -1,4 +1,5 @@
-"""Web: sites in the browser, of which the review is one. Pages ask this room's functions; statistics and media are other rooms'."""
+"""Web: sites in the browser, of which the review is one. Pages ask this room's functions; statistics and media are
+other rooms'."""
 
 from typing import TYPE_CHECKING
 

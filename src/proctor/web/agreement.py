@@ -39,7 +39,8 @@ PLAN = Resampling(draws=1000)
 
 @dataclass(frozen=True)
 class SealedReading:
-    """One sealed reading by an assigned reader, as its viewer may see it. `gold` is the known reading of a gold item."""
+    """One sealed reading by an assigned reader, as its viewer may see it. `gold` is the known reading of a gold
+    item."""
 
     item: int
     key: str
@@ -105,9 +106,9 @@ def sealed_readings(connection: Connection, viewer: int, study: str) -> list[Sea
 
 @dataclass(frozen=True)
 class DimensionAgreement:
-    """Agreement on one dimension ("": on all marks). `kind` is nominal, ordinal, boxes (F1 at an intersection over union of 0.5) or times
-    (F1 within the tolerance). `percent` is the share of agreeing pairs, or that F1; `cohen` is there for two readers,
-    `alpha` is ordinal for ratings. What makes no sense for a kind is None."""
+    """Agreement on one dimension ("": on all marks). `kind` is nominal, ordinal, boxes (F1 at an intersection over
+    union of 0.5) or times (F1 within the tolerance). `percent` is the share of agreeing pairs, or that F1; `cohen` is
+    there for two readers, `alpha` is ordinal for ratings. What makes no sense for a kind is None."""
 
     name: str
     kind: str

@@ -24,8 +24,8 @@ from proctor.web.studies import read_version
 
 @dataclass(frozen=True)
 class Guessability:
-    """What is known of a text at once: `faults` by rule (words that no picture shows, the answer in the stem, a key that
-    stands out), and for choices the cues of text alone."""
+    """What is known of a text at once: `faults` by rule (words that no picture shows, the answer in the stem, a key
+    that stands out), and for choices the cues of text alone."""
 
     faults: tuple[str, ...]
     cues: TextCues | None

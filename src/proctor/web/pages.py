@@ -23,8 +23,8 @@ def page(
     """The template `NAME.html`, whole page or fragment, filled in with the context.
 
     Every template knows besides: `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where
-    nobody is logged in), `csrf`, `language`, `title` (of the site), `open_registration` and `languages` with their names. A template of a
-    whole page begins with `{% extends "base.html" %}`.
+    nobody is logged in), `csrf`, `language`, `title` (of the site), `open_registration` and `languages` with their
+    names. A template of a whole page begins with `{% extends "base.html" %}`.
     """
     visitor = visitor_of(request)
     site, language = site_of(request), language_of(request, visitor)

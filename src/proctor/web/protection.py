@@ -1,4 +1,5 @@
-"""What holds for every request: the size of bodies, the headers of answers, and that changes come from our own pages."""
+"""What holds for every request: the size of bodies, the headers of answers, and that changes come from our own
+pages."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ _YES = {"yes": True, "no": False, "ja": True, "nein": False, "1": True, "0": Fal
 
 @dataclass(frozen=True)
 class SheetTally:
-    """What a sheet did: readings that were `sealed`, rows `left` empty, and rows sealed `before` with the same content."""
+    """What a sheet did: readings that were `sealed`, rows `left` empty, and rows sealed `before` with the same
+    content."""
 
     sealed: int
     left: int

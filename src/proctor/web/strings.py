@@ -21,7 +21,8 @@ def languages() -> list[str]:
 
 def text(language: str, key: str, more: Path | None = None, **values: object) -> str:
     """The text of a key such as `login.title`, with values for its {names}; `more` is a site's folder of further texts.
-    Of a text with `one` and `other` the value `count` chooses. Raises `KeyError` where there is none: texts are as complete as code is.
+    Of a text with `one` and `other` the value `count` chooses. Raises `KeyError` where there is none: texts are as
+    complete as code is.
 
     >>> text("en", "home.to_settle", count=1)
     '1 item on which readings differ waits for you'

@@ -46,7 +46,8 @@ class ItemTally:
 
 
 def add_study(connection: Connection, study: StudySettings, at: datetime) -> int:
-    """The id of a study, which is made or brought up to date. Raises `InputError` where it has items of another form."""
+    """The id of a study, which is made or brought up to date. Raises `InputError` where it has items of another
+    form."""
     row = connection.execute(select(studies).where(studies.c.name == study.name)).mappings().one_or_none()
     settings = study.model_dump(mode="json", exclude={"name", "form"})
     if row is None:

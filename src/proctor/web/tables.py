@@ -11,8 +11,8 @@ _ALL = "all"
 
 
 def agreement_tables(found: StudyAgreement) -> list[Table]:
-    """The tables of a study: by dimension, by reader, by two readers, over time, the most disputed and the slowest items
-    (20 of each). Tables without rows are left out."""
+    """The tables of a study: by dimension, by reader, by two readers, over time, the most disputed and the slowest
+    items (20 of each). Tables without rows are left out."""
     dimensions = [
         (
             one.name or _ALL,

@@ -47,8 +47,9 @@ class Upload:
 async def receive_upload(request: Request, folder: Path) -> AsyncIterator[Upload]:
     """Reads the form of a request into a file of its own in `folder`, which is removed afterwards unless it was moved.
 
-    Raises `HTTPException`: 400 for what is no such form or breaks off, 403 where the visitor's token is missing or comes
-    after the file, 413 for fields that are too long. The size of the body is bounded by the site (`Site.uploads`).
+    Raises `HTTPException`: 400 for what is no such form or breaks off, 403 where the visitor's token is missing or
+    comes after the file, 413 for fields that are too long. The size of the body is bounded by the site
+    (`Site.uploads`).
     """
     handle, name = tempfile.mkstemp(prefix=".incoming-", dir=folder)
     upload = Upload(Path(name))

@@ -30,9 +30,9 @@ _MOST_TABLES = 64
 class FrameTable(BaseModel):
     """The pictures of a clip's whole video, in order. Timestamps count ticks of `time_base` (numerator, denominator):
     the `first`, as text since it may not fit a JavaScript number, and the `steps` from each to the next; `keys` are the
-    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds after the first one;
-    `origin` is the item's time of that, and `start` and `end` of the clip are item's times. `width` and `height` are as
-    displayed, turned upright; `region` is the part that is shown, None for the whole. `sha256` is the file's.
+    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds after the first
+    one; `origin` is the item's time of that, and `start` and `end` of the clip are item's times. `width` and `height`
+    are as displayed, turned upright; `region` is the part that is shown, None for the whole. `sha256` is the file's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,5 @@
-"""What a bad model says at each stage: nothing of it passes, each is listed with its reason, nothing that was said is lost."""
+"""What a bad model says at each stage: nothing of it passes, each is listed with its reason, nothing that was said is
+lost."""
 
 from __future__ import annotations
 

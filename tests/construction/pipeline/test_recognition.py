@@ -1,4 +1,5 @@
-"""Speech that is recognised: what is sent, when it was said, what is kept, by a server that listens and by faster-whisper."""
+"""Speech that is recognised: what is sent, when it was said, what is kept, by a server that listens and by
+faster-whisper."""
 
 from __future__ import annotations
 

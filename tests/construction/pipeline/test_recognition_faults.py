@@ -1,4 +1,5 @@
-"""What recognisers get wrong, and sound that none can hear: nothing of it passes unmarked, each is told with its reason."""
+"""What recognisers get wrong, and sound that none can hear: nothing of it passes unmarked, each is told with its
+reason."""
 
 from __future__ import annotations
 

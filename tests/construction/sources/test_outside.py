@@ -1,4 +1,5 @@
-"""The finder of pictures outside the body: what it is fitted on, how its threshold is chosen, what it says of itself."""
+"""The finder of pictures outside the body: what it is fitted on, how its threshold is chosen, what it says of
+itself."""
 
 from __future__ import annotations
 

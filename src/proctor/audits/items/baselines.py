@@ -289,8 +289,8 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
 
 
 def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[TextBaseline]:
-    """Three classifiers of right against wrong options, where each item gets the option that it finds the likeliest; and
-    who is told the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
+    """Three classifiers of right against wrong options, where each item gets the option that it finds the likeliest;
+    and who is told the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
 
     One thread fits: on a busy machine OpenMP's threads wait for each other longer than they work.
     """

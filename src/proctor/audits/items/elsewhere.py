@@ -21,9 +21,9 @@ _CHUNK = 500  # questions compared at a time
 
 @dataclass(frozen=True)
 class OptionPools:
-    """`pools` of groups within which right answers serve as wrong options of other items. `known` is the accuracy of who
-    knows the right answers of all other groups, those of the pool too, and takes the option that is right there least
-    often; the baselines are never told answers of the own pool."""
+    """`pools` of groups within which right answers serve as wrong options of other items. `known` is the accuracy of
+    who knows the right answers of all other groups, those of the pool too, and takes the option that is right there
+    least often; the baselines are never told answers of the own pool."""
 
     pools: int
     known: Estimate

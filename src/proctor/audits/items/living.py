@@ -38,9 +38,10 @@ class RuleCue:
 @dataclass(frozen=True)
 class TextCues:
     """What a question gives away to someone who does not look. `rules` pick its right option, those that are right more
-    often than chance on the other questions first, and of these the ones of length and overlap. `probability` is what a classifier of options, fitted on the other
-    groups' questions, gives to the right option (the options of a question sum to 1), with the interval over samples of
-    groups; None where there are fewer than 3 other groups or 12 questions."""
+    often than chance on the other questions first, and of these the ones of length and overlap. `probability` is what a
+    classifier of options, fitted on the other groups' questions, gives to the right option (the options of a question
+    sum to 1), with the interval over samples of groups; None where there are fewer than 3 other groups or 12
+    questions."""
 
     chance: float
     beside: int

@@ -24,7 +24,8 @@ Audience = Literal["public", "participant", "organiser"]
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who looks at a page: as what they see boards and results, and the row of their team, None where they have none."""
+    """Who looks at a page: as what they see boards and results, and the row of their team, None where they have
+    none."""
 
     audience: Audience
     team: RowMapping | None = None

@@ -1,4 +1,5 @@
-"""The boards of a phase, for those who may see them: intervals are drawn, baselines stand where their mean puts them."""
+"""The boards of a phase, for those who may see them: intervals are drawn, baselines stand where their mean puts
+them."""
 
 from __future__ import annotations
 

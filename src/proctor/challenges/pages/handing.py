@@ -1,4 +1,5 @@
-"""Handing in: the file goes to disk as it comes, is taken in, checked in a process of its own, and queued or refused."""
+"""Handing in: the file goes to disk as it comes, is taken in, checked in a process of its own, and queued or
+refused."""
 
 from __future__ import annotations
 

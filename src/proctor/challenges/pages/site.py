@@ -59,8 +59,9 @@ class ChallengeSite(Site):
 def open_challenge(
     folder: Path, store: str | None = None, listening: Listening | None = None, *, same_user: bool = False
 ) -> ChallengeSite:
-    """A challenge's folder as a site. Raises `InputError` for settings that do not fit, and where this process could open
-    the sealed part, unless `same_user` is said; `UsageError` for a server that would take passwords without TLS."""
+    """A challenge's folder as a site. Raises `InputError` for settings that do not fit, and where this process could
+    open the sealed part, unless `same_user` is said; `UsageError` for a server that would take passwords without
+    TLS."""
     at, address = listening or Listening(), read_challenge(folder).address
     tls = at.tls(address, CHALLENGE_FILE)
     challenge = Challenge.open(folder, "web", store=store, same_user=same_user)

@@ -31,8 +31,8 @@ Floats = NDArray[np.float32]
 
 class DetectorNetwork:
     """A network that takes one picture of 1 × 3 × height × width (RGB from 0 to 1, fitted in with grey borders) and
-    gives class scores and boxes, in one of two layouts: DETR's (logits, and centre and size as shares of the input; one more
-    logit than classes is "nothing", and then scores are a softmax, else a sigmoid), or YOLO's (centre and size in
+    gives class scores and boxes, in one of two layouts: DETR's (logits, and centre and size as shares of the input; one
+    more logit than classes is "nothing", and then scores are a softmax, else a sigmoid), or YOLO's (centre and size in
     pixels of the input, and a score from 0 to 1 for each class). `classes` are the names in the network's order.
 
     Raises `ConfigurationError` where onnxruntime is not installed, and `InputError` for a file that can't be read, is

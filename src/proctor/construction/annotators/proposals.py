@@ -135,8 +135,9 @@ def propose(
     overlaps of at least `SAME`. Of a pair with different classes the box is *mislabelled*, where the detection's score
     is `score` or more and no detection of the box's own class lies there with half of it. A box without a pair and a
     detection of its class without one, no farther apart than `NEAR`, are paired by distance: *misplaced*. What is left
-    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is *missing*. An instance
-    that is said to be covered gets no box where it was last seen, or is seen next; nor its class, where it is never seen.
+    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is
+    *missing*. An instance that is said to be covered gets no box where it was last seen, or is seen next; nor its
+    class, where it is never seen.
     """
     video = annotation.video.id
     found = _by_frame(one for one in detections if one.video == video)

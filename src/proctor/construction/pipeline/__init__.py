@@ -1,5 +1,5 @@
-"""Projects: from videos and transcripts to a benchmark, stage by stage. Every stage reads the records of the stages before it
-and writes its own; what is done stands, and no model is asked the same thing twice."""
+"""Projects: from videos and transcripts to a benchmark, stage by stage. Every stage reads the records of the stages
+before it and writes its own; what is done stands, and no model is asked the same thing twice."""
 
 from typing import TYPE_CHECKING
 

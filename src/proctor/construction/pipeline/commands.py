@@ -282,7 +282,8 @@ def _plain(value: JsonValue) -> str:
 
 
 def _said(step: HistoryStep) -> str:
-    """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote it."""
+    """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote
+    it."""
     from proctor.core.formats import option_letters
 
     record = step.record

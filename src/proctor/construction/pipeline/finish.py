@@ -1,5 +1,5 @@
-"""The last stages: `split` (options in their final order, parts that share nothing) and `export` (the benchmark's own files,
-with a datasheet)."""
+"""The last stages: `split` (options in their final order, parts that share nothing) and `export` (the benchmark's own
+files, with a datasheet)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class SplitSettings(StageSettings):
 
 
 class FinalQuestion(DraftQuestion):
-    """A question as it is published: its options in their final order, the part that it belongs to ("": there is one part
-    alone), and its blind screening."""
+    """A question as it is published: its options in their final order, the part that it belongs to ("": there is one
+    part alone), and its blind screening."""
 
     part: str = ""
     screening: Screening
@@ -188,8 +188,8 @@ def _file(file: Path, folder: Path) -> ExportedFile:
 
 
 def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
-    """What readers of the benchmark must know, in Markdown: where it is from, the funnel, models and prompts, how far it can be
-    guessed before and after, who reviewed it, and what a clinician must still confirm."""
+    """What readers of the benchmark must know, in Markdown: where it is from, the funnel, models and prompts, how far
+    it can be guessed before and after, who reviewed it, and what a clinician must still confirm."""
     drafts = work.records("questions", DraftQuestion)
     kinds = Counter(one.kind for one in questions)
     what = f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses)"

@@ -51,8 +51,9 @@ class SourceVideo(Frozen):
 
 
 class ProjectSettings(Frozen):
-    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`, `speech`): one, or a list;
-    `language` is what is spoken, for recognisers of speech ("": they find out); `stages` are the settings of stages by name."""
+    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`, `speech`): one,
+    or a list; `language` is what is spoken, for recognisers of speech ("": they find out); `stages` are the settings of
+    stages by name."""
 
     kind: str = Field(min_length=1)
     title: str = ""

@@ -59,8 +59,8 @@ class Spoken:
 
 
 async def recognise(work: Work, video: Path, span: tuple[float, float], longest_s: float) -> Spoken:
-    """What a recogniser hears in a stretch of a video, on the video's own clock. A part in which nothing can be heard is
-    not asked about.
+    """What a recogniser hears in a stretch of a video, on the video's own clock. A part in which nothing can be heard
+    is not asked about.
 
     Raises `InputError` where the video has no sound there, and `WaitingError`, which names the stretch, where the
     recogniser declines or gives no transcript; what it said of other parts is kept. `InfrastructureError` passes.

@@ -25,8 +25,8 @@ _BY_ORGANISER = "changed in the review before it was read"
 
 
 class ReviewStageSettings(StageSettings):
-    """The file, inside the project, with the consensus of a study of its questions: JSON lines, as `proctor review export
-    --what consensus` writes them."""
+    """The file, inside the project, with the consensus of a study of its questions: JSON lines, as
+    `proctor review export --what consensus` writes them."""
 
     consensus: str = "sources/consensus.jsonl"
 
@@ -164,7 +164,8 @@ def _read(file: Path) -> list[_Line]:
 
 
 def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -> tuple[Mapping[str, _Line], int]:
-    """What was settled of each question as it stands, and how many others were accepted. Raises `WaitingError` where one is open."""
+    """What was settled of each question as it stands, and how many others were accepted. Raises `WaitingError` where
+    one is open."""
     regions = {one.id: one.region for one in work.sources}
     versions = {one.id: question_version(one, regions[one.source]) for one in questions}
     lines = [line for file in files for line in _read(file)]

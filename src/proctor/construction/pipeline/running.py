@@ -101,7 +101,8 @@ class Folder(Generic[R]):
         return [read_model(one, UnitFile, "a stage's records") for one in files]
 
     def attempts(self) -> dict[str, dict[str, int]]:
-        """How often units, and records of them, were asked to be made again: by unit, then by record ("": all of it)."""
+        """How often units, and records of them, were asked to be made again: by unit, then by record ("": all of
+        it)."""
         file = self.path / _ATTEMPTS
         return read_model(file, _Attempts, "counts of attempts").units if file.is_file() else {}
 
@@ -165,8 +166,8 @@ async def run_stages(
     """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on.
     An optional stage is run where `stages_of` names it.
 
-    What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't be
-    made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
+    What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't
+    be made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
     Raises `InputError` for what a person must correct.
     """
     kind, stages = kind_of(project), stages_of(project, until)
@@ -294,8 +295,9 @@ def _within(project: Project, file: Path) -> Path:
 
 
 def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = False) -> int:
-    """Asks for a stage (all its units), one unit, or one record of it to be made again when it is run next; or takes the last
-    such wish back: then the former version comes out of the journal, and costs nothing. Gives the number of the attempt."""
+    """Asks for a stage (all its units), one unit, or one record of it to be made again when it is run next; or takes
+    the last such wish back: then the former version comes out of the journal, and costs nothing. Gives the number of
+    the attempt."""
     folder = Folder(project, kind_of(project).stage(stage))
     units = units_of(project, folder.stage)
     with project.alone():

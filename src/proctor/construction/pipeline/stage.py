@@ -79,8 +79,8 @@ class Work:
 
 
 class Asker:
-    """Asks a model for drafts of a given form. Each reply is kept in the project's journal under all that led to it (the
-    model, the prompt's file, what it was filled with, the attempt), and is asked for once."""
+    """Asks a model for drafts of a given form. Each reply is kept in the project's journal under all that led to it
+    (the model, the prompt's file, what it was filled with, the attempt), and is asked for once."""
 
     def __init__(self, work: Work, role: str, prompt: Path | None = None, number: int = 0) -> None:
         self._work = work
@@ -92,10 +92,11 @@ class Asker:
     async def ask(
         self, form: type[M], item: str, values: Mapping[str, object], *, pictures: Sequence[Frame] = (), draw: int = 0
     ) -> tuple[M, Call]:
-        """What the model says of `item`, the prompt being filled with `values`, and the pictures after it. Another `draw` is
-        another reply to the same words.
+        """What the model says of `item`, the prompt being filled with `values`, and the pictures after it. Another
+        `draw` is another reply to the same words.
 
-        Raises `RefusalError` where it declines or gives nothing of the form, and `InfrastructureError` where no reply comes.
+        Raises `RefusalError` where it declines or gives nothing of the form, and `InfrastructureError` where no reply
+        comes.
         """
         if self._prompt is None:
             raise ValueError("an asker without a prompt only hears")
@@ -158,11 +159,11 @@ class Made(Generic[R]):
 
 
 class Stage(ABC, Generic[R]):
-    """A stage. `after` are the stages whose records it reads; a `whole` one takes all sources together, another one source at
-    a time. An `optional` one is part of a project where `project.yaml` names it, or once it was run by name; a stage
-    reads its records only by `also_after`: where the project has it. `makes` says what its records are, where they count something else than those before
-    ("files"). `version` changes when the same input makes other records; `prompts` are the files whose
-    content does, too."""
+    """A stage. `after` are the stages whose records it reads; a `whole` one takes all sources together, another one
+    source at a time. An `optional` one is part of a project where `project.yaml` names it, or once it was run by name;
+    a stage reads its records only by `also_after`: where the project has it. `makes` says what its records are, where
+    they count something else than those before ("files"). `version` changes when the same input makes other records;
+    `prompts` are the files whose content does, too."""
 
     name: ClassVar[str]
     summary: ClassVar[str]

@@ -19,7 +19,8 @@ from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, out
 COPIES = "sources/deidentified"
 """Where the copies stand in a project, each named after its source's id."""
 MANIFEST = "work/sources/manifest.json"
-"""What was done, with the originals' paths and hashes: it stays with the project and does not go out with the videos."""
+"""What was done, with the originals' paths and hashes: it stays with the project and does not go out with the
+videos."""
 _PACKAGES = ("proctor-eval", "av", "opencv-contrib-python-headless", "numpy", "scikit-learn")
 
 

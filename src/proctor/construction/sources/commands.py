@@ -17,8 +17,8 @@ def sources(
 ) -> PluginReport:
     """Check videos; hide what identifies.
 
-    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide in
-    sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
+    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
+    in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
 
     Example: proctor build sources abdomen
     """

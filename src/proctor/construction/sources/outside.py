@@ -1,7 +1,7 @@
 """Which pictures of a procedure are outside the body: a small classifier of colour and texture.
 
-Nothing is shipped: it is fitted on stretches of videos that people have labelled, and says of itself how well it found those
-of videos it had not seen.
+Nothing is shipped: it is fitted on stretches of videos that people have labelled, and says of itself how well it found
+those of videos it had not seen.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STRENGTH = 0.3  # inverse of the penalty
 
 
 def look_of(pixels: Pixels) -> Looks:
-    """57 numbers of one picture's colour and texture: how bright, saturated and red it is; its hues; how dark its corners
-    are, as an endoscope leaves them; how strong its edges are and how many run straight across or down, as walls,
-    screens and tables do; and its local binary patterns (Ojala et al. 2002, doi 10.1109/TPAMI.2002.1017623).
+    """57 numbers of one picture's colour and texture: how bright, saturated and red it is; its hues; how dark its
+    corners are, as an endoscope leaves them; how strong its edges are and how many run straight across or down, as
+    walls, screens and tables do; and its local binary patterns (Ojala et al. 2002, doi 10.1109/TPAMI.2002.1017623).
     """
     import cv2
 
@@ -117,8 +117,8 @@ def _patterns(grey: NDArray[Any]) -> NDArray[Any]:
 
 
 class HeldOut(Frozen):
-    """How well a finder does on videos that it was not fitted on, at thresholds chosen without them too. Shares of pictures
-    with 95 % intervals over groups; an end is None where there are too few."""
+    """How well a finder does on videos that it was not fitted on, at thresholds chosen without them too. Shares of
+    pictures with 95 % intervals over groups; an end is None where there are too few."""
 
     sensitivity: float
     sensitivity_low: float | None
@@ -170,8 +170,8 @@ def fit_finder(
     """A finder from labelled pictures: their looks (n × features), whether each is outside, and its group (patient).
 
     Groups are dealt into five folds (or fewer), those with outside pictures evenly. The threshold is the highest that
-    finds the share `target` of all outside pictures, each scored by a regression fitted without its fold. What is held out
-    is stricter: the threshold, too, is chosen without the fold that it is judged on. Each group weighs the same.
+    finds the share `target` of all outside pictures, each scored by a regression fitted without its fold. What is held
+    out is stricter: the threshold, too, is chosen without the fold that it is judged on. Each group weighs the same.
 
     Raises `InputError` (naming `place`) where fewer than three groups show outside, or fewer than three inside.
     """

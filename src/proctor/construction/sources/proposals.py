@@ -28,8 +28,8 @@ _SAME = 0.5  # of the shorter one's time, and of the smaller one's area
 
 
 class Proposal(Frozen):
-    """What a person should decide on: from `start` to `end`, the whole picture or a region of it; `score` from 0 to 1, the
-    highest within it, None where a person added it."""
+    """What a person should decide on: from `start` to `end`, the whole picture or a region of it; `score` from 0 to 1,
+    the highest within it, None where a person added it."""
 
     kind: str = Field(min_length=1, max_length=40)
     start: float = Field(ge=0)
@@ -40,8 +40,8 @@ class Proposal(Frozen):
 
 @dataclass(frozen=True)
 class Decision:
-    """A row of `decisions.csv`: what a person decides on, of which source, and what `by` decided (`decision` is empty until
-    then)."""
+    """A row of `decisions.csv`: what a person decides on, of which source, and what `by` decided (`decision` is empty
+    until then)."""
 
     source: str
     what: Proposal
@@ -69,8 +69,8 @@ class LabelledStretch:
 def outside_spans(
     times: Sequence[float], scores: NDArray[np.float64], threshold: float, *, pad_s: float, end: float
 ) -> list[Proposal]:
-    """Runs of pictures at or above the threshold, from `pad_s` before the first to `pad_s` after the last one; what then
-    overlaps or touches is one.
+    """Runs of pictures at or above the threshold, from `pad_s` before the first to `pad_s` after the last one; what
+    then overlaps or touches is one.
 
     >>> spans = outside_spans([0, 1, 2, 3, 4, 5], np.array([0, 0, 0.9, 0.8, 0, 0]), 0.5, pad_s=1.0, end=6.0)
     >>> [(one.start, one.end, one.score) for one in spans]
@@ -133,8 +133,9 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
 
 
 def merged(there: Sequence[Decision], proposed: Mapping[str, Sequence[Proposal]]) -> list[Decision]:
-    """What stands in the table after new proposals: every decided row as it is, what people added, and each proposal that
-    no decided row of its kind covers by half; undecided proposals of before are replaced. By source, then by start."""
+    """What stands in the table after new proposals: every decided row as it is, what people added, and each proposal
+    that no decided row of its kind covers by half; undecided proposals of before are replaced. By source, then by
+    start."""
     kept = [one for one in there if one.decision or one.what.score is None]
     fresh = [
         Decision(source, what, how=HIDDEN_BY.get(what.kind, "black"))

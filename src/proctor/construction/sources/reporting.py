@@ -1,4 +1,5 @@
-"""A project's videos are checked, what to hide is proposed, de-identified copies are written: with the report of each."""
+"""A project's videos are checked, what to hide is proposed, de-identified copies are written: with the report of
+each."""
 
 from __future__ import annotations
 

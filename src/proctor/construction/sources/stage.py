@@ -25,8 +25,8 @@ LABELS, DECISIONS = "sources/labels.csv", "sources/decisions.csv"
 class SourceSettings(StageSettings):
     """How sources are looked at: `fps` pictures a second; text-like overlays from the score `text_score` on; the share
     `target` of labelled outside pictures that the threshold must find; proposals reach `pad_s` seconds further at both
-    ends, at least the time between two pictures. `unused` says what becomes of what `start`, `end` and `region` leave out
-    when videos are written: `black`, or `keep`."""
+    ends, at least the time between two pictures. `unused` says what becomes of what `start`, `end` and `region` leave
+    out when videos are written: `black`, or `keep`."""
 
     fps: float = Field(default=2.0, gt=0, le=30)
     text_score: float = Field(default=0.5, gt=0, le=1)
@@ -42,8 +42,8 @@ class SourceSettings(StageSettings):
 
 
 class SourceRecord(Record):
-    """One source, as its file is: `sha256` of the original; `holds` lists what a de-identified copy will not have (sound,
-    chapters, further streams, the names of tags); `like` are the sources that show the same."""
+    """One source, as its file is: `sha256` of the original; `holds` lists what a de-identified copy will not have
+    (sound, chapters, further streams, the names of tags); `like` are the sources that show the same."""
 
     sha256: str
     container: str
@@ -112,8 +112,8 @@ def seen_folder(project: Project) -> Path:
 
 
 def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder | None:
-    """The finder fitted on the project's labels, and kept; None where there are none. Raises `InputError` for a table that can't be
-    used, or labels of too few videos."""
+    """The finder fitted on the project's labels, and kept; None where there are none. Raises `InputError` for a table
+    that can't be used, or labels of too few videos."""
     file = project.folder / LABELS
     labels = read_labels(file, [one.id for one in project.settings.sources])
     if not labels:

@@ -32,17 +32,10 @@ if TYPE_CHECKING:
 else:
     export_lazily(__name__)
 
-__all__ = ["Case", "ClientPool", "Dimension", "DimensionJudge"]
-__all__ += ["DimensionScorer", "DimensionScores", "ExampleSearch", "FewShotExamples", "JudgeSetup"]
-__all__ += ["RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan"]
-__all__ += [
-    "SearchProgress",
-    "all_marks",
-    "candidate_of",
-    "case_of",
-    "choose_judges",
-    "draw_examples",
-    "encounter_marks",
-]
+__all__ = [
+    "Case", "ClientPool", "Dimension", "DimensionJudge", "DimensionScorer", "DimensionScores", "ExampleSearch",
+    "FewShotExamples", "JudgeSetup", "RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan",
+    "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
+]  # fmt: skip
 __all__ += ["few_shot_judge"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]

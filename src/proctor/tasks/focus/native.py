@@ -138,8 +138,8 @@ def write_native(file: Path, records: Iterable[NativeRequest | NativeReference |
 def write_questions(
     out: Path, requests: Sequence[NativeRequest], references: Sequence[NativeReference], *, blind: bool
 ) -> None:
-    """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests name the format of their
-    answers with its arguments and options, which only the references say otherwise."""
+    """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests name the format of
+    their answers with its arguments and options, which only the references say otherwise."""
     keys = {one.qID: one for one in references}
     if blind:
         requests = [_named(one, keys[one.qID]) if one.qID in keys else one for one in requests]

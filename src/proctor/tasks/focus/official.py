@@ -139,8 +139,8 @@ def _as_the_toolkit(
 
 
 class _Draws:
-    """What `np.random.default_rng(seed).integers(0, limit, size)` gives, call after call, for many limits at once: NumPy
-    takes 32 bits of its stream for each number, by the method of Lemire (2019), and none for a limit of 1."""
+    """What `np.random.default_rng(seed).integers(0, limit, size)` gives, call after call, for many limits at once:
+    NumPy takes 32 bits of its stream for each number, by the method of Lemire (2019), and none for a limit of 1."""
 
     def __init__(self, seed: int) -> None:
         self._bits = np.random.default_rng(seed).bit_generator

@@ -1,5 +1,5 @@
-"""`proctor build new --kind focus`: from videos to tracks of instances, by the stages of the challenge's annotation, and
-to questions on them."""
+"""`proctor build new --kind focus`: from videos to tracks of instances, by the stages of the challenge's annotation,
+and to questions on them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from proctor.tasks.focus.plan import SEEN_IN_TRAINING, FocusPlan
 
 
 class FocusSettings(StageSettings):
-    """How questions are made, as `proctor build focus` takes it; `fill` is the longest gap of a track that is filled, in
-    seconds. With `findings` questions are asked although the tracks have findings that a person should decide."""
+    """How questions are made, as `proctor build focus` takes it; `fill` is the longest gap of a track that is filled,
+    in seconds. With `findings` questions are asked although the tracks have findings that a person should decide."""
 
     per_video: int = Field(default=40, ge=1, le=1000)
     times: int = Field(default=4, ge=0, le=100)

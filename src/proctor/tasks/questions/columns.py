@@ -71,7 +71,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "spiegazione", "解析", "解释", "解釋",
     ),
 }  # fmt: skip
-"""What a column may be, with the names by which it is recognised, the most telling first; every other one is a facet."""
+"""What a column may be, with the names by which it is recognised, the most telling first; every other one is a
+facet."""
 
 MEANING: Mapping[str, str] = {
     "id": "the question's own name, each once",
@@ -126,7 +127,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass
 class ColumnMap:
-    """Which columns stand for which field; `options` are columns of one option each, in order; `facets` are all others."""
+    """Which columns stand for which field; `options` are columns of one option each, in order; `facets` are all
+    others."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)

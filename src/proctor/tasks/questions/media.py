@@ -1,4 +1,5 @@
-"""The media of a question by their paths: videos, images, recordings, folders of frames, and what lies in the table itself."""
+"""The media of a question by their paths: videos, images, recordings, folders of frames, and what lies in the table
+itself."""
 
 from __future__ import annotations
 
@@ -46,10 +47,10 @@ class _ShownFile:
 
 
 class MediaFolder:
-    """Where media are looked for: the folder that is named, else that of the questions or a folder in it (`media` first),
-    whichever holds most of the paths. `frame_folders` says of a frame in which folder of frames or series it was found, `window` is for
-    medical files that name none, `audio` says that the sound of videos belongs to the questions. Pictures from the table itself (`embedded`) are kept in the cache until
-    `write_embedded`."""
+    """Where media are looked for: the folder that is named, else that of the questions or a folder in it (`media`
+    first), whichever holds most of the paths. `frame_folders` says of a frame in which folder of frames or series it
+    was found, `window` is for medical files that name none, `audio` says that the sound of videos belongs to the
+    questions. Pictures from the table itself (`embedded`) are kept in the cache until `write_embedded`."""
 
     def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
         self.embedded: dict[str, bytes] = {}
@@ -78,8 +79,8 @@ class MediaFolder:
         self, sources: Sequence[str], span: Times, window: Window | None = None, *, audio: bool | None = None
     ) -> tuple[Media, ...]:
         """The media of one question, recordings last; `window` is for its medical files that name none, `audio` says
-        whether the sound of its video belongs to it. Raises `ParseError` where a path leads nowhere, a time belongs to no
-        video or recording, a window to no medical file, or a sound to no video."""
+        whether the sound of its video belongs to it. Raises `ParseError` where a path leads nowhere, a time belongs to
+        no video or recording, a window to no medical file, or a sound to no video."""
         played = [self._recording(source) for source in sources if is_recording(_file_of(source))]
         files = [one for source in sources if not is_recording(_file_of(source)) for one in self._shown(source, window)]
         videos = sum(one.clip for one in files)

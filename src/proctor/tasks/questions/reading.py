@@ -44,8 +44,8 @@ _SHOWN = 3
 
 @dataclass
 class QuestionSet:
-    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands, `shown` the
-    media of every row, also of those with faults."""
+    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands, `shown`
+    the media of every row, also of those with faults."""
 
     layout: Layout
     folder: MediaFolder
@@ -152,8 +152,8 @@ def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | Non
 def _keep_facets(
     reading: QuestionSet, sheets: Sequence[Sheet], fields: Sequence[str], *, given: Container[str]
 ) -> None:
-    """Of these fields: a column that is called window, unit or criteria and holds nothing of the kind is a facet, and so
-    is one that is called like sound and holds anything but names of audio files."""
+    """Of these fields: a column that is called window, unit or criteria and holds nothing of the kind is a facet, and
+    so is one that is called like sound and holds anything but names of audio files."""
     mapping = reading.columns
 
     def fitting(name: str, fits: Callable[[Any], bool]) -> list[bool]:

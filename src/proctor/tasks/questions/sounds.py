@@ -1,4 +1,5 @@
-"""Sound in a table of questions: names of audio files with their times, and whether a video's sound belongs to a row."""
+"""Sound in a table of questions: names of audio files with their times, and whether a video's sound belongs to a
+row."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ Times = tuple[float | None, float | None]
 
 
 def split_times(source: str) -> tuple[str, Times | None]:
-    """The file of a recording and the times after its name, as W3C's media fragments have them; None without any. Raises
-    `ParseError` for times that can't be read.
+    """The file of a recording and the times after its name, as W3C's media fragments have them; None without any.
+    Raises `ParseError` for times that can't be read.
 
     >>> split_times("talk.wav#t=0:10,12.5"), split_times("talk.wav"), split_times("ct.dcm#frame=3")
     (('talk.wav', (10.0, 12.5)), ('talk.wav', None), ('ct.dcm#frame=3', None))
@@ -89,8 +90,8 @@ def said_of_sound(cell: Any) -> bool | None:
 
 
 def recordings(files: Sequence[tuple[str, Times | None]], span: Times, *, videos: int) -> list[AudioClip]:
-    """The recordings of a row; `span` are the row's start and end. Raises `ParseError` where it can't be said whose they
-    are: beside a video they are the video's, and of several recordings nobody's."""
+    """The recordings of a row; `span` are the row's start and end. Raises `ParseError` where it can't be said whose
+    they are: beside a video they are the video's, and of several recordings nobody's."""
     timed = span != (None, None)
     if timed and any(times is None for _, times in files) and (videos or len(files) > 1):
         expected = "the times of each recording after its name (talk.wav#t=0:10,0:25)"

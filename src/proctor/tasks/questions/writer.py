@@ -23,8 +23,8 @@ _OF_THE_FILE = {
 
 
 def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
-    """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not count.
-    Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
+    """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not
+    count. Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
     name = COUNTED
     while any(name in item.tags for item in benchmark.items):
         name += "-here"

@@ -53,8 +53,8 @@ _PROMPT = Path(__file__).with_name("project_question.txt.j2")
 
 
 class NativeExport(ExportStage):
-    """ReXSonoVQA's tree: `benchmark_questions/{mcq,free}/VIDEO.json` and `video_metadata_new.json`. Times there are seconds
-    of the trimmed video."""
+    """ReXSonoVQA's tree: `benchmark_questions/{mcq,free}/VIDEO.json` and `video_metadata_new.json`. Times there are
+    seconds of the trimmed video."""
 
     def write(self, project: Project, questions: Sequence[FinalQuestion], folder: Path) -> None:
         sources = {one.id: one for one in project.settings.sources}

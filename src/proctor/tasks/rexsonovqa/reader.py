@@ -124,8 +124,8 @@ class _Reader(BenchmarkReader):
         return read_recorded(path, benchmark)
 
     async def verify(self, data: Path) -> list[VerifiedFigure]:
-        """Of each system in the paper's tables the counts under `video` and, of the first, the parts that the text names,
-        from the recorded answers in `results`. The blind run was not published answer by answer."""
+        """Of each system in the paper's tables the counts under `video` and, of the first, the parts that the text
+        names, from the recorded answers in `results`. The blind run was not published answer by answer."""
         from proctor.runs import results_of_recorded
 
         folders = {_plain(one.name): one for one in sorted((data / "results").iterdir()) if one.is_dir()}

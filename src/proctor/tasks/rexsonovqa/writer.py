@@ -1,4 +1,5 @@
-"""A copy of the release with other options: `benchmark_questions/` rewritten, everything but recorded results beside it."""
+"""A copy of the release with other options: `benchmark_questions/` rewritten, everything but recorded results beside
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _BESIDE = (METADATA, "gt_all/*.json")  # `results` answer the published options
 
 
 def write_choices(data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-    """Writes the tree into `out`; items that are None stay, with `keep` false. Raises `InputError` for what can't be read."""
+    """Writes the tree into `out`; items that are None stay, with `keep` false. Raises `InputError` for what can't be
+    read."""
     for kind in KINDS:
         for file, video, questions in read_questions(data, kind):
             target = out / file.relative_to(data)

@@ -26,8 +26,8 @@ class SaidEvent(FormModel):
 
 class QuestionText(FormModel):
     """A question as people may change it: with options (`key` is the place of the right one) or a free `answer`.
-    `format`, `tolerance`, `labels` (capabilities), `relevance` and the `moment` that it starts from are what experts' own
-    questions say besides."""
+    `format`, `tolerance`, `labels` (capabilities), `relevance` and the `moment` that it starts from are what experts'
+    own questions say besides."""
 
     stem: Passage
     options: tuple[Line, ...] = Field(default=(), max_length=MOST_OPTIONS)

@@ -1,5 +1,5 @@
-"""The media of an item, for those who may see it: whatever is not there or not theirs is answered alike with 404. Nothing of it is
-kept by a browser (`no-store`, as of all pages)."""
+"""The media of an item, for those who may see it: whatever is not there or not theirs is answered alike with 404.
+Nothing of it is kept by a browser (`no-store`, as of all pages)."""
 
 from __future__ import annotations
 

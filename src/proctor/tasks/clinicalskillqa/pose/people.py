@@ -288,8 +288,8 @@ class PoseNetwork:
     def look(self, jpeg: bytes, name: str = "") -> Pose:
         """The people in a picture, the surest first, in its own pixels. `name` is for messages alone.
 
-        Raises `InputError` where the network gives something else than it promised, takes too much time or memory, or the
-        picture can't be read.
+        Raises `InputError` where the network gives something else than it promised, takes too much time or memory, or
+        the picture can't be read.
         """
         picture = _opened(jpeg, name)
         box = Letterbox.of(picture.size, self._side)
@@ -361,8 +361,8 @@ def _opened(jpeg: bytes, name: str) -> Image:
 
 
 PoseSource = KeypointFile | PoseNetwork
-"""Finds the people in pictures. Where it does not look at the picture itself (`sees` is False) it goes by the name alone,
-and so knows what a view under another condition may not show."""
+"""Finds the people in pictures. Where it does not look at the picture itself (`sees` is False) it goes by the name
+alone, and so knows what a view under another condition may not show."""
 
 
 def open_pose(path: Path) -> PoseSource:

@@ -132,7 +132,8 @@ def _with_comment(said: str, comment: str) -> str:
 
 def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
     """What was decided, by id; of an order `keep` stands for `accept` and `remove` for `reject`. A row without verdict,
-    or about something that has changed since, is open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is open."""
+    or about something that has changed since, is open. Raises `InputError` with all faults, as `read_review`, and for a
+    row on which nothing is open."""
     orders = {one.instance: one for one in reviews}
     sentences = {each.id: (each, one) for one in reviews for each in one.sentences}
     versions = {name: version_of(one) for name, one in orders.items()}

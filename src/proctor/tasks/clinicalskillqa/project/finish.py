@@ -66,8 +66,8 @@ def _item(one: AgreedFrames, groups: Mapping[str, str]) -> Item:
 
 
 class InstancesExport(FilesStage):
-    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part where there are parts, and
-    a datasheet. Ids are dealt over all instances, so that they tell nothing."""
+    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part where there are parts,
+    and a datasheet. Ids are dealt over all instances, so that they tell nothing."""
 
     after: ClassVar[tuple[str, ...]] = (
         "frames",
