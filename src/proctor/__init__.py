@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         analyze,
         audit,
         check,
+        choose_model,
+        choose_model_async,
         compare,
         export,
         fetch,
@@ -69,10 +71,10 @@ __version__ = "0.1.0"
 __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError",
     "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
-    "analyze", "audit", "check", "compare", "export", "fetch", "fit_judge", "fit_judge_async", "formats",
-    "import_answers", "import_answers_async", "judge", "leaderboard", "load", "metric", "open_store", "rank", "report",
-    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats", "system",
-    "validate", "verify",
+    "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
+    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "leaderboard", "load", "metric",
+    "open_store", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
+    "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

@@ -99,6 +99,7 @@ WAYS = (
     Way("users trail", "folder", "web:review_accounts web:read_trail", FORMAT),
     Way("users disable", "folder anna", "web:review_accounts web:disable_person"),
     Way("run", "bench", "api:arrange", {"dry_run": "asks nothing"}, {"systems": "system"}),
+    Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers"),
     Way(
         "score",

@@ -8,6 +8,14 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
     from proctor.api.checking import CheckTable, check, validate
+    from proctor.api.choosing import (
+        ChooseOptions,
+        ChosenModel,
+        PreparedChoice,
+        arrange_choice,
+        choose_model,
+        choose_model_async,
+    )
     from proctor.api.exchange_options import ExportOptions, ImportOptions
     from proctor.api.execution import arrange, import_answers, import_answers_async, load, run, run_async
     from proctor.api.fetching import Fetched, fetch
@@ -74,15 +82,15 @@ else:
 
 __all__ = [
     "PLAIN_FORMATS", "AllItems", "AnalysisTables", "AnalyzeOptions", "AuditOptions", "AuditTable", "BenchmarkName",
-    "BenchmarkSource", "Cache", "CheckTable", "CompareOptions", "ComparisonTable", "Draws", "Evaluation",
-    "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge", "FunctionMetric",
-    "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions", "Overlay",
-    "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable",
-    "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
-    "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "audit", "check", "compare", "declared", "export",
-    "fetch", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_prompts_of",
-    "leaderboard", "load", "metric", "name_in", "official_summary", "open_store", "policy_of", "prepare_fit",
-    "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
-    "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "validate", "validator_names",
-    "verify", "write_shown",
+    "BenchmarkSource", "Cache", "CheckTable", "ChooseOptions", "ChosenModel", "CompareOptions", "ComparisonTable",
+    "Draws", "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
+    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
+    "Overlay", "PreparedChoice", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
+    "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
+    "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_choice", "audit", "check",
+    "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "fit_judge", "fit_judge_async",
+    "import_answers", "import_answers_async", "judge", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
+    "official_summary", "open_store", "policy_of", "prepare_fit", "prepare_scorers", "rank", "ratings_in", "report",
+    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes", "system",
+    "system_names", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

@@ -181,11 +181,11 @@ def arrange(
     access = ModelAccess(given)
     if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
         built = build_systems(benchmark, listed(system), given, access)
-        loaded = _loaded(benchmark, given)
+        loaded = loaded_as(benchmark, given)
         if any(item.sounding for item in loaded.items):
             built = build_systems(benchmark, listed(system), given, access, sounding=True)
     else:  # which may bring a prompt
-        loaded = _loaded(benchmark, given)
+        loaded = loaded_as(benchmark, given)
         if loaded.prompt is not None and not given["prompt"] and listed(given["model"]) and not listed(system):
             given["prompt"] = str(loaded.prompt)
         sounding = any(item.sounding for item in loaded.items)
@@ -198,7 +198,7 @@ def arrange(
         budget_s=budget_s,
         skip_broken=given["skip_broken"],
     )
-    library, under = _library(loaded, given), tuple(listed(given["conditions"]))
+    library, under = library_as(loaded, given), tuple(listed(given["conditions"]))
     if not chosen.skip_broken:
         _need_media(loaded, chosen_items(loaded, chosen), library, under)
     return Arranged(loaded, built, under, library, chosen, access, given)
@@ -248,7 +248,7 @@ async def import_answers_async(
         return _import_scores(benchmark, path, given["scorer"], given["store"])
     if condition:
         CONDITIONS.get(condition)
-    loaded = _loaded(benchmark, given)
+    loaded = loaded_as(benchmark, given)
     track = loaded.origin.track if loaded.origin else given["track"]
     reader = reader_of(loaded.name, track) if loaded.name in BENCHMARKS.names() else reader_of_paths()
     form = form_of(path, given["form"], reader)
@@ -338,7 +338,7 @@ def _import_scores(
     )
 
 
-def _loaded(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
+def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
     media, columns, seed = given.get("media"), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
@@ -356,7 +356,8 @@ def _loaded(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     return load(path, media=media or known_media(known, path), seed=seed, columns=columns or known_columns(known))
 
 
-def _library(benchmark: Benchmark, given: RunOptions) -> MediaLibrary:
+def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
+    """The benchmark's media as options (see `ShownOptions`) have them shown."""
     from proctor.media import MediaLibrary, MediaSettings
 
     settings = checked(

@@ -361,31 +361,12 @@ class ModelOptions(TypedDict, total=False):
     ]
 
 
-class RunOptions(Files, ModelOptions, total=False):
-    """What is asked of whom. For your own questions `columns` says by field which column holds it. `model` is one or
-    several of `provider:name` (keys come from the environment), or names at the server `base_url`; `name` keeps the
-    answers under another name. `store` is a path or a URL; by default `proctor.db` in the working folder (or
-    `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:" keeps nothing. `baselines` False: not
-    asked beside. `on_change` is called with the tally after every answer; `stop`, once set, lets the answers under way
-    come in and asks no more."""
+class ShownOptions(Files, total=False):
+    """What a model is shown of a benchmark's items. For your own questions `columns` says by field which column holds
+    it."""
 
     columns: Columns
     media: MediaFolder
-    model: Annotated[
-        _Models,
-        _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
-    ]
-    options: Annotated[
-        _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
-    ]
-    name: Annotated[str, Option("Keep the results under this name.", default="")]
-    conditions: Annotated[
-        _Names,
-        _many(
-            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
-        ),
-    ]
-    store: StoreUrl
     all_items: AllItems
     seed: Seed
     prompt: PromptChoice
@@ -408,7 +389,17 @@ class RunOptions(Files, ModelOptions, total=False):
             metavar="SIZE",
         ),
     ]
-    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
+
+
+class AskOptions(ShownOptions, ModelOptions, total=False):
+    """What is asked of a benchmark's items. `model` is one or several of `provider:name` (keys come from the
+    environment), or names at the server `base_url`. `on_change` is called with the tally after every answer; `stop`,
+    once set, lets the answers under way come in and asks no more."""
+
+    model: Annotated[
+        _Models,
+        _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
+    ]
     concurrency: Concurrency
     budget_s: Annotated[
         float | None,
@@ -420,10 +411,29 @@ class RunOptions(Files, ModelOptions, total=False):
         ),
     ]
     give_up_after: Annotated[int, Option("Stop after this many failures in a row.", default=50, low=1, group=_LIMITS)]
-    limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
-    baselines: Annotated[bool, Option(default=True)]
     on_change: OnChange
     stop: Stop
+
+
+class RunOptions(AskOptions, total=False):
+    """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
+    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
+    keeps nothing. `baselines` False: not asked beside."""
+
+    options: Annotated[
+        _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
+    ]
+    store: StoreUrl
+    name: Annotated[str, Option("Keep the results under this name.", default="")]
+    conditions: Annotated[
+        _Names,
+        _many(
+            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
+        ),
+    ]
+    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
+    limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
+    baselines: Annotated[bool, Option(default=True)]
 
 
 class ScoreOptions(Selection, ModelOptions, total=False):

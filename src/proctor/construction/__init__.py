@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         third,
         with_article,
     )
+    from proctor.construction.splits import split_items
 else:
     export_lazily(__name__)
 
@@ -45,5 +46,5 @@ __all__ = [
     "Annotation", "CandidateQuestion", "Completion", "Fps", "ProcedureName", "QuestionTemplates", "ReadDefaults",
     "Rule", "Sighting", "Timeline", "TrackFiles", "arrivals", "check_bounds", "choose", "complete", "completed",
     "constant_answers", "counted", "deal_options", "files_of", "find", "leaks_answer", "official_name", "only_one",
-    "orders", "quadrant_of", "rules_by_name", "third", "with_article",
+    "orders", "quadrant_of", "rules_by_name", "split_items", "third", "with_article",
 ]  # fmt: skip

@@ -1,0 +1,153 @@
+"""Of several models the one that is best on a validation part: FOCUS's first baseline."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
+
+from proctor.api.execution import Arranged, PreparedRun, arrange, library_as, loaded_as
+from proctor.api.options import AskOptions, Draws, condition_names, filled, listed
+from proctor.api.parts import parts_of
+from proctor.api.sources import sync_twin
+from proctor.api.tables import FrameLike, Row
+from proctor.core import DASH, Benchmark, InputError, Option, UsageError, count_of, percent, plain_table, write_whole
+
+if TYPE_CHECKING:
+    from proctor.core import Table
+    from proctor.runs import ModelChoice, Tally
+
+CHOICE, ANSWERS = "choice.json", "answers.db"
+"""The files of the folder that `choose` writes into."""
+
+
+class ChooseOptions(AskOptions, total=False):
+    """Which models are asked of what. `share` takes this share of the benchmark's items, by `seed`, for its validation
+    part, as `train answerer` does; without it the whole benchmark is one. `draws` are those of intervals and win rates."""
+
+    share: Annotated[
+        float | None, Option("Take this share as the validation part. [default: all is validation]", low=0, high=1)
+    ]
+    condition: Annotated[str, Option("What may be seen.", default="video", names=condition_names)]
+    draws: Draws
+
+
+@dataclass(frozen=True)
+class ChosenModel(FrameLike):
+    """A row for each model, the chosen one first; `out` is the file that holds the evidence."""
+
+    data: "ModelChoice"
+    benchmark: str
+    out: Path
+
+    @property
+    def rows(self) -> list[Row]:
+        """The model, its mean accuracy over the buckets with its interval, its win rate, its lead on the next one."""
+        return [one.to_json() for one in self.data.candidates]
+
+    @property
+    def title(self) -> str:
+        """The benchmark's."""
+        data = self.data
+        return f"{self.benchmark}: chosen on {count_of(data.items, 'question')} in {data.groups} groups"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How sure the choice is."""
+        return self.data.notes
+
+    @property
+    def tables(self) -> "list[Table]":
+        """Models, best first."""
+        heads = (
+            "model",
+            ">mean over buckets",
+            ">interval",
+            ">win rate",
+            ">rank",
+            *(f">{b}" for b in self.data.buckets),
+        )
+        return [plain_table(self.title, heads, [_shown(one) for one in self.data.candidates])]
+
+
+def _shown(one: Any) -> tuple[str, ...]:
+    low, high = one.ci_low, one.ci_high
+    between = DASH if low is None else f"{percent(low)} to {percent(high)}"
+    ranks = DASH if one.rank_low is None else f"{one.rank_low} to {one.rank_high}"
+    return one.name, percent(one.mean), between, percent(one.win_rate), ranks, *map(percent, one.buckets.values())
+
+
+@dataclass(frozen=True)
+class PreparedChoice:
+    """Models that only have to be asked."""
+
+    run: PreparedRun
+    out: Path
+    given: ChooseOptions
+
+    async def ask(self, stop: asyncio.Event | None, on_change: "Callable[[Tally], None]") -> ChosenModel:
+        """Asks what is left to ask, and chooses. Raises `InputError` where an answer is missing: a model must not lose,
+        nor win, by a server's fault."""
+        from proctor.runs import Contest, choose_run
+        from proctor.stats import RankingPlan
+
+        made, given = await self.run.ask(stop, on_change), self.given
+        if made.outcome is not None and (made.outcome.failed or made.outcome.remaining):
+            found = f"{made.outcome.failed} failed and {made.outcome.remaining} unasked answers"
+            raise InputError(self.out, found=found, expected="all answers of all models: run the same command again")
+        contest = Contest(condition=given["condition"], systems=made.systems, all_items=given["all_items"])
+        plan = RankingPlan(rule="mean", draws=given["draws"], seed=given["seed"])
+        chosen = choose_run(made.store, made.benchmark, contest, plan)
+        told = chosen.to_json() | {"part": _part(self.run.arranged.benchmark, given)}
+        write_whole(self.out / CHOICE, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+        return ChosenModel(chosen, made.benchmark, self.out / CHOICE)
+
+
+def _part(benchmark: Benchmark, given: ChooseOptions) -> dict[str, Any]:
+    return {
+        "share": given["share"],
+        "seed": given["seed"],
+        "items": [item.id for item in benchmark.counted(all_items=given["all_items"])],
+    }
+
+
+def arrange_choice(
+    benchmark: str | Path | Benchmark, out: str | Path, **options: Unpack[ChooseOptions]
+) -> tuple[Arranged, ChooseOptions]:
+    """The first part of `choose_model`, which checks all that can be before a call is paid."""
+    given = filled("choose_model", ChooseOptions, options)
+    models = [one if isinstance(one, str) else one.name for one in listed(given["model"])]
+    if len(models) < 2:
+        raise UsageError("--model", "two models or more to choose from", found=", ".join(models) or "none")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    store = folder / ANSWERS
+    loaded = loaded_as(benchmark, {**given, "store": store})
+    if given["share"] is not None:
+        loaded = parts_of(loaded, library_as(loaded, given), given["share"], given["seed"])[1]
+    own = {"share", "condition", "draws", "data", "track", "columns", "media"}
+    passed: Any = {name: value for name, value in given.items() if name not in own}
+    arranged = arrange(loaded, None, **passed, store=store, conditions=given["condition"], baselines=False)
+    return arranged, given
+
+
+async def choose_model_async(
+    benchmark: str | Path | Benchmark, out: str | Path, **options: Unpack[ChooseOptions]
+) -> ChosenModel:
+    """Asks several models a benchmark's validation part, zero-shot, with the benchmark's own prompt, and chooses the one
+    with the highest mean accuracy over the buckets; equal ones by the mean over the buckets of how often each is best
+    in samples of groups. The evidence stands in `out`/choice.json, the answers in `out`/answers.db: called
+    again it goes on where it stopped.
+
+    Raises `InputError` before anything is asked where something does not fit, and at the end where answers are missing.
+    The command is `proctor choose`.
+    """
+    arranged, given = arrange_choice(benchmark, out, **options)
+    prepared = PreparedChoice(await arranged.prepare(), Path(out), given)
+    return await prepared.ask(given["stop"], given["on_change"])
+
+
+choose_model = sync_twin(choose_model_async)
