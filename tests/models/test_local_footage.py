@@ -15,7 +15,7 @@ from PIL import Image as Pillow
 from proctor.core import ConfigurationError, Frame, Item
 from proctor.core.formats import BinaryFormat
 from proctor.models import Footage, ModelClient, ModelSpec
-from proctor.models.local import Choices, Clip, Query, Weights
+from proctor.models.weights import Choices, Clip, Query, Weights
 from proctor.systems import ModelSystem, Sampling
 from tests.support.tiny_vlm import make_tiny_vlm
 

@@ -26,7 +26,8 @@ from pydantic import BaseModel
 
 from proctor.core import ConfigurationError, Frame, Stopwatch, SystemFaultError, Timing
 from proctor.models import ModelClient, ModelSpec, Reply
-from proctor.models.local import Batches, Choices, Query, Weights
+from proctor.models.local import Batches
+from proctor.models.weights import Choices, Query, Weights
 from tests.support.tiny_vlm import make_tiny_vlm
 from tests.support.virtual_time import run_in_virtual_time, until
 
@@ -123,7 +124,7 @@ def test_other_settings_are_refused(weights: Path) -> None:
         client(weights, presence_penalty=1)
     assert str(caught.value) == (
         f"transformers:{weights}: unknown model setting 'presence_penalty': expected one of batch_size, "
-        "device, dtype, max_tokens, seed, stop_sequences, temperature, top_k, top_p "
+        "device, dtype, fill_form, max_tokens, seed, stop_sequences, temperature, top_k, top_p "
         "(a server's own settings go into extra_body)"
     )
 
@@ -316,7 +317,7 @@ def test_a_processor_that_needs_torchvision_says_so(tmp_path: Path) -> None:
 def test_a_batch_too_large_for_the_memory_is_halved(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from proctor.models.local import GeneratedText, Weights
+    from proctor.models.weights import GeneratedText, Weights
 
     sizes: list[int] = []
     real = Weights._generated

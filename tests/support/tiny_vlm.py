@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 _TEMPLATE = (
     "{% for message in messages %}{{ message['role'] | upper }}: "
@@ -17,24 +19,11 @@ _ASCII = [chr(code) for code in range(33, 127)] + ["\u0120", "\u010a"]  # how sp
 def make_tiny_vlm(folder: Path) -> Path:
     """Writes weights, configuration, tokenizer (one token a letter) and processor into the folder."""
     import torch
-    from transformers import (
-        CLIPVisionConfig,
-        LlamaConfig,
-        LlavaConfig,
-        LlavaForConditionalGeneration,
-        LlavaProcessor,
-        PreTrainedTokenizerFast,
-    )
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
     torch.manual_seed(0)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_letters_tokenizer(),
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-        extra_special_tokens={"image_token": "<image>"},
-    )
+    tokenizer = _tokenizer()
     image_id = tokenizer.convert_tokens_to_ids("<image>")
     assert isinstance(image_id, int)
     size = {"height": _SIDE, "width": _SIDE}
@@ -55,21 +44,9 @@ def make_tiny_vlm(folder: Path) -> Path:
         patch_size=_PATCH,
         projection_dim=16,
     )
-    text = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
     config = LlavaConfig(
         vision_config=vision,
-        text_config=text,
+        text_config=_text_config(tokenizer, LlamaConfig),
         image_token_index=image_id,
         image_seq_length=(_SIDE // _PATCH) ** 2,
         vision_feature_layer=-1,
@@ -82,6 +59,52 @@ def make_tiny_vlm(folder: Path) -> Path:
     return folder
 
 
+def make_tiny_lm(folder: Path, *, std: float = 0.3) -> Path:
+    """Writes a model of texts alone, of the Llama family, with the same tokenizer; its messages are plain texts."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    tokenizer = _tokenizer()
+    tokenizer.chat_template = (
+        "{% for message in messages %}{{ message['role'] | upper }}: {{ message['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}ASSISTANT:{% endif %}"
+    )
+    model = LlamaForCausalLM(_text_config(tokenizer, LlamaConfig))
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=std)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _text_config(tokenizer: Any, kind: Any) -> Any:
+    return kind(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+
+
+def _tokenizer() -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=_letters_tokenizer(),
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        extra_special_tokens={"image_token": "<image>"},
+    )
+
+
 def _letters_tokenizer() -> object:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
@@ -92,3 +115,12 @@ def _letters_tokenizer() -> object:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
+
+
+def jpeg(seed: int) -> bytes:
+    """A picture of one colour, another for each number."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (40, 30), (seed * 53 % 256, seed * 97 % 256, 50)).save(out, "JPEG")
+    return out.getvalue()

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
-    from proctor.models.spec import ModelSpec, parse_price, parse_settings
+    from proctor.models.spec import ModelSpec, parse_price, parse_settings, weights_hash
+    from proctor.models.weights import Choices, Query, Weights
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt", "Reply", "chosen_prompt",
-    "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "rejection",
+    "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt", "Query", "Reply",
+    "Weights", "chosen_prompt", "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "rejection",
+    "weights_hash",
 ]  # fmt: skip

@@ -1,17 +1,18 @@
-"""A vision-language model of the `transformers` library: loaded once, asked in batches."""
+"""Local weights as a model of the model library: loaded once, asked in batches."""
 
 from __future__ import annotations
 
 import asyncio
-import io
+import json
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -28,231 +29,8 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
-from proctor.core import ConfigurationError, SystemFaultError, aside, pip_install
-from proctor.models.faults import one_line
-from proctor.models.prompts import template_ends
-
-TICKS = 1000
-"""A processor counts frames at a rate: at a number per second, every time has a number of its own."""
-
-
-def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:
-    """What a processor must know of sampled frames, or it invents their times: it takes index over rate.
-
-    >>> known = video_metadata((0.0, 1.5, 4.0))
-    >>> [index / known["fps"] for index in known["frames_indices"]], known["total_num_frames"]
-    ([0.0, 1.5, 4.0], 4001)
-    """
-    indices = [round(time * TICKS) for time in seconds]
-    count = max(indices, default=0) + 1
-    return {"fps": float(TICKS), "frames_indices": indices, "total_num_frames": count, "duration": count / TICKS}
-
-
-Message = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How words are chosen: the likeliest one at temperature 0, else drawn with a seed."""
-
-    max_tokens: int
-    temperature: float = 0.0
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int = 0
-    stop: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Clip:
-    """A video as frames (JPEG), each at its time in seconds."""
-
-    jpegs: tuple[bytes, ...]
-    seconds: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Query:
-    """One question: what stands before it, and texts, pictures (JPEG) and clips in their order."""
-
-    system: str
-    parts: tuple[str | bytes | Clip, ...]
-    choices: Choices
-
-    @property
-    def pictures(self) -> list[bytes]:
-        """The pictures alone."""
-        return [part for part in self.parts if isinstance(part, bytes)]
-
-    @property
-    def clips(self) -> list[Clip]:
-        """The clips alone."""
-        return [part for part in self.parts if isinstance(part, Clip)]
-
-
-@dataclass(frozen=True)
-class GeneratedText:
-    """One reply; `cut_off` where the limit of tokens ended it."""
-
-    text: str
-    input_tokens: int
-    output_tokens: int
-    cut_off: bool
-
-
-class Weights:
-    """`where` is a folder or a model's id; an id is looked for in the library's cache, and fetched unless
-    HF_HUB_OFFLINE=1. For one thread."""
-
-    def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto") -> None:
-        self._name = name
-        self._where = where
-        self._device = device
-        self._dtype = dtype
-        self._model: Any = None
-        self._processor: Any = None
-
-    def load(self) -> None:
-        """Loads it, the first time. Raises `ConfigurationError` that says what is missing."""
-        if self._model is not None:
-            return
-        try:
-            self._processor, self._model = self._loaded()
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
-
-    def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
-        """The replies to questions with as many pictures each and the same choices. A batch that is too large
-        for the memory is halved. Raises `SystemFaultError` where one question alone is too large."""
-        import torch
-
-        try:
-            return self._generated(queries, given_up)
-        except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()
-        if len(queries) == 1:
-            raise SystemFaultError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
-        half = len(queries) // 2
-        return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
-
-    def _loaded(self) -> tuple[Any, Any]:
-        import torch
-        from transformers import AutoModelForImageTextToText, AutoProcessor
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        processor = AutoProcessor.from_pretrained(self._where)
-        if getattr(processor, "chat_template", None) is None:
-            raise ValueError("its processor has no chat template: it is no model that can be asked")
-        templates = processor.chat_template
-        for template in templates.values() if isinstance(templates, dict) else [templates]:
-            if not template_ends(str(template)):
-                raise ValueError("its chat template does not come to an end")
-        processor.tokenizer.padding_side = "left"
-        model = AutoModelForImageTextToText.from_pretrained(self._where, dtype=self._dtype, use_safetensors=True)
-        device = self._device
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        return processor, model.to(device).eval()
-
-    def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
-        import torch
-
-        choices = queries[0].choices
-        clips = [query.clips for query in queries]
-        inputs = self._inputs([_messages(query) for query in queries], clips)
-        inputs = inputs.to(self._model.device, dtype=self._model.dtype)
-        drawn: dict[str, Any] = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-        if choices.temperature > 0:
-            torch.manual_seed(choices.seed)
-            drawn = {"do_sample": True, "temperature": choices.temperature}
-            drawn |= {"top_p": choices.top_p or 1.0, "top_k": choices.top_k or 0}
-        if choices.stop:
-            drawn |= {"stop_strings": list(choices.stop), "tokenizer": self._processor.tokenizer}
-        with torch.inference_mode():
-            tokens = self._model.generate(
-                **inputs, max_new_tokens=choices.max_tokens, stopping_criteria=_ended_by(given_up), **drawn
-            )
-        asked = inputs["attention_mask"].sum(dim=1).tolist()
-        rows = tokens[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._said(row, int(count), choices) for row, count in zip(rows, asked, strict=True)]
-
-    def _inputs(self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]] = ()) -> Any:
-        from jinja2 import TemplateError
-
-        given: dict[str, Any] = {"return_tensors": "pt", "padding": True}
-        if any(clips):
-            if getattr(self._processor, "video_processor", None) is None:
-                raise ConfigurationError(f"{self._name}: its processor takes no video: use --video-as frames")
-            known = [[video_metadata(clip.seconds) for clip in some] for some in clips]
-            given |= {"do_sample_frames": False, "video_metadata": known}
-
-        def lined_up(messages: list[list[Message]]) -> Any:
-            return self._processor.apply_chat_template(
-                messages, add_generation_prompt=True, tokenize=True, return_dict=True, processor_kwargs=dict(given)
-            )
-
-        try:
-            return lined_up(conversations)
-        except TemplateError:  # many templates know no system message
-            return lined_up([_without_system(messages) for messages in conversations])
-
-    def _said(self, row: list[int], asked: int, choices: Choices) -> GeneratedText:
-        ends = self._model.generation_config.eos_token_id
-        ends = set(ends) if isinstance(ends, list) else {ends}
-        own = next((place for place, token in enumerate(row) if token in ends), len(row))
-        text = self._processor.tokenizer.decode(row[:own], skip_special_tokens=True)
-        stopped = next((word for word in choices.stop if text.endswith(word)), "")
-        cut_off = own == len(row) and not stopped and len(row) >= choices.max_tokens
-        return GeneratedText(text.removesuffix(stopped), asked, min(own + 1, len(row)), cut_off)
-
-
-def _messages(query: Query) -> list[Message]:
-    from PIL import Image
-
-    content: list[Message] = []
-    for part in query.parts:
-        if isinstance(part, str):
-            content.append({"type": "text", "text": part})
-        elif isinstance(part, Clip):
-            frames = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in part.jpegs]
-            content.append({"type": "video", "video": frames})
-        else:
-            content.append({"type": "image", "image": Image.open(io.BytesIO(part)).convert("RGB")})
-    system = {"role": "system", "content": [{"type": "text", "text": query.system}]}
-    return [*([system] if query.system else []), {"role": "user", "content": content}]
-
-
-def _without_system(messages: list[Message]) -> list[Message]:
-    """The system's words as the first of the user's."""
-    if messages[0]["role"] != "system":
-        return messages
-    system, user = messages
-    return [{"role": "user", "content": [*system["content"], *user["content"]]}]
-
-
-def _ended_by(given_up: Callable[[], bool]) -> Any:
-    import torch
-    from transformers import StoppingCriteria, StoppingCriteriaList
-
-    class NobodyWaits(StoppingCriteria):  # type: ignore[misc]  # the library has no types
-        """Ends when the answers are not wanted any more."""
-
-        def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
-            del scores, kwargs
-            return torch.full((input_ids.shape[0],), given_up(), device=input_ids.device)
-
-    return StoppingCriteriaList([NobodyWaits()])
-
-
-def _advice(error: Exception) -> str:
-    told = one_line(str(error))
-    if "torchvision" in str(error).lower():
-        return f"its processor needs torchvision, which is not installed: pip install torchvision ({told})"
-    return told
-
+from proctor.core import ConfigurationError, aside, pip_install
+from proctor.models.weights import Choices, Clip, FixedForm, GeneratedText, Query, Weights
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -366,6 +144,7 @@ class LocalModelSettings(ModelSettings, total=False):
     device: str
     dtype: str
     batch_size: int
+    fill_form: bool
 
 
 class LocalModel(Model):
@@ -377,7 +156,12 @@ class LocalModel(Model):
     )
 
     def __init__(self, name: str, settings: LocalModelSettings, seed: int) -> None:
-        profile = ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=False)
+        profile = ModelProfile(
+            supports_tools=False,
+            supports_video_input=False,
+            supports_audio_file_input=False,
+            supports_json_schema_output=settings.get("fill_form", False),
+        )
         super().__init__(profile=profile)
         where = name.removeprefix(PREFIX)
         missing = [package for package in _NEEDED if find_spec(package) is None]
@@ -415,7 +199,7 @@ class LocalModel(Model):
         query = _query(messages, parameters, self._choices(prepared or {}))
         said = await self._batches.ask(query)
         return ModelResponse(
-            parts=[TextPart(said.text)],
+            parts=[TextPart(said.text, provider_details=_listed(query.form, said))],
             usage=RequestUsage(input_tokens=said.input_tokens, output_tokens=said.output_tokens),
             model_name=self._name,
             provider_name=self.system,
@@ -433,9 +217,44 @@ class LocalModel(Model):
         )
 
 
-def _kind(query: Query) -> tuple[int, ...]:
+def _kind(query: Query) -> object:
     """Questions with as many pictures, and clips as long, run together: every processor can line those up."""
-    return len(query.pictures), *(len(clip.jpegs) for clip in query.clips)
+    return len(query.pictures), *(len(clip.jpegs) for clip in query.clips), query.form
+
+
+def _form(parameters: ModelRequestParameters) -> FixedForm | None:
+    """The form that is asked for and can be filled in. Raises `ConfigurationError` for another one."""
+    if parameters.output_mode != "native" or parameters.output_object is None:
+        return None
+    fields: dict[str, dict[str, object]] = parameters.output_object.json_schema.get("properties", {})
+    options = []
+    for name, about in fields.items():
+        most = about.get("maximum")
+        if about.get("type") != "integer" or about.get("minimum") != 0 or not isinstance(most, int | float) or most > 9:
+            raise ConfigurationError(f"fill_form: {name!r} is not a whole number of 0 to 9: it can't be filled in")
+        options.append(tuple(str(level) for level in range(int(most) + 1)))
+    starts = [f"{json.dumps(name, ensure_ascii=False)}: " for name in fields]
+    return FixedForm(("{" + starts[0], *(f", {one}" for one in starts[1:]), "}"), tuple(options))
+
+
+def _listed(form: FixedForm | None, said: GeneratedText) -> dict[str, object] | None:
+    """The probabilities of a form's places as OpenAI's protocol lists them; the text between is one certain token."""
+    if form is None:
+        return None
+    tokens = [_token(form.texts[0], {form.texts[0]: 1.0})]
+    place = len(form.texts[0])
+    for text, chances in zip(form.texts[1:], said.chances, strict=True):
+        tokens += [_token(said.text[place], chances), _token(text, {text: 1.0})]
+        place += 1 + len(text)
+    return {"logprobs": tokens}
+
+
+def _token(text: str, chances: Mapping[str, float]) -> dict[str, object]:
+    def one(token: str) -> dict[str, object]:
+        chance = chances[token]
+        return {"token": token, "bytes": None, "logprob": math.log(chance) if chance > 0 else -math.inf}
+
+    return {**one(text), "top_logprobs": [one(other) for other in chances]}
 
 
 def _query(messages: Sequence[ModelMessage], parameters: ModelRequestParameters, choices: Choices) -> Query:
@@ -449,7 +268,7 @@ def _query(messages: Sequence[ModelMessage], parameters: ModelRequestParameters,
             elif isinstance(part, UserPromptPart):
                 content = [part.content] if isinstance(part.content, str) else part.content
                 parts += _in_clips(content)
-    return Query("\n\n".join(system), tuple(parts), choices)
+    return Query("\n\n".join(system), tuple(parts), choices, _form(parameters))
 
 
 def _in_clips(content: Sequence[object]) -> list[str | bytes | Clip]:

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.training.chat_examples import ChatExample
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
     from proctor.training.leaks import encounter_folds, refuse_leaks
+    from proctor.training.lora import CheckpointEvaluation, LoraSettings, data_hash, fine_tune, merge, with_adapter
     from proctor.training.run_folder import RunFolder
 else:
     export_lazily(__name__)
 
-__all__ = ["HeldOutAgreement", "RunFolder", "encounter_folds", "held_out_agreement", "refuse_leaks"]
+__all__ = ["ChatExample", "CheckpointEvaluation", "HeldOutAgreement", "LoraSettings", "RunFolder", "data_hash"]
+__all__ += ["encounter_folds", "fine_tune", "held_out_agreement", "merge", "refuse_leaks", "with_adapter"]

@@ -1,0 +1,397 @@
+"""Weights of the `transformers` library: what they are asked, and what they say, in batches."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.core import ConfigurationError, InputError, SystemFaultError
+from proctor.models.faults import one_line
+from proctor.models.prompts import template_ends
+
+TICKS = 1000
+"""A processor counts frames at a rate: at a number per second, every time has a number of its own."""
+
+
+def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:
+    """What a processor must know of sampled frames, or it invents their times: it takes index over rate.
+
+    >>> known = video_metadata((0.0, 1.5, 4.0))
+    >>> [index / known["fps"] for index in known["frames_indices"]], known["total_num_frames"]
+    ([0.0, 1.5, 4.0], 4001)
+    """
+    indices = [round(time * TICKS) for time in seconds]
+    count = max(indices, default=0) + 1
+    return {"fps": float(TICKS), "frames_indices": indices, "total_num_frames": count, "duration": count / TICKS}
+
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How words are chosen: the likeliest one at temperature 0, else drawn with a seed."""
+
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Clip:
+    """A video as frames (JPEG), each at its time in seconds."""
+
+    jpegs: tuple[bytes, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class FixedForm:
+    """A text with places to fill in, each with one of its options: between two `texts` each, so one more than places.
+
+    >>> FixedForm(('{"overall": ', "}"), (("0", "1", "2"),)).filled(["2"])
+    '{"overall": 2}'
+    """
+
+    texts: tuple[str, ...]
+    options: tuple[tuple[str, ...], ...]
+
+    def filled(self, chosen: Sequence[str]) -> str:
+        """The text with an option in each place."""
+        return self.texts[0] + "".join(one + text for one, text in zip(chosen, self.texts[1:], strict=True))
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question: what stands before it, and texts, pictures (JPEG) and clips in their order. With a form, the reply is
+    that form filled in."""
+
+    system: str
+    parts: tuple[str | bytes | Clip, ...]
+    choices: Choices
+    form: FixedForm | None = None
+
+    @property
+    def pictures(self) -> list[bytes]:
+        """The pictures alone."""
+        return [part for part in self.parts if isinstance(part, bytes)]
+
+    @property
+    def clips(self) -> list[Clip]:
+        """The clips alone."""
+        return [part for part in self.parts if isinstance(part, Clip)]
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """One reply; `cut_off` where the limit of tokens ended it. Of a form that was filled in, `chances` are the
+    probabilities of the options of each place; what they lack to 1 is on other tokens."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    cut_off: bool
+    chances: tuple[Mapping[str, float], ...] = ()
+
+
+class Weights:
+    """`where` is a folder or a model's id; an id is looked for in the library's cache, and fetched unless
+    HF_HUB_OFFLINE=1. A model of pictures and texts, or of texts alone. For one thread."""
+
+    def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto") -> None:
+        self._name = name
+        self._where = where
+        self._device = device
+        self._dtype = dtype
+        self._model: Any = None
+        self._processor: Any = None
+
+    @classmethod
+    def around(cls, name: str, model: Any, processor: Any) -> Weights:
+        """A model that is in memory already, such as one in training."""
+        made = cls(name, name)
+        made._model, made._processor = model, processor
+        made.tokenizer.padding_side = "left"
+        return made
+
+    def load(self) -> None:
+        """Loads it, the first time. Raises `ConfigurationError` that says what is missing."""
+        if self._model is not None:
+            return
+        try:
+            self._processor, self._model = self._loaded()
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
+
+    @property
+    def model(self) -> Any:
+        """The library's model, once loaded."""
+        return self._model
+
+    @property
+    def processor(self) -> Any:
+        """What makes numbers of texts and pictures: the library's processor, or of a model of texts the tokenizer."""
+        return self._processor
+
+    @property
+    def tokenizer(self) -> Any:
+        """The library's tokenizer."""
+        return getattr(self._processor, "tokenizer", self._processor)
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether it sees, or reads alone."""
+        return self.tokenizer is not self._processor
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a reply."""
+        ends = self._model.generation_config.eos_token_id
+        own = self.tokenizer.eos_token_id
+        return frozenset(ends if isinstance(ends, list) else [own if ends is None else ends])
+
+    def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
+        """The replies to questions with as many pictures each, the same choices and the same form. A batch that is too
+        large for the memory is halved. Raises `SystemFaultError` where one question alone is too large."""
+        import torch
+
+        try:
+            return self._filled(queries) if queries[0].form else self._generated(queries, given_up)
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+        if len(queries) == 1:
+            raise SystemFaultError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
+        half = len(queries) // 2
+        return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
+
+    def prompts(self, queries: Sequence[Query]) -> Any:
+        """Questions as the model reads them, up to where its reply begins; padded on the left."""
+        given = self._inputs([_messages(query) for query in queries], [query.clips for query in queries])
+        if self.takes_pictures:
+            return given.to(self._model.device, dtype=self._model.dtype)
+        return given.to(self._model.device)
+
+    def reply_tokens(self, reply: str) -> list[int]:
+        """The tokens that the model would have to say to reply just this and end, by its own chat template: what it is
+        trained to say. Raises `InputError` for a reply with special tokens in it."""
+        special = set(self.tokenizer.all_special_ids) & set(self._ids(reply))
+        if special:
+            found = f"the special token {self.tokenizer.decode([min(special)])!r}"
+            raise InputError(None, "reply", found=found, expected="text without special tokens")
+        asked = [_said("user", "?")]
+        before = self._rendered(asked, True)
+        whole = self._rendered([*asked, _said("assistant", reply)], False)
+        said = whole.removeprefix(before) if whole.startswith(before) and reply in whole[len(before) :] else reply
+        ids = self._ids(said)
+        end = next((place for place, one in enumerate(ids) if one in self.ends), None)
+        if end is not None:
+            return ids[: end + 1]
+        known = self.tokenizer.eos_token_id
+        return [*self._ids(said[: said.rindex(reply) + len(reply)]), known if known in self.ends else min(self.ends)]
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _rendered(self, messages: list[Message], asks: bool) -> str:
+        shown = messages if self.takes_pictures else [_in_words(one) for one in messages]
+        return str(self._processor.apply_chat_template(shown, tokenize=False, add_generation_prompt=asks))
+
+    def _loaded(self) -> tuple[Any, Any]:
+        import torch
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        config = AutoConfig.from_pretrained(self._where)
+        processor = AutoProcessor.from_pretrained(self._where)
+        if getattr(processor, "chat_template", None) is None:
+            raise ValueError("its processor has no chat template: it is no model that can be asked")
+        templates = processor.chat_template
+        for template in templates.values() if isinstance(templates, dict) else [templates]:
+            if not template_ends(str(template)):
+                raise ValueError("its chat template does not come to an end")
+        getattr(processor, "tokenizer", processor).padding_side = "left"
+        kind = AutoModelForCausalLM if config.get_text_config() is config else AutoModelForImageTextToText
+        model = kind.from_pretrained(self._where, dtype=self._dtype, use_safetensors=True)
+        device = self._device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return processor, model.to(device).eval()
+
+    def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
+        import torch
+
+        choices = queries[0].choices
+        inputs = self.prompts(queries)
+        drawn = _drawn(choices)
+        if choices.stop:
+            drawn |= {"stop_strings": list(choices.stop), "tokenizer": self.tokenizer}
+        with torch.inference_mode():
+            tokens = self._model.generate(
+                **inputs, max_new_tokens=choices.max_tokens, stopping_criteria=_ended_by(given_up), **drawn
+            )
+        asked = inputs["attention_mask"].sum(dim=1).tolist()
+        rows = tokens[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._said(row, int(count), choices) for row, count in zip(rows, asked, strict=True)]
+
+    def _filled(self, queries: Sequence[Query]) -> list[GeneratedText]:
+        """Forms filled in: their fixed text is put in the model's mouth, and only what stands in the places is drawn."""
+        import torch
+
+        form = queries[0].form or FixedForm((), ())
+        ids, places = self._skeleton(form)
+        inputs = self.prompts(queries)
+        start = inputs["input_ids"].shape[1]
+
+        def allowed(_row: int, so_far: Any) -> list[int]:
+            place = len(so_far) - start
+            return places.get(place) or [ids[place]]
+
+        with torch.inference_mode():
+            made = self._model.generate(
+                **inputs,
+                max_new_tokens=len(ids),
+                prefix_allowed_tokens_fn=allowed,
+                output_logits=True,
+                return_dict_in_generate=True,
+                **(_drawn(queries[0].choices) | {"repetition_penalty": 1.0}),
+            )
+        chances = [made.logits[place].float().softmax(dim=-1)[:, some].tolist() for place, some in places.items()]
+        asked = inputs["attention_mask"].sum(dim=1).tolist()
+        replies = []
+        for row, count in enumerate(asked):
+            picked = [some.index(int(made.sequences[row, start + place])) for place, some in places.items()]
+            said = tuple(
+                dict(zip(options, found[row], strict=True))
+                for options, found in zip(form.options, chances, strict=True)
+            )
+            text = form.filled([options[at] for options, at in zip(form.options, picked, strict=True)])
+            replies.append(GeneratedText(text, int(count), len(ids), cut_off=False, chances=said))
+        return replies
+
+    def _skeleton(self, form: FixedForm) -> tuple[list[int], dict[int, list[int]]]:
+        """The tokens of a form up to its last place, and by place the tokens of its options. Raises
+        `ConfigurationError` for a tokenizer that has not a token for each option alone."""
+        usual = [options[0] for options in form.options]
+        ids = self.reply_tokens(form.filled(usual))
+        places: dict[int, list[int]] = {}
+        for number, options in enumerate(form.options):
+            others = [
+                self.reply_tokens(form.filled([*usual[:number], one, *usual[number + 1 :]])) for one in options[1:]
+            ]
+            differing = {k for one in others for k in range(len(ids)) if one[k : k + 1] != ids[k : k + 1]}
+            if len(differing) != 1 or any(len(one) != len(ids) for one in others):
+                raise ConfigurationError(
+                    f"{self._name}: its tokenizer has no token of its own for each of {', '.join(options)}"
+                )
+            (place,) = differing
+            places[place] = [ids[place], *(one[place] for one in others)]
+        return ids[: max(places) + 1], places
+
+    def _inputs(self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]] = ()) -> Any:
+        from jinja2 import TemplateError
+
+        given: dict[str, Any] = {"return_tensors": "pt", "padding": True}
+        shown: dict[str, Any] = {"processor_kwargs": dict(given)}
+        if any(clips):
+            if getattr(self._processor, "video_processor", None) is None:
+                raise ConfigurationError(f"{self._name}: its processor takes no video: use --video-as frames")
+            known = [[video_metadata(clip.seconds) for clip in some] for some in clips]
+            shown = {"processor_kwargs": given | {"do_sample_frames": False, "video_metadata": known}}
+        if not self.takes_pictures:
+            if any(part["type"] != "text" for one in conversations for message in one for part in message["content"]):
+                raise ConfigurationError(f"{self._name}: a model of texts: it takes no pictures")
+            shown = given
+
+        def lined_up(messages: list[list[Message]]) -> Any:
+            words = messages if self.takes_pictures else [[_in_words(one) for one in some] for some in messages]
+            return self._processor.apply_chat_template(
+                words, add_generation_prompt=True, tokenize=True, return_dict=True, **shown
+            )
+
+        try:
+            return lined_up(conversations)
+        except TemplateError:  # many templates know no system message
+            return lined_up([_without_system(messages) for messages in conversations])
+
+    def _said(self, row: list[int], asked: int, choices: Choices) -> GeneratedText:
+        own = next((place for place, token in enumerate(row) if token in self.ends), len(row))
+        text = self.tokenizer.decode(row[:own], skip_special_tokens=True)
+        stopped = next((word for word in choices.stop if text.endswith(word)), "")
+        cut_off = own == len(row) and not stopped and len(row) >= choices.max_tokens
+        return GeneratedText(text.removesuffix(stopped), asked, min(own + 1, len(row)), cut_off)
+
+
+def _drawn(choices: Choices) -> dict[str, Any]:
+    import torch
+
+    if choices.temperature <= 0:
+        return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+    torch.manual_seed(choices.seed)
+    return {
+        "do_sample": True,
+        "temperature": choices.temperature,
+        "top_p": choices.top_p or 1.0,
+        "top_k": choices.top_k or 0,
+    }
+
+
+def _said(role: str, text: str) -> Message:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+def _in_words(message: Message) -> Message:
+    """A message to a model of texts."""
+    return {"role": message["role"], "content": "\n".join(part["text"] for part in message["content"])}
+
+
+def _messages(query: Query) -> list[Message]:
+    from PIL import Image
+
+    content: list[Message] = []
+    for part in query.parts:
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        elif isinstance(part, Clip):
+            frames = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in part.jpegs]
+            content.append({"type": "video", "video": frames})
+        else:
+            content.append({"type": "image", "image": Image.open(io.BytesIO(part)).convert("RGB")})
+    system = {"role": "system", "content": [{"type": "text", "text": query.system}]}
+    return [*([system] if query.system else []), {"role": "user", "content": content}]
+
+
+def _without_system(messages: list[Message]) -> list[Message]:
+    """The system's words as the first of the user's."""
+    if messages[0]["role"] != "system":
+        return messages
+    system, user = messages
+    return [{"role": "user", "content": [*system["content"], *user["content"]]}]
+
+
+def _ended_by(given_up: Callable[[], bool]) -> Any:
+    import torch
+    from transformers import StoppingCriteria, StoppingCriteriaList
+
+    class NobodyWaits(StoppingCriteria):  # type: ignore[misc]  # the library has no types
+        """Ends when the answers are not wanted any more."""
+
+        def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+            del scores, kwargs
+            return torch.full((input_ids.shape[0],), given_up(), device=input_ids.device)
+
+    return StoppingCriteriaList([NobodyWaits()])
+
+
+def _advice(error: Exception) -> str:
+    told = one_line(str(error))
+    if "torchvision" in str(error).lower():
+        return f"its processor needs torchvision, which is not installed: pip install torchvision ({told})"
+    return told
