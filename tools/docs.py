@@ -328,6 +328,13 @@ def _own_settings() -> str:
     return _table(("Field", "What it says"), [(f"`{name}`", _sentence(one.description or "")) for name, one in fields])
 
 
+def _perturbations() -> str:
+    from proctor.audits import PERTURBATIONS
+
+    rows = [(f"`{one.name}`", one.does, one.expected) for one in PERTURBATIONS.values()]
+    return _table(("Change", "What is done", "A sound score is then"), rows)
+
+
 def _sources() -> str:
     from proctor.core import BENCHMARKS
 
@@ -352,6 +359,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "media-settings": _settings,
     "metrics": _metrics,
     "names": _names,
+    "perturbations": _perturbations,
     "python": _python,
     "sources": _sources,
     "statistics": _statistics,

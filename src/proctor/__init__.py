@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         load,
         metric,
         open_store,
+        perturb,
+        perturb_async,
         rank,
         report,
         reproduce,
@@ -73,8 +75,8 @@ __all__ = [
     "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
     "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
     "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "leaderboard", "load", "metric",
-    "open_store", "rank", "report", "reproduce", "results", "run", "run_async", "score", "score_async",
-    "score_predictions", "stats", "system", "validate", "verify",
+    "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run", "run_async", "score",
+    "score_async", "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

@@ -60,6 +60,14 @@ if TYPE_CHECKING:
         system_names,
         validator_names,
     )
+    from proctor.api.perturbing import (
+        PerturbationTable,
+        ProbeOptions,
+        filled_probes,
+        perturb,
+        perturb_async,
+        prepare_probes,
+    )
     from proctor.api.reproduction import ReproductionTable, reproduce, write_shown
     from proctor.api.scores import (
         PreparedScorer,
@@ -85,12 +93,13 @@ __all__ = [
     "BenchmarkSource", "Cache", "CheckTable", "ChooseOptions", "ChosenModel", "CompareOptions", "ComparisonTable",
     "Draws", "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
     "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
-    "Overlay", "PreparedChoice", "PreparedScorer", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
-    "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_choice", "audit", "check",
-    "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "fit_judge", "fit_judge_async",
-    "import_answers", "import_answers_async", "judge", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
-    "official_summary", "open_store", "policy_of", "prepare_fit", "prepare_scorers", "rank", "ratings_in", "report",
-    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes", "system",
-    "system_names", "validate", "validator_names", "verify", "write_shown",
+    "Overlay", "PerturbationTable", "PreparedChoice", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable",
+    "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions",
+    "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze",
+    "arrange", "arrange_choice", "audit", "check", "choose_model", "choose_model_async", "compare", "declared",
+    "export", "fetch", "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async",
+    "judge", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "official_summary", "open_store",
+    "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank", "ratings_in",
+    "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes",
+    "system", "system_names", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from proctor.api.sources import Evaluation, Stored, excerpts_as, open_store, sto
 from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, reader_or_default
 
 if TYPE_CHECKING:
-    from proctor.core import Frame, PluginReport, RatingScheme
+    from proctor.core import Frame, JudgementCache, PluginReport, RatingScheme
     from proctor.judges import FramesOf, JudgeFunction
     from proctor.judges.dimensions import ClientPool, RatedCase
     from proctor.media import Excerpts
@@ -116,18 +116,43 @@ async def prepare_scorers(
         return await _by_metrics(where, metrics, given)
     if judge == BERTSCORE:
         return [_by_bertscore(where, given)]
-    name = judge or _own_judge(where) if isinstance(judge, str) else ""
-    if name:
-        from proctor.judges import rates_dimensions
+    return [await _judging(where, judge or _own_judge(where) if isinstance(judge, str) else judge, given)]
 
-        if rates_dimensions(name.partition(":")[0]):
-            return [await _by_dimensions(where, name, given)]
+
+async def prepare_alone(
+    where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, votes: JudgementCache
+) -> list[PreparedScorer]:
+    """A judge or metrics by their name, to be asked about texts that are nobody's answer: models' replies are kept in
+    `votes`, and nothing else is."""
+    from proctor.judges import JUDGES, JudgeFunction
+    from proctor.metrics import SCORERS, build_scorer
+    from proctor.metrics.text import SimilarityScorer, text_metrics
+    from proctor.runs import PaidVotes
+
+    if isinstance(scorer, JudgeFunction) or (isinstance(scorer, str) and scorer.partition(":")[0] in JUDGES.names()):
+        return [await _judging(where, scorer, given, votes)]
+    by: list[Any] = [scorer]
+    if isinstance(scorer, str):
+        rating = where.store.card(where.benchmark).rating
+        known = scorer in SCORERS.names()
+        by = [build_scorer(scorer)] if known else [SimilarityScorer(one, rating) for one in text_metrics([scorer])]
+    return [PreparedScorer(where, (), one, one, PaidVotes(votes), given) for one in by]
+
+
+async def _judging(
+    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
+) -> PreparedScorer:
+    """A judge, whose judgements are kept in the store, or of changed answers only the models' replies in `votes`."""
+    from proctor.judges import rates_dimensions
+
+    if isinstance(judge, str) and rates_dimensions(judge.partition(":")[0]):
+        return await _by_dimensions(where, judge, given, votes)
     refused = next((one for one in ("options", "dimensions", "rated", "limit") if given[one]), None)
     if refused is not None:
         raise UsageError(refused, "none: it is for judges of dimensions", found="it")
-    if name and not models:
+    if isinstance(judge, str) and not listed(given["model"]):
         raise UsageError("--model", "a model, needed to judge the answers of a store")
-    return [await _by_judge(where, name or judge, given)]
+    return await _by_judge(where, judge, given, votes)
 
 
 async def _by_metrics(where: Stored, metrics: Sequence[Any], given: ScoreOptions) -> list[PreparedScorer | Scored]:
@@ -167,11 +192,13 @@ def _by_bertscore(where: Stored, given: ScoreOptions) -> PreparedScorer:
     return PreparedScorer(where, runs, scorer, scorer, PaidVotes(where.store), given, notes=notes)
 
 
-async def _by_judge(where: Stored, judge: str | JudgeFunction, given: ScoreOptions) -> PreparedScorer:
+async def _by_judge(
+    where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None
+) -> PreparedScorer:
     from proctor.judges import RATIONALE_METRICS, WithFallback, build_judge, judge_prompt
     from proctor.runs import PaidVotes
 
-    paid, media, access = PaidVotes(where.store), given["media"], ModelAccess(given)
+    paid, media, access = PaidVotes(votes or where.store), given["media"], ModelAccess(given)
     excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
     frames = None if media is None else frames_of(Path(media), excerpts)
     prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] and isinstance(judge, str) else None
@@ -197,17 +224,19 @@ async def _by_judge(where: Stored, judge: str | JudgeFunction, given: ScoreOptio
     return PreparedScorer(where, runs, scorer, asked, paid, given, clients, notes=notes)
 
 
-async def _by_dimensions(where: Stored, judge: str, given: ScoreOptions) -> PreparedScorer:
+async def _by_dimensions(
+    where: Stored, judge: str, given: ScoreOptions, votes: JudgementCache | None
+) -> PreparedScorer:
     from proctor.judges import build_dimension_judge
     from proctor.judges.dimensions import ClientPool, JudgeSetup
     from proctor.models import reachable
-    from proctor.runs import PaidVotes, scored_cases
+    from proctor.runs import NoVotes, PaidVotes, scored_cases
 
     if given["fallback"]:
         raise UsageError("--fallback-model", "none: a judge of dimensions has none", found="it")
     store, benchmark = where.store, where.benchmark
     scheme, prompts = _scheme(where, given["dimensions"])
-    paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
+    paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
     name, _, folder = judge.partition(":")
     images = None if given["media"] is None else Path(given["media"])
     rated = open_store(given["rated"], create=False) if given["rated"] else store
@@ -224,7 +253,7 @@ async def _by_dimensions(where: Stored, judge: str, given: ScoreOptions) -> Prep
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
-    scorer = build_dimension_judge(name, setup, scheme, store, images)
+    scorer = build_dimension_judge(name, setup, scheme, store if votes is None else NoVotes(), images)
     await reachable(client.spec.base_url for client in pool.opened)
     return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True)
 

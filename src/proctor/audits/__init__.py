@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         lengths,
         paired,
     )
+    from proctor.audits.perturbations import AGAIN, PERTURBATIONS, Material, Perturbation, language_of
     from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
     from proctor.audits.ranking import MetricComparison, MetricRanking, RankedMetric, compare
     from proctor.audits.ratings import (
@@ -35,13 +36,15 @@ if TYPE_CHECKING:
         scored,
     )
     from proctor.audits.report import AuditReport, agreement_rows, to_json
+    from proctor.audits.sensitivity import SMALL, ProbedAnswer, Sensitivity, Shift
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "KINDS", "Agreement", "Audit", "AuditReport", "Bias", "Ceiling", "CorrelationSettings", "Key", "LengthBias",
-    "LengthSlope", "MetricComparison", "MetricProfile", "MetricRanking", "MetricScores", "RankedMetric", "Rating",
-    "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "SystemLevel", "agreement_rows", "audit",
-    "compare", "coverage", "lengths", "paired", "profile", "read_metrics", "read_ratings", "read_scores",
+    "AGAIN", "ALL", "KINDS", "PERTURBATIONS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias", "Ceiling",
+    "CorrelationSettings", "Key", "LengthBias", "LengthSlope", "Material", "MetricComparison", "MetricProfile",
+    "MetricRanking", "MetricScores", "Perturbation", "ProbedAnswer", "RankedMetric", "Rating", "RatingCell",
+    "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift", "SystemLevel", "agreement_rows", "audit",
+    "compare", "coverage", "language_of", "lengths", "paired", "profile", "read_metrics", "read_ratings", "read_scores",
     "recorded_by_system", "scored", "to_json",
 ]  # fmt: skip

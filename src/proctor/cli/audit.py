@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import AuditOptions, StoreUrl
+from proctor.api import AuditOptions, ProbeOptions, StoreUrl
 from proctor.cli.former import ReplacedError, replaced_command
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, show
-from proctor.cli.progress import at_work
+from proctor.cli.progress import at_work, cost_of, show_judging
+from proctor.cli.run import watched
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ _FEW_PAIRS = 10  # more are in --format json
 
 
 def audit(
-    options: AuditOptions,
+    comparing: AuditOptions,
+    probing: ProbeOptions,
     benchmark: Annotated[
         str, Option("A benchmark whose answers in the store were scored.", metavar="[BENCHMARK]", argument=True)
     ] = "",
@@ -45,12 +48,18 @@ def audit(
     a store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group
     (what is resampled together), dataset, language.
 
+    With --perturb nothing is compared with ratings: --scorer scores answers that were changed (negated, padded, with
+    a wrong diagnosis …), and the table says how far its scores move.
+
     Example: proctor audit mediqa-eval --store runs.db
     """
     from proctor import api
     from proctor.audits import agreement_rows, to_json
 
     _refuse_old(benchmark, old or [])
+    if probing["perturb"]:
+        asyncio.run(_perturb(store, benchmark, {**probing, **_probed(comparing), "media": media}, output))
+        return
     official = _official(benchmark) if protocol else None
     tables = bool(scores) or ratings is not None
     if tables and not (scores and ratings):
@@ -58,10 +67,10 @@ def audit(
     if not tables and not benchmark:
         raise UsageError("BENCHMARK", "the name of one, or two tables with --scores and --ratings")
     source = scores if tables else api.open_store(store, create=False)
-    found = api.audit(source, ratings, benchmark=benchmark, **options).data
+    found = api.audit(source, ratings, benchmark=benchmark, **comparing).data
     note(*(f"{one.name}: {line}" for one in found.metrics for line in one.notes))
     if report is not None:
-        _write_report(found, report, media, ratings or (source, benchmark, options["against"]))
+        _write_report(found, report, media, ratings or (source, benchmark, comparing["against"]))
     if official is not None:
         print_json(official(found))
     elif output is OutputFormat.TABLE:
@@ -73,6 +82,31 @@ def audit(
         show(
             output, rows if output is OutputFormat.JSON else [row for one in found.each for row in agreement_rows(one)]
         )
+
+
+def _probed(options: AuditOptions) -> dict[str, Any]:
+    """What the perturbations take of the options of an audit. Raises `UsageError` for what they have no use for."""
+    for name in ("against", "allow_missing"):
+        if options[name]:
+            raise UsageError(f"--{name.replace('_', '-')}", "none: --perturb compares with no rating", found="it")
+    return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
+
+
+async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: OutputFormat) -> None:
+    from proctor import api
+
+    prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
+    paid = [one.paid for pair in prepared.scorers for one in pair]
+    if given["model"]:
+        note(f"{prepared.asked} texts to score by each; judgements that the store has are not asked for again")
+    found = await watched(prepared.ask, show_judging(0, paid[0]))
+    if output is OutputFormat.TABLE:
+        print_blocks(*found.tables, apart=True)
+        note(*found.notes)
+    else:
+        show(output, found.rows)
+    spent = {id(one): one for one in paid if one.count}
+    note(*(f"{one.count} new judgements, {cost_of(one.usage)}" for one in spent.values()))
 
 
 def _refuse_old(benchmark: str, more: list[str]) -> None:

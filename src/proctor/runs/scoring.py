@@ -166,7 +166,7 @@ async def judge_all(
         for run, item, answer in left:
             if stop.is_set():
                 return
-            scores, broken = await _judged(scorer, item, answer, item.id in open_before[run.id], tally)
+            scores, broken = await judged(scorer, item, answer, item.id in open_before[run.id], tally)
             done.extend((run, score) for score in scores)
             in_a_row = in_a_row + 1 if broken else 0
             if in_a_row >= limits.give_up_after:
@@ -186,7 +186,7 @@ async def judge_all(
     return tally
 
 
-async def _judged(
+async def judged(
     scorer: Scorer, item: Item, answer: Answer, open_before: bool, tally: JudgeTally
 ) -> tuple[list[Score], bool]:
     """What is to be recorded of one answer, and whether the infrastructure broke."""

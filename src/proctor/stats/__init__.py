@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         percent_agreement,
     )
     from proctor.stats.annotations import box_agreement, time_agreement, times_paired
-    from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval
+    from proctor.stats.bootstrap import Estimate, Resampling, carrying_groups, ratio, sums_interval, sums_intervals
     from proctor.stats.bradley_terry import PreferenceModel, PreferredSystem, bradley_terry
     from proctor.stats.buckets import Correction
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
@@ -47,7 +47,7 @@ __all__ = [
     "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy", "group_codes",
     "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval", "ordered_ranks",
     "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems", "ratio",
-    "slice_means", "sums_difference", "sums_interval", "tie_groups",
+    "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip
 __all__ += [
     "HiddenSet",

@@ -1,0 +1,285 @@
+"""Changed answers put to a scorer: what it gives them, beside what it gives the answers as they stand.
+
+Nothing is written but the judgements that a judge pays for: a changed answer is nobody's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from proctor.core import (
+    Answer,
+    Item,
+    Judgement,
+    JudgementCache,
+    ProctorError,
+    Score,
+    Scorer,
+    Status,
+    content_hash,
+    generator,
+)
+from proctor.core.formats import FreeTextFormat
+from proctor.judges import CONTRADICTION, UNRESOLVED
+from proctor.runs.scoring import JudgeLimits, JudgeTally, SeesAnswers, judged
+from proctor.runs.store import Run, Store
+
+if TYPE_CHECKING:
+    from proctor.audits import ProbedAnswer
+
+
+@dataclass(frozen=True)
+class DrawnAnswer:
+    """An answer that is changed: of which system, in which language, with the other systems' answers to its item."""
+
+    item: Item
+    answer: Answer
+    system: str
+    language: str
+    beside: tuple[Answer, ...]
+
+    @property
+    def text(self) -> str:
+        """What was answered."""
+        return self.answer.parsed if isinstance(self.answer.parsed, str) else self.answer.text
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A text to be scored: a drawn answer changed in one way, or as it stands ("")."""
+
+    drawn: DrawnAnswer
+    perturbation: str
+    item: Item
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class AnswersOf:
+    """The answers in free text of some runs to the items that count (or to all)."""
+
+    store: Store
+    runs: Sequence[Run]
+    all_items: bool = False
+    given: dict[tuple[str, str], tuple[Item, Answer]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for run in self.runs:
+            card, answers = self.store.card(run.benchmark), self.store.answers(run)
+            for item in self.store.items(run.benchmark):
+                said = answers.get(item.id)
+                counts = isinstance(item.answer, FreeTextFormat) and (self.all_items or card.counts(item))
+                if counts and said is not None and said.status is Status.ANSWERED and _text(said).strip():
+                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, said)
+
+    def draw(self, most: int, seed: int) -> list[DrawnAnswer]:
+        """At most this many answers in each language (0: all), spread over the groups as evenly as they go: one of
+        each group before any gives a second one."""
+        from proctor.audits import language_of
+
+        by_language: dict[str, dict[str, list[tuple[str, str]]]] = {}
+        for key in sorted(self.given):
+            item, said = self.given[key]
+            by_language.setdefault(language_of(item, _text(said)), {}).setdefault(item.group, []).append(key)
+        found = []
+        for language, groups in sorted(by_language.items()):
+            rng = generator(seed, "perturb", "answers", language)
+            mixed = [[keys[k] for k in rng.permutation(len(keys))] for _, keys in sorted(groups.items())]
+            mixed = [mixed[k] for k in rng.permutation(len(mixed))]
+            taken = [key for round_ in zip_longest(*mixed) for key in round_ if key is not None]
+            found += [self._drawn(key, language) for key in taken[: most or None]]
+        return found
+
+    def _drawn(self, key: tuple[str, str], language: str) -> DrawnAnswer:
+        item, said = self.given[key]
+        beside = tuple(
+            other for (name, system), (_, other) in self.given.items() if name == key[0] and system != key[1]
+        )
+        return DrawnAnswer(item, said, key[1], language, beside)
+
+    def probes(self, drawn: Sequence[DrawnAnswer], names: Sequence[str], seed: int) -> list[Probe]:
+        """Every answer as it stands, and changed in every way in which it can be."""
+        from proctor.audits import PERTURBATIONS, Material, language_of
+
+        spoken: dict[tuple[str, str], list[tuple[Item, str]]] = {}
+        translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for (_, system), (item, said) in sorted(self.given.items()):
+            language = language_of(item, _text(said))
+            spoken.setdefault((system, language), []).append((item, _text(said)))
+            translated.setdefault((system, item.group), []).append((language, _text(said)))
+        found = [Probe(one, "", one.item, one.answer) for one in drawn]
+        for name in names:
+            for one in drawn:
+                rng = generator(seed, "perturb", name, one.item.id, one.system)
+                own = spoken[one.system, one.language]
+                others = [text for item, text in own if item.group != one.item.group]
+                foreign = [
+                    text for language, text in translated[one.system, one.item.group] if language != one.language
+                ]
+                material = Material(
+                    item=one.item,
+                    text=one.text,
+                    language=one.language,
+                    other=others[int(rng.integers(len(others)))] if others else "",
+                    translated=foreign[0] if foreign else "",
+                    rng=rng,
+                )
+                changed = PERTURBATIONS[name].of(material, one.answer)
+                if changed is not None:
+                    found.append(Probe(one, name, *changed))
+        return found
+
+
+class SecondVotes:
+    """A book of judgements in which a second asking is kept apart from the first."""
+
+    def __init__(self, votes: JudgementCache) -> None:
+        self._votes = votes
+
+    def get(self, key: str) -> Judgement | None:
+        """The second judgement under this key."""
+        return self._votes.get(_second(key))
+
+    def put(self, vote: Judgement) -> None:
+        """Keeps a second judgement."""
+        self._votes.put(vote.model_copy(update={"key": _second(vote.key)}))
+
+
+class NoVotes:
+    """A book that keeps nothing."""
+
+    def get(self, _: str) -> Judgement | None:
+        """None."""
+        return None
+
+    def put(self, vote: Judgement) -> None:
+        """Forgets it."""
+
+
+async def probe(
+    scorer: Scorer,
+    again: Scorer,
+    probes: Sequence[Probe],
+    limits: JudgeLimits,
+    *,
+    stop: asyncio.Event | None = None,
+    on_change: Callable[[JudgeTally], None] = lambda _: None,
+) -> list[ProbedAnswer]:
+    """What a scorer gives answers and changed answers; `again` is the same scorer with a book of its own, for what is
+    asked once more.
+
+    A scorer that compares answers is shown each changed one among the others as they stand. What gets no verdict is
+    missing, with the reason. After `give_up_after` infrastructure errors in a row the rest is left.
+    """
+    from proctor.audits import AGAIN
+
+    stop, tally = stop or asyncio.Event(), JudgeTally()
+    work = [one for one in probes if scorer.applies(one.item)]
+    tally.total = len(work)
+    given: dict[int, dict[str, float]] = {}
+    missing: dict[int, str] = {}
+    for batch in _batches(work):
+        by = again if batch[0].perturbation == AGAIN else scorer
+        if stop.is_set():
+            missing |= dict.fromkeys(map(id, batch), "stopped")
+            continue
+        if isinstance(by, SeesAnswers):
+            await by.see([pair for one in batch for pair in _shown(one)])
+        scored, lacking = await _scored(by, batch, limits, tally, stop, on_change)
+        given |= scored
+        missing |= lacking
+    return _gathered(work, given, missing)
+
+
+def _batches(work: Sequence[Probe]) -> Iterator[list[Probe]]:
+    """Probes of one perturbation in which each item occurs once."""
+    rounds: dict[tuple[str, int], list[Probe]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
+    for one in work:
+        key = (one.perturbation, one.item.id)
+        rounds.setdefault((one.perturbation, seen[key]), []).append(one)
+        seen[key] += 1
+    yield from rounds.values()
+
+
+def _shown(one: Probe) -> Iterable[tuple[Item, Answer]]:
+    return [(one.item, one.answer), *((one.item, other) for other in one.drawn.beside)]
+
+
+async def _scored(
+    scorer: Scorer,
+    batch: Sequence[Probe],
+    limits: JudgeLimits,
+    tally: JudgeTally,
+    stop: asyncio.Event,
+    on_change: Callable[[JudgeTally], None],
+) -> tuple[dict[int, dict[str, float]], dict[int, str]]:
+    """Scores by probe, and why others have none."""
+    better = {one.name: 1.0 if one.higher_is_better else -1.0 for one in scorer.metrics}
+    given: dict[int, dict[str, float]] = {}
+    missing: dict[int, str] = {}
+    left, in_a_row = iter(batch), 0
+
+    async def worker() -> None:
+        nonlocal in_a_row
+        for one in left:
+            if stop.is_set():
+                missing[id(one)] = "stopped"
+                continue
+            scores, broken = await judged(scorer, one.item, one.answer, False, tally)
+            in_a_row = in_a_row + 1 if broken else 0
+            if in_a_row >= limits.give_up_after:
+                stop.set()
+            given[id(one)] = _values(scores, better)
+            if any(score.metric == UNRESOLVED.name and score.value for score in scores):
+                missing[id(one)] = tally.last_reason or "no majority"
+            on_change(tally)
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(limits.concurrency):
+                tasks.create_task(worker())
+    except* ProctorError as errors:
+        raise errors.exceptions[0] from None
+    return given, missing
+
+
+def _values(scores: Sequence[Score], better: dict[str, float]) -> dict[str, float]:
+    return {
+        one.metric: better.get(one.metric, 1.0) * one.value
+        for one in scores
+        if one.metric not in {CONTRADICTION.name, UNRESOLVED.name}
+    }
+
+
+def _gathered(work: Sequence[Probe], given: dict[int, dict[str, float]], missing: dict[int, str]) -> list[ProbedAnswer]:
+    from proctor.audits import ProbedAnswer
+
+    by_answer: dict[tuple[str, str], list[Probe]] = {}
+    for one in work:
+        by_answer.setdefault((one.drawn.item.id, one.drawn.system), []).append(one)
+    return [
+        ProbedAnswer(
+            item=item,
+            system=system,
+            group=own[0].drawn.item.group,
+            language=own[0].drawn.language,
+            original=next((given.get(id(one), {}) for one in own if not one.perturbation), {}),
+            changed={one.perturbation: given.get(id(one), {}) for one in own if one.perturbation},
+            missing={one.perturbation: missing[id(one)] for one in own if id(one) in missing},
+        )
+        for (item, system), own in by_answer.items()
+    ]
+
+
+def _text(answer: Answer) -> str:
+    return answer.parsed if isinstance(answer.parsed, str) else answer.text
+
+
+def _second(key: str) -> str:
+    return content_hash([key, "asked again"])
