@@ -98,6 +98,7 @@ def commands() -> typer.Typer:
             "run": run.run,
             "choose": choose.choose,
             "import": run.import_recorded,
+            "merge": store.merge,
             "score": score.score,
         },
         READ: {

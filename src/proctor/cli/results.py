@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,6 +68,9 @@ def results(
         str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
     ] = "",
     flags: Annotated[bool, Option("The judgements that a person should look at, with the answers, instead.")] = False,
+    content_hash: Annotated[
+        bool, Option("A hash of items, answers, scores and judgements, the same wherever they were made.", "--hash")
+    ] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
@@ -83,6 +86,9 @@ def results(
         raise UsageError("--metric", "one of them: judgements are of no metric", found="with --flags")
     if flags:
         _show_flags(opened, benchmark, options, output)
+        return
+    if content_hash:
+        _show_hash(opened, benchmark, options, output)
         return
     if protocol:
         with at_work("computing the summary"):
@@ -140,6 +146,27 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
     if output is OutputFormat.CSV:
         found = [{name: safe_cell(cell) for name, cell in row.items()} for row in cells]
     show(output, found, records_table(f"{benchmark}: flagged judgements", cells))
+
+
+def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
+    from proctor.core import Table, columns
+    from proctor.runs import evaluation_content
+
+    with at_work("reading answers, scores and judgements"):
+        found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
+    heads = columns("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
+    rows = tuple(
+        (one.system, one.condition, f"{one.answers:,}", f"{one.failed:,}", f"{one.scores:,}", one.sha256)
+        for one in found.runs
+    )
+    title = f"{benchmark}: {found.items:,} items, {found.judgements:,} judgements"
+    if output is OutputFormat.JSON:
+        print_json(found.to_json())
+        return
+    records = [asdict(one) | {"sha256_of_all": found.sha256} for one in found.runs]
+    show(output, records, Table(title, heads, rows, title=title))
+    if output is OutputFormat.TABLE:
+        say(f"SHA-256 of all: {found.sha256}")
 
 
 def compare(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
-from proctor.cli.output import say
+from proctor.cli.output import Output, OutputFormat, note, say, show
+from proctor.cli.progress import at_work
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
@@ -108,6 +109,41 @@ def _confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise UsageError("--yes", "it: here nobody can be asked")
     typer.confirm(clean(question), abort=True)
+
+
+def merge(
+    sources: Annotated[list[str], Option("Stores to read: paths or URLs.", metavar="STORE...", argument=True)],
+    store: StoreUrl = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Join stores of several machines into one.
+
+    Answers, scores and judgements are taken by what they say; no media are needed. What contradicts is refused and
+    named, the rest is taken. The order of the stores does not matter.
+
+    Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
+    """
+    from proctor import api
+    from proctor.core import Table, columns, count_of
+    from proctor.runs import merge_stores
+
+    target = api.open_store(store)
+    with at_work("joining stores"):
+        found = merge_stores(target, [api.open_store(one, create=False) for one in sources])
+    heads = columns("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
+    named = ("benchmark", "system", "condition", "what")
+    rows = tuple(
+        (*(getattr(one, name) for name in named), f"{one.taken:,}", f"{one.same:,}", f"{one.refused:,}")
+        for one in found
+    )
+    title = f"Into {target.shown}"
+    show(output, [one.to_json() for one in found], Table(title, heads, rows, title=title))
+    refused = sum(one.refused for one in found)
+    if refused:
+        where = (f"{'/'.join(filter(None, (one.system, one.condition, one.what)))}: {one.first}" for one in found)
+        note(*(line for line, one in zip(where, found, strict=True) if one.refused))
+        note(f"{count_of(refused, 'row')} refused: they contradict the store, or each other")
+        raise typer.Exit(1)
 
 
 def disqualify(

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
     from proctor.runs.choice import ModelChoice, choose_run
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
+    from proctor.runs.contents import EvaluationContent, evaluation_content
     from proctor.runs.database import RunTakenError, open_engine, shown_url
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask, parsed_answer
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         rating_summary,
     )
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+    from proctor.runs.merging import MergedRows, merge_stores
     from proctor.runs.performance import AnalysisRow, NothingMarkedError
     from proctor.runs.plan import (
         PICTURE_TOKENS,
@@ -117,20 +119,21 @@ else:
 __all__ = [
     "BASELINES", "BOTH", "CODE", "EXPORT_COLUMNS", "FAILED_POLICIES", "ORACLE", "PICTURE_TOKENS", "Analysis",
     "AnalysisRow", "AnswersOf", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest",
-    "ExportFormat", "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits", "JudgeTally", "Lacking",
-    "Leaderboard", "LeaderboardRow", "Limits", "ModelChoice", "NoVotes", "NothingMarkedError", "Options", "OrderedRun",
-    "Outcome", "PaidVotes", "Plan", "PlanOptions", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer",
-    "Reproduction", "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store",
-    "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json",
-    "board_rows", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs", "compare",
-    "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs", "derive_guessable",
-    "disqualify", "estimate_runs", "execute", "export", "export_rows", "flag_guessable", "flagged_votes",
-    "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all", "judgements_behind",
-    "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption", "load_items",
-    "load_orders", "load_scores", "newest_run", "official_summaries", "open_engine", "parsed_answer", "people_ratings",
-    "plan", "policies", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded", "revise_benchmark",
-    "rule_rows", "safe_cell", "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores",
-    "skipped_baselines", "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open",
-    "write_rows", "write_tables",
+    "EvaluationContent", "ExportFormat", "GivenAnswer", "ItemHistory", "ItemTable", "JudgeAgreement", "JudgeLimits",
+    "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "MergedRows", "ModelChoice", "NoVotes",
+    "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions", "Probe", "RankedRun",
+    "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result", "Results", "Run", "RunEstimate",
+    "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "Tally", "add_baselines", "add_recorded_scores", "analyse",
+    "answer_keys", "ask", "audit_stored", "board_json", "board_rows", "check_store", "choose_run", "chosen_baselines",
+    "chosen_items", "chosen_runs", "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark",
+    "delete_runs", "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export",
+    "export_rows", "flag_guessable", "flagged_votes", "import_answers", "import_systems", "item_history",
+    "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
+    "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
+    "official_summaries", "open_engine", "parsed_answer", "people_ratings", "plan", "policies", "probe",
+    "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary", "read_safe_cell", "recorded",
+    "reinstate", "rename_system", "results", "results_of_recorded", "revise_benchmark", "rule_rows", "safe_cell",
+    "score_answers", "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines",
+    "status_counts", "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_rows",
+    "write_tables",
 ]  # fmt: skip

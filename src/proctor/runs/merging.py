@@ -1,0 +1,305 @@
+"""Joining stores of several machines or institutions by what their rows say. No media are needed: answers and hashes
+travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import JsonValue
+from sqlalchemy import Connection, delete, insert, select, update
+
+from proctor.core import Benchmark, InputError, Item, Judgement, Status
+from proctor.runs import schema
+from proctor.runs.contents import answer_digest, answer_rows, item_names, score_digest, score_rows, vote_digest
+from proctor.runs.database import READING_FAULTS, claim, damaged, release
+from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, vote_row
+from proctor.runs.store import Store, changed_settings, same_run, with_servers
+
+ITEMS, SETTINGS, ANSWERS, SCORES, JUDGEMENTS = "items", "settings", "answers", "scores", "judgements"
+_FAILED = Status.FAILED.value
+_PART = 500
+Row = dict[str, Any]
+Place = tuple[str, str, str]
+RunName = tuple[str, str]
+
+
+@dataclass(slots=True)
+class MergedRows:
+    """What became of one kind of rows (of one run, where they are of one): `taken` are new in the target, `same` were
+    there already, `refused` contradict the target or another source. `first` says of the first refused one why."""
+
+    benchmark: str
+    system: str
+    condition: str
+    what: str
+    taken: int = 0
+    same: int = 0
+    refused: int = 0
+    first: str = ""
+
+    def refuse(self, why: str, count: int = 1) -> None:
+        """Counts refused rows."""
+        self.refused += count
+        self.first = self.first or why
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As programs read it."""
+        return asdict(self)
+
+
+def merge_stores(target: Store, sources: Sequence[Store]) -> list[MergedRows]:
+    """Adds what the sources hold to the target: benchmarks, runs, answers, scores and judgements, all in one
+    transaction; what became of them.
+
+    Rows are the same where they say the same (see `evaluation_content`), by whomever they were written and whatever they cost. An
+    answer that failed gives way to one that did not. A contradiction is refused: two answers to one item, two values of
+    one score, two replies under one key, a benchmark's name with other items, a run's name with other settings. The
+    target's row stays as it is, and of contradicting sources none is taken, so that their order does not matter.
+
+    Raises `InputError` where a store is named twice, another process is at work on a run, or a row is damaged.
+    """
+    shown = [target.shown, *(one.shown for one in sources)]
+    twice = next((one for one in shown if shown.count(one) > 1), None)
+    if twice is not None:
+        raise InputError(twice, found="the store twice", expected="each store once")
+    with ExitStack() as stack:
+        sides = [_Side(one.shown, stack.enter_context(one.reading())) for one in sources]
+        with target.writing() as connection:
+            return _Merge(_Side(target.shown, connection), sides).rows()
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the stores, read row by row. What of it can't be read is an `InputError` that names it."""
+
+    shown: str
+    connection: Connection
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except READING_FAULTS as error:
+            raise damaged(self.shown, error) from error
+
+    def benchmark_names(self) -> list[str]:
+        return list(self.connection.scalars(select(schema.benchmarks.c.name)))
+
+    def benchmark(self, name: str) -> Row | None:
+        with self._decoding():
+            row = benchmark_row(self.connection, name)
+            return None if row is None else dict(row) | {"card": BenchmarkCard.model_validate(row["card"])}
+
+    def items(self, benchmark: int) -> tuple[Item, ...]:
+        table = schema.items
+        query = select(table.c.body).where(table.c.benchmark == benchmark).order_by(table.c.position)
+        with self._decoding():
+            return tuple(Item.model_validate_json(body) for body in self.connection.scalars(query))
+
+    def runs(self, benchmark: int) -> dict[RunName, Row]:
+        query = select(schema.runs).where(schema.runs.c.benchmark == benchmark)
+        rows = self.connection.execute(query).mappings()
+        with self._decoding():
+            return {(row["system"], row["condition"]): dict(row) for row in rows}
+
+    def votes(self) -> Iterator[Judgement]:
+        with self._decoding():
+            for body in self.connection.scalars(select(schema.votes.c.body).execution_options(yield_per=1000)):
+                yield Judgement.model_validate_json(body)
+
+    def answers(self, benchmark: str, run: int) -> dict[str, Row]:
+        with self._decoding():
+            names = item_names(self.connection, benchmark)
+            return {names[row["item"]]: dict(row) for row in answer_rows(self.connection, run)}
+
+    def scores(self, benchmark: str, run: int) -> dict[Place, Row]:
+        with self._decoding():
+            names = item_names(self.connection, benchmark)
+            rows = score_rows(self.connection, run)
+            return {(names[row["item"]], row["metric"], row["scorer"]): dict(row) for row in rows}
+
+
+@dataclass
+class _Merge:
+    into: _Side
+    sources: Sequence[_Side]
+    contradicted: set[str] = field(default_factory=set)
+    """Keys of judgements under which the stores have different replies."""
+
+    def rows(self) -> list[MergedRows]:
+        found = [self._judgements()]
+        for name in sorted({name for one in self.sources for name in one.benchmark_names()}):
+            found += self._benchmark(name)
+        return [one for one in found if one.taken or one.same or one.refused]
+
+    def _judgements(self) -> MergedRows:
+        told = MergedRows("", "", "", JUDGEMENTS)
+        kept = {vote.key: vote_digest(vote) for vote in self.into.votes()}
+        said: dict[str, dict[str, Judgement]] = {}
+        for vote in (vote for source in self.sources for vote in source.votes()):
+            said.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
+        new = []
+        for key, found in said.items():
+            if len(found.keys() | {kept.get(key, next(iter(found)))}) > 1:
+                self.contradicted.add(key)
+                told.refuse(f"{key[:12]}: different replies under one key", len(found.keys() - {kept.get(key)}))
+            elif key in kept:
+                told.same += 1
+            else:
+                new += [vote_row(vote) for vote in found.values()]
+        told.taken = len(new)
+        _insert(self.into, schema.votes, new)
+        return told
+
+    def _benchmark(self, name: str) -> list[MergedRows]:
+        told, kept = MergedRows(name, "", "", ITEMS), self.into.benchmark(name)
+        having = [(source, row) for source in self.sources if (row := source.benchmark(name)) is not None]
+        prints = {row["fingerprint"] for _, row in having} if kept is None else {kept["fingerprint"]}
+        fits = [(source, row) for source, row in having if prints == {row["fingerprint"]}]
+        if len(fits) < len(having):
+            told.refuse("other items under the same name", len(having) - len(fits))
+        if not fits:
+            return [told]
+        card = _joined(kept["card"] if kept else None, [row["card"] for _, row in fits])
+        if kept is None:
+            items = fits[0][0].items(fits[0][1]["id"])
+            told.taken = len(items)
+            whole = Benchmark(name=name, title=card.title, items=items, metrics=card.metrics, headline=card.headline)
+            insert_benchmark(self.into.connection, whole, prints.pop(), card.model_dump(mode="json"))
+            kept = self.into.benchmark(name) or {}
+        else:
+            own = schema.benchmarks.c.id == kept["id"]
+            values = {"card": card.model_dump(mode="json")}
+            self.into.connection.execute(update(schema.benchmarks).where(own).values(values))
+        rows, runs = [told], self.into.runs(kept["id"])
+        parts: dict[RunName, list[tuple[_Side, Row]]] = {}
+        for source, row in fits:
+            for key, run in source.runs(row["id"]).items():
+                parts.setdefault(key, []).append((source, run))
+        for key in sorted(parts):
+            rows += self._run((name, *key), kept["id"], runs.get(key), parts[key])
+        return rows
+
+    def _run(
+        self, name: Place, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
+    ) -> list[MergedRows]:
+        told = MergedRows(*name, SETTINGS)
+        settings = having[0][1]["settings"] if kept is None else kept["settings"]
+        odd = [run["settings"] for _, run in having if not same_run(run["settings"], settings)]
+        if odd:
+            told.refuse(changed_settings(settings, odd[0]), len(having) if kept is None else len(odd))
+        fits = [(source, run) for source, run in having if same_run(run["settings"], settings)]
+        if not fits or (odd and kept is None):
+            return [told]
+        for _, run in fits:
+            settings = with_servers(settings, run["settings"])
+        number = self._begin(kept, benchmark, name[1:], settings)
+        merge = _RunMerge(name, self.into, number, [(source, run["id"]) for source, run in fits], self.contradicted)
+        rows = [told, *merge.rows()]
+        release(self.into.connection, [number])
+        return rows
+
+    def _begin(self, kept: Row | None, benchmark: int, key: RunName, settings: Any) -> int:
+        table, into = schema.runs, self.into.connection
+        if kept is not None:
+            claim(into, [kept["id"]], self.into.shown)
+            into.execute(update(table).where(table.c.id == kept["id"]).values(settings=settings))
+            return int(kept["id"])
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        values = {"benchmark": benchmark, "system": key[0], "condition": key[1]}
+        new = insert(table).values(**values, settings=settings, created=created).returning(table.c.id)
+        return int(into.execute(new).scalar_one())
+
+
+@dataclass
+class _RunMerge:
+    """One run of the target (by its number) with those of its name and settings in the sources."""
+
+    name: Place
+    into: _Side
+    number: int
+    parts: Sequence[tuple[_Side, int]]
+    contradicted: set[str]
+
+    def rows(self) -> list[MergedRows]:
+        benchmark = self.name[0]
+        numbers = {name: number for number, name in item_names(self.into.connection, benchmark).items()}
+        answers = [source.answers(benchmark, run) for source, run in self.parts]
+        told, settled = self._answers(answers, numbers)
+        scores = MergedRows(*self.name, SCORES)
+        said: dict[Place, dict[str, Row]] = {}
+        for (source, run), own in zip(self.parts, answers, strict=True):
+            digests = {item: answer_digest(item, row) for item, row in own.items()}
+            for place, row in source.scores(benchmark, run).items():
+                if digests.get(place[0]) != settled.get(place[0]):
+                    scores.refuse(f"item {place[0]}: a score of another answer")
+                elif row["vote_key"] in self.contradicted:
+                    scores.refuse(f"item {place[0]}: a score by a judgement that is refused")
+                else:
+                    said.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
+        kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
+        new = []
+        for place, found in said.items():
+            if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
+                new += [row | {"run": self.number, "item": numbers[place[0]]} for row in found.values()]
+        _insert(self.into, schema.scores, new)
+        return [told, scores]
+
+    def _answers(
+        self, parts: Sequence[Mapping[str, Row]], numbers: Mapping[str, int]
+    ) -> tuple[MergedRows, dict[str, str]]:
+        """What became of the answers, and what the target's answer to each item says now, by hash."""
+        told = MergedRows(*self.name, ANSWERS)
+        own = self.into.answers(self.name[0], self.number)
+        kept = {item: answer_digest(item, row) for item, row in own.items()}
+        settled = {item: kept[item] for item, row in own.items() if row["status"] != _FAILED}
+        said: dict[str, dict[str, Row]] = {}
+        for item, row in (pair for part in parts for pair in part.items()):
+            said.setdefault(item, {}).setdefault(answer_digest(item, row), row)
+        new = []
+        for item, found in said.items():
+            given = {digest: row for digest, row in found.items() if row["status"] != _FAILED}
+            if not given and item in kept:  # failed there: nothing to add to what is here
+                told.same += kept[item] in found
+            elif _fits(told, f"item {item}: another answer", settled.get(item), given or found):
+                ((kept[item], row),) = (given or found).items()
+                new.append(row | {"run": self.number, "item": numbers[item]})
+        table = schema.answers
+        for start in range(0, len(new), _PART):
+            gone = [row["item"] for row in new[start : start + _PART]]
+            failed = (table.c.run == self.number) & (table.c.status == _FAILED)
+            self.into.connection.execute(delete(table).where(failed, table.c.item.in_(gone)))
+        _insert(self.into, table, new)
+        return told, kept
+
+
+def _fits(told: MergedRows, why: str, kept: str | None, found: Mapping[str, Row]) -> bool:
+    """Whether what the sources say (by hash) is to be taken; else it is counted as the same, or as refused."""
+    others = len(found.keys() - {kept})
+    if kept is None and others == 1:
+        told.taken += 1
+        return True
+    told.same += kept in found
+    if others:
+        told.refuse(why, others)
+    return False
+
+
+def _insert(into: _Side, table: Any, rows: Sequence[Row]) -> None:
+    if rows:
+        into.connection.execute(insert(table), rows)
+
+
+def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> BenchmarkCard:
+    """The target's card, or else a source's without the folders of its machine; with all metrics and rulings."""
+    known = sorted(cards, key=lambda one: one.model_dump_json())
+    card = known[0].model_copy(update={"folders": {}}) if kept is None else kept
+    rulings = list(card.rulings)
+    for one in known:
+        card = card.with_metrics(one.metrics)
+        rulings += [ruling for ruling in one.rulings if ruling not in rulings]
+    return card.model_copy(update={"rulings": tuple(rulings)})
