@@ -14,15 +14,8 @@ from proctor.core import InputError
 from proctor.models.weights import Choices, FixedForm, Query, Weights
 from proctor.training import RunFolder
 from proctor.training.chat_examples import ChatExample
-from proctor.training.lora import (
-    CheckpointEvaluation,
-    LoraSettings,
-    data_hash,
-    fine_tune,
-    merge,
-    read_origin,
-    with_adapter,
-)
+from proctor.training.checkpoints import CheckpointEvaluation, read_origin
+from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]

@@ -178,6 +178,20 @@ class Weights:
             return given.to(self._model.device, dtype=self._model.dtype)
         return given.to(self._model.device)
 
+    def messages(self, query: Query) -> list[Message]:
+        """A question as it is given to the chat template."""
+        from jinja2 import TemplateError
+
+        found = self._worded(_messages(query))
+        try:
+            self._processor.apply_chat_template(found, add_generation_prompt=True, tokenize=False)
+        except TemplateError:  # many templates know no system message
+            return self._worded(_without_system(_messages(query)))
+        return found
+
+    def _worded(self, messages: list[Message]) -> list[Message]:
+        return messages if self.takes_pictures else [_in_words(one) for one in messages]
+
     def reply_tokens(self, reply: str) -> list[int]:
         """The tokens that the model would have to say to reply just this and end, by its own chat template: what it is
         trained to say. Raises `InputError` for a reply with special tokens in it."""
@@ -200,7 +214,7 @@ class Weights:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _rendered(self, messages: list[Message], asks: bool) -> str:
-        shown = messages if self.takes_pictures else [_in_words(one) for one in messages]
+        shown = self._worded(messages)
         return str(self._processor.apply_chat_template(shown, tokenize=False, add_generation_prompt=asks))
 
     def _loaded(self) -> tuple[Any, Any]:
@@ -311,9 +325,12 @@ class Weights:
             shown = given
 
         def lined_up(messages: list[list[Message]]) -> Any:
-            words = messages if self.takes_pictures else [[_in_words(one) for one in some] for some in messages]
             return self._processor.apply_chat_template(
-                words, add_generation_prompt=True, tokenize=True, return_dict=True, **shown
+                [self._worded(one) for one in messages],
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=True,
+                **shown,
             )
 
         try:

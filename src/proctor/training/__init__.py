@@ -6,9 +6,10 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.training.chat_examples import ChatExample
+    from proctor.training.checkpoints import CheckpointEvaluation
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
     from proctor.training.leaks import encounter_folds, refuse_leaks
-    from proctor.training.lora import CheckpointEvaluation, LoraSettings, data_hash, fine_tune, merge, with_adapter
+    from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
     from proctor.training.run_folder import RunFolder
 else:
     export_lazily(__name__)

@@ -1,37 +1,27 @@
 """Supervised fine-tuning with low-rank adapters. The one module that imports PEFT and TRL's `SFTTrainer`.
 
-The library trains; what is asked, what counts in the loss, when is evaluated and which checkpoint is best is decided
-here. The libraries' own ways have failed others: a length limit that cuts picture tokens (trl#5927), a loss on the
-question (trl#3751), a best checkpoint that is the last one (transformers#40221).
+The library trains; what is asked and what counts in the loss is decided here. The library's own ways have failed others:
+a length limit that cuts picture tokens (trl#5927), a loss on the question (trl#3751).
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import random
 import shutil
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, content_hash, write_whole
+from proctor.core import InputError, content_hash
 from proctor.models import Weights, weights_hash
-from proctor.training.chat_examples import ChatExample, collate, measure, template_hash
+from proctor.training.chat_examples import ChatExample, collate, measure
+from proctor.training.checkpoints import ORIGIN, Checkpoints, Evaluate, quiet, read_origin
 
 if TYPE_CHECKING:
     from proctor.training.run_folder import RunFolder
 
-ORIGIN = "proctor.json"
-"""The file beside trained weights that says what they were trained from."""
-
 _BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*"
-_COMPLETE = "complete.json"
-_TRAINED = ("adapter_config.json", "adapter_model.safetensors")
 
 
 class LoraSettings(BaseModel):
@@ -61,18 +51,6 @@ class LoraSettings(BaseModel):
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class CheckpointEvaluation:
-    """How good the model is now: the checkpoint with the highest `value` is kept (None: it is not known), `told` goes
-    into the folder's steps."""
-
-    value: float | None
-    told: dict[str, JsonValue] = field(default_factory=dict)
-
-
-Evaluate = Callable[[Weights], CheckpointEvaluation]
-
-
 def fine_tune(
     base: Path,
     examples: Sequence[ChatExample],
@@ -95,15 +73,12 @@ def fine_tune(
     weights = Weights(f"transformers:{base}", str(base), settings.device, settings.dtype)
     weights.load()
     lengths = measure(weights, examples)
-    run = _Run(weights, folder, evaluate, {"base": str(base), "base_sha256": weights_hash(base)})
+    run = Checkpoints(weights, folder, evaluate, {"base": str(base), "base_sha256": weights_hash(base)})
     trainer = _trainer(run, examples, lengths.questions, settings)
-    last = _resumed(folder)
-    with _quiet():
-        trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    best = run.best()
-    checkpoint = folder.checkpoints / f"checkpoint-{best['step']}"
-    _publish(run, checkpoint, out)
-    folder.finish({"best": best, "lengths": lengths.told(), "examples": len(examples)})
+    last = run.resumed()
+    with quiet():
+        trainer.train(resume_from_checkpoint=last)
+    folder.finish({"best": run.publish(out), "lengths": lengths.told(), "examples": len(examples)})
     return out
 
 
@@ -134,9 +109,11 @@ def lora_config(settings: LoraSettings, weights: Weights) -> Any:
     )
 
 
-def with_adapter(base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto") -> Weights:
-    """A base with an adapter on it, read as it is when it is used. Raises `InputError` for the adapter of another
-    base."""
+def with_adapter(
+    base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto", trainable: bool = False
+) -> Weights:
+    """A base with an adapter on it, read as it is when it is used; `trainable` to train it further. Raises `InputError`
+    for the adapter of another base."""
     from peft import PeftModel
 
     origin = read_origin(adapter)
@@ -144,62 +121,22 @@ def with_adapter(base: Path, adapter: Path, *, device: str = "auto", dtype: str 
         raise InputError(adapter, found=f"an adapter of {origin.get('base')}", expected=f"one of {base}")
     weights = Weights(f"transformers:{base}", str(base), device, dtype)
     weights.load()
-    with _quiet():
-        model = PeftModel.from_pretrained(weights.model, str(adapter)).eval()
+    with quiet():
+        model = PeftModel.from_pretrained(weights.model, str(adapter), is_trainable=trainable).eval()
     return Weights.around(f"transformers:{base}+{adapter}", model, weights.processor)
 
 
 def merge(base: Path, adapter: Path, out: Path, *, dtype: str = "auto") -> Path:
     """Writes the base's weights with the adapter's added to them, and all that is needed to use them."""
     weights = with_adapter(base, adapter, device="cpu", dtype=dtype)
-    with _quiet():
+    with quiet():
         weights.model.merge_and_unload().save_pretrained(out)
     weights.processor.save_pretrained(out)
     shutil.copy2(adapter / ORIGIN, out / ORIGIN)
     return out
 
 
-def read_origin(trained: Path) -> dict[str, JsonValue]:
-    """What trained weights were trained from. Raises `InputError` where nothing says so."""
-    from proctor.core import read_json
-
-    told = read_json(trained / ORIGIN, "what the weights were trained from")
-    if not isinstance(told, dict):
-        raise InputError(trained / ORIGIN, found="no object", expected="base, base_sha256 and template_sha256")
-    return told
-
-
-class _Run:
-    """What happens at each step, beside the library."""
-
-    def __init__(
-        self, weights: Weights, folder: RunFolder, evaluate: Evaluate | None, origin: dict[str, JsonValue]
-    ) -> None:
-        self.weights, self.folder, self.evaluate = weights, folder, evaluate
-        self.origin = {**origin, "template_sha256": template_hash(weights)}
-
-    def evaluated(self, step: int, model: Any) -> None:
-        """Evaluates a checkpoint that is on disk, marks it as complete, and removes those that nobody needs."""
-        told: dict[str, JsonValue] = {"step": step, "evaluation": None}
-        if self.evaluate is not None:
-            with _undisturbed(model):
-                found = self.evaluate(Weights.around("in training", model, self.weights.processor))
-            told |= {"evaluation": found.value, **found.told}
-        self.folder.note(**told)
-        write_whole(self.folder.checkpoints / f"checkpoint-{step}" / _COMPLETE, json.dumps(told) + "\n")
-        kept = {step, self.best()["step"]}
-        for one in self.folder.checkpoints.glob("checkpoint-*"):
-            if int(one.name.rpartition("-")[2]) not in kept:
-                shutil.rmtree(one)
-
-    def best(self) -> dict[str, Any]:
-        """The evaluation with the highest value, the first of equals; the last one where no value is known."""
-        found = [one for one in self.folder.steps if "evaluation" in one]
-        known = [one for one in found if one["evaluation"] is not None]
-        return max(known, key=lambda one: float(str(one["evaluation"]))) if known else found[-1]
-
-
-def _trainer(run: _Run, examples: Sequence[ChatExample], lengths: Sequence[int], settings: LoraSettings) -> Any:
+def _trainer(run: Checkpoints, examples: Sequence[ChatExample], lengths: Sequence[int], settings: LoraSettings) -> Any:
     from datasets import Dataset
     from transformers import PrinterCallback, TrainerCallback
     from trl import SFTTrainer
@@ -217,7 +154,7 @@ def _trainer(run: _Run, examples: Sequence[ChatExample], lengths: Sequence[int],
 
     steps = -(-len(examples) // (settings.batch * settings.accumulate))
     rows = Dataset.from_dict({"place": list(range(len(examples))), "length": list(lengths)})
-    with _quiet():
+    with quiet():
         trainer = SFTTrainer(
             model=run.weights.model,
             args=_arguments(run.folder, settings, steps),
@@ -259,64 +196,3 @@ def _arguments(folder: RunFolder, settings: LoraSettings, steps: int) -> Any:
         dataloader_pin_memory=False,
         disable_tqdm=True,
     )
-
-
-def _resumed(folder: RunFolder) -> Path | None:
-    """The last complete checkpoint, with all after it undone; None where there is none."""
-    complete = [one for one in folder.checkpoints.glob("checkpoint-*") if (one / _COMPLETE).exists()]
-    last = max(complete, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
-    step = 0 if last is None else int(last.name.rpartition("-")[2])
-    folder.forget_from(step + 1)
-    for one in folder.checkpoints.glob("checkpoint-*"):
-        if one not in complete:
-            shutil.rmtree(one)
-    return last
-
-
-def _publish(run: _Run, checkpoint: Path, out: Path) -> None:
-    """The trained weights of a checkpoint, without the state of the optimizer. They appear whole or not at all."""
-    draft = out.with_name(f".{out.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir()
-    adapter = [checkpoint / name for name in _TRAINED if (checkpoint / name).exists()]
-    for file in adapter or [*checkpoint.glob("*.safetensors*"), *checkpoint.glob("*config.json")]:
-        shutil.copy2(file, draft / file.name)
-    run.weights.processor.save_pretrained(draft)
-    write_whole(draft / ORIGIN, json.dumps(run.origin, indent=1) + "\n")
-    shutil.rmtree(out, ignore_errors=True)
-    draft.rename(out)
-
-
-@contextlib.contextmanager
-def _undisturbed(model: Any) -> Iterator[None]:
-    """Evaluation leaves no trace in training: neither in what is drawn nor in how the model runs."""
-    import numpy as np
-    import torch
-
-    drawn, numbers, cuda = random.getstate(), np.random.get_state(), torch.cuda.get_rng_state_all()
-    state, training = torch.get_rng_state(), model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
-        random.setstate(drawn)
-        np.random.set_state(numbers)
-        torch.set_rng_state(state)
-        torch.cuda.set_rng_state_all(cuda)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """The libraries' bars and warnings are not for people who train judges."""
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.set_verbosity(level)
