@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from proctor.models.adapters import ORIGIN, base_and_adapter, read_record
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
     from proctor.models.networks import Letterbox, NetworkProcess
@@ -17,7 +18,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt", "Query", "Reply",
-    "Weights", "chosen_prompt", "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "rejection",
-    "weights_hash",
+    "ORIGIN", "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt",
+    "Query", "Reply", "Weights", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price", "parse_settings",
+    "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
@@ -23,14 +22,18 @@ from proctor.core import (
     rebook,
 )
 from proctor.media import ClipFile, Sound
+from proctor.models.adapters import local_hashes
 from proctor.models.faults import Fault, understand
 from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens, read_usage, read_value
-from proctor.models.spec import ModelSpec, weights_hash
+from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse, UserContent
+    from pydantic_ai.messages import ModelRequest, ModelResponse, UserContent
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+
+    from proctor.models.local import LocalModel
+    from proctor.models.weights import Query, Weights
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class ModelClient:
         self._model = build_model(spec, self._http)
         self._draw = generator(spec.seed, "retry", spec.name)
         self._unpriced: set[str] = set()
-        self._weights = weights_hash(Path(spec.name.partition(":")[2])) if spec.is_local else ""
+        self._weights: dict[str, JsonValue] = {**local_hashes(spec.name.partition(":")[2])} if spec.is_local else {}
         self._forms: dict[type[BaseModel], ModelRequestParameters] = {}
 
     @property
@@ -83,7 +86,7 @@ class ModelClient:
         return {
             "model": self.spec.name,
             "base_url": self.spec.base_url,
-            **({"weights_sha256": self._weights} if self._weights else {}),
+            **self._weights,
             "model_settings": dict(self.spec.settings),
             "structured": self.spec.structured,
         }
@@ -183,11 +186,8 @@ class ModelClient:
         import httpx2
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import AgentRunError, UserError
-        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
-        head = [SystemPromptPart(system)] if system else []
-        message = ModelRequest(parts=[*head, UserPromptPart(_content(parts))])
-        settings: ModelSettings = {**self.spec.settings}  # type: ignore[typeddict-item]
+        message, settings = self._message(parts, system)
         try:
             async with asyncio.timeout(None if self.spec.is_local else self.spec.timeout_s):
                 return await model_request(
@@ -198,6 +198,35 @@ class ModelClient:
                 )
         except (AgentRunError, UserError, httpx2.HTTPError, OSError, *_BROKEN) as error:
             return understand(error)
+
+    def _message(self, parts: Sequence[Part], system: str) -> tuple[ModelRequest, ModelSettings]:
+        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+        head = [SystemPromptPart(system)] if system else []
+        settings: ModelSettings = {**self.spec.settings}  # type: ignore[typeddict-item]
+        return ModelRequest(parts=[*head, UserPromptPart(_content(parts))]), settings
+
+    def use(self, weights: Weights) -> None:
+        """Has these weights, which are in memory, reply in place of those that the name says. Raises
+        `ConfigurationError` for a model elsewhere."""
+        self._local().use(weights)
+
+    def query(self, parts: Sequence[Part], *, system: str = "") -> Query:
+        """What local weights would be asked by `ask`, without asking them: what they can be trained on. Raises
+        `ConfigurationError` for a model elsewhere."""
+        from pydantic_ai.models import ModelRequestParameters
+
+        message, settings = self._message(parts, system)
+        return self._local().query([message], settings, ModelRequestParameters())
+
+    def _local(self) -> LocalModel:
+        from proctor.models.local import LocalModel
+
+        if not isinstance(self._model, LocalModel):
+            raise ConfigurationError(
+                f"{self.name}: found a model elsewhere, expected local weights (transformers:PATH)"
+            )
+        return self._model
 
     def _form(self, schema: type[BaseModel]) -> ModelRequestParameters:
         if schema not in self._forms:

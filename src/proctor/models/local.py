@@ -30,6 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from proctor.core import ConfigurationError, aside, pip_install
+from proctor.models.adapters import base_and_adapter, check_adapter
 from proctor.models.weights import Choices, Clip, FixedForm, GeneratedText, Query, Weights
 
 Q = TypeVar("Q")
@@ -168,16 +169,19 @@ class LocalModel(Model):
         if missing:
             line = pip_install("local", torch="torch" not in missing)
             raise ConfigurationError(f"{name}: {' and '.join(missing)} missing: {line}")
-        if where.startswith((".", "/", "~")) and not (Path(where).expanduser() / "config.json").is_file():
+        base, adapter = base_and_adapter(where)
+        if base.startswith((".", "/", "~")) and not (Path(base).expanduser() / "config.json").is_file():
             raise ConfigurationError(f"{name}: found no config.json there, expected a folder with weights")
+        if adapter is not None:
+            check_adapter(name, base, adapter)
         self._name = where
         self._seed = seed
-        weights = Weights(
-            name, str(Path(where).expanduser()), settings.get("device", "auto"), settings.get("dtype", "auto")
-        )
-        self._batches: Batches[Query, GeneratedText] = Batches(
-            weights.load, weights.generate, settings.get("batch_size", _BATCH_SIZE), _kind
-        )
+        self._size = settings.get("batch_size", _BATCH_SIZE)
+        self.use(Weights(name, where, settings.get("device", "auto"), settings.get("dtype", "auto")))
+
+    def use(self, weights: Weights) -> None:
+        """From now on these weights reply, such as those that are in training."""
+        self._batches: Batches[Query, GeneratedText] = Batches(weights.load, weights.generate, self._size, _kind)
 
     @property
     def model_name(self) -> str:
@@ -195,8 +199,7 @@ class LocalModel(Model):
     ) -> ModelResponse:
         """One reply. Waiting for the weights to be loaded, and for a place in a batch, is not the model's
         time."""
-        prepared, parameters = self.prepare_request(model_settings, model_request_parameters)
-        query = _query(messages, parameters, self._choices(prepared or {}))
+        query = self.query(messages, model_settings, model_request_parameters)
         said = await self._batches.ask(query)
         return ModelResponse(
             parts=[TextPart(said.text, provider_details=_listed(query.form, said))],
@@ -205,6 +208,16 @@ class LocalModel(Model):
             provider_name=self.system,
             finish_reason="length" if said.cut_off else "stop",
         )
+
+    def query(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> Query:
+        """What the weights are asked by this request."""
+        prepared, parameters = self.prepare_request(model_settings, model_request_parameters)
+        return _query(messages, parameters, self._choices(prepared or {}))
 
     def _choices(self, settings: ModelSettings) -> Choices:
         return Choices(

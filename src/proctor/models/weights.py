@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from proctor.core import ConfigurationError, InputError, SystemFaultError
+from proctor.models.adapters import apply_adapter, base_and_adapter
 from proctor.models.faults import one_line
 from proctor.models.prompts import template_ends
 
@@ -101,11 +103,13 @@ class GeneratedText:
 
 class Weights:
     """`where` is a folder or a model's id; an id is looked for in the library's cache, and fetched unless
-    HF_HUB_OFFLINE=1. A model of pictures and texts, or of texts alone. For one thread."""
+    HF_HUB_OFFLINE=1; BASE+FOLDER is one with an adapter. A model of pictures and texts, or of texts alone. For one
+    thread."""
 
     def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto") -> None:
         self._name = name
-        self._where = where
+        base, self._adapter = base_and_adapter(where)
+        self._where = str(Path(base).expanduser())
         self._device = device
         self._dtype = dtype
         self._model: Any = None
@@ -125,9 +129,13 @@ class Weights:
             return
         try:
             self._processor, self._model = self._loaded()
+            if self._adapter is not None:
+                apply_adapter(self._name, self._model, self._adapter, self._probe)
         except ConfigurationError:
+            self._model = None
             raise
         except Exception as error:
+            self._model = None
             raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
 
     @property
@@ -238,6 +246,14 @@ class Weights:
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return processor, model.to(device).eval()
+
+    def _probe(self) -> Any:
+        """The logits of a question, with a picture where the model takes any."""
+        import torch
+
+        parts: tuple[str | bytes, ...] = (_grey(), "?") if self.takes_pictures else ("?",)
+        with torch.inference_mode():
+            return self._model(**self.prompts([Query("", parts, Choices(max_tokens=1))])).logits
 
     def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
         import torch
@@ -367,6 +383,14 @@ def _said(role: str, text: str) -> Message:
 def _in_words(message: Message) -> Message:
     """A message to a model of texts."""
     return {"role": message["role"], "content": "\n".join(part["text"] for part in message["content"])}
+
+
+def _grey() -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.new("RGB", (64, 64), (128, 128, 128)).save(out, "JPEG")
+    return out.getvalue()
 
 
 def _messages(query: Query) -> list[Message]:

@@ -26,7 +26,7 @@ from proctor.core import (
 )
 from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
-from proctor.models import Footage, ModelClient, Part, Prompt, chosen_prompt, load_prompt, prompt_file
+from proctor.models import Footage, ModelClient, Part, Prompt, Query, chosen_prompt, load_prompt, prompt_file
 from proctor.systems.replies import asks_for_rationale, rationale_in
 
 _PROMPTS = Path(__file__).parent
@@ -120,6 +120,16 @@ def _is_blind(condition: str, pictures: int, played: Sequence[int]) -> bool:
     return not CONDITIONS.get(condition).sees or (bool(played) and not pictures and not any(played))
 
 
+@dataclass(frozen=True)
+class _Request:
+    """One question as it is sent, and what an answer's `extra` tells of it."""
+
+    parts: tuple[Part, ...]
+    system: str
+    user: str
+    told: dict[str, JsonValue]
+
+
 class ModelSystem:
     """Asks a model each question once, with what the view shows.
 
@@ -177,6 +187,29 @@ class ModelSystem:
     async def answer(self, item: Item, view: View) -> Answer:
         """The model's words as they came; a reply that the token limit cut says so in `extra`. Of an order its
         rationale stands there, too: "" where one was asked for and none came."""
+        asked = await self._asked(item, view)
+        reply = await self._client.ask(asked.parts, system=asked.system)
+        return Answer(
+            item_id=item.id,
+            text=reply.text,
+            usage=reply.usage,
+            extra={
+                "model": reply.model,
+                "finish_reason": reply.finish_reason,
+                "cut_off": reply.cut_off,
+                **asked.told,
+                **_rationale(item, asked.user, reply.text),
+            },
+        )
+
+    async def query(self, item: Item, view: View) -> Query:
+        """What local weights are asked by `answer`, in the same form. Raises `ConfigurationError` for a model
+        elsewhere."""
+        asked = await self._asked(item, view)
+        return self._client.query(asked.parts, system=asked.system)
+
+    async def _asked(self, item: Item, view: View) -> _Request:
+        """What is sent, and what is recorded of it."""
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         footage = self._as_footage(frames)
@@ -198,22 +231,10 @@ class ModelSystem:
             shown = [Footage(tuple(_told(frame, span, by_own_clock) for frame in frames))]
         shown += [_named(file) if by_own_clock else file for file in files]
         shown += [_captioned(one, by_own_clock) for one in sounds]
-        reply = await self._client.ask([*shown, user], system=system)
-        return Answer(
-            item_id=item.id,
-            text=reply.text,
-            usage=reply.usage,
-            extra={
-                "model": reply.model,
-                "finish_reason": reply.finish_reason,
-                "cut_off": reply.cut_off,
-                "frames": len(frames),
-                MESSAGES: content_hash([system, user]),
-                **({"video_bytes": sum(len(file.mp4) for file in files)} if files else {}),
-                **({"sounds": len(sounds)} if sounding else {}),
-                **_rationale(item, user, reply.text),
-            },
-        )
+        told: dict[str, JsonValue] = {"frames": len(frames), MESSAGES: content_hash([system, user])}
+        told |= {"video_bytes": sum(len(file.mp4) for file in files)} if files else {}
+        told |= {"sounds": len(sounds)} if sounding else {}
+        return _Request((*shown, user), system, user, told)
 
     def _by_ownclock_text(self, item: Item) -> bool:
         """Whether the model must know the clock of the whole video: the answer is a time of it, or the question

@@ -20,14 +20,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from proctor.core import InputError, read_json, write_whole
-from proctor.models import Weights
+from proctor.models import ORIGIN, Weights
 from proctor.training.chat_examples import template_hash
 
 if TYPE_CHECKING:
     from proctor.training.run_folder import RunFolder
-
-ORIGIN = "proctor.json"
-"""The file beside trained weights that says what they were trained from."""
 
 _COMPLETE = "complete.json"
 _TRAINED = ("adapter_config.json", "adapter_model.safetensors")

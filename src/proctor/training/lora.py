@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import InputError, content_hash
-from proctor.models import Weights, weights_hash
+from proctor.models import ORIGIN, Weights, weights_hash
 from proctor.training.chat_examples import ChatExample, collate, measure
-from proctor.training.checkpoints import ORIGIN, Checkpoints, Evaluate, quiet, read_origin
+from proctor.training.checkpoints import Checkpoints, Evaluate, quiet, read_origin
 
 if TYPE_CHECKING:
     from proctor.training.run_folder import RunFolder

@@ -1,0 +1,123 @@
+"""A LoRA adapter on local weights: which folder it is, what it was trained on, and whether it does anything.
+
+An adapter that loads without effect, or that was trained on other weights, answers like a model that it is not: both are
+refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from proctor.core import ConfigurationError, InputError, pip_install, read_json, read_model
+from proctor.models.spec import weights_hash
+
+ORIGIN = "proctor.json"
+"""The file beside trained weights that says what they were trained from."""
+_CONFIG, _TENSORS = "adapter_config.json", "adapter_model.safetensors"
+
+
+class AdapterRecord(BaseModel):
+    """What an adapter was trained from: `base_sha256` is the hash of the base weights (`weights_hash`), `media` are the
+    hashes of the files that it has seen, where that was written down."""
+
+    model_config = ConfigDict(frozen=True)
+
+    base_sha256: str = Field(min_length=64, max_length=64)
+    media: tuple[str, ...] = ()
+
+
+def read_record(adapter: Path) -> AdapterRecord | None:
+    """What the folder says; None where it says nothing, as one that was trained elsewhere. Raises `InputError`."""
+    file = adapter / ORIGIN
+    return read_model(file, AdapterRecord, "what an adapter was trained from") if file.is_file() else None
+
+
+def base_and_adapter(where: str) -> tuple[str, Path | None]:
+    """The base weights and the adapter of BASE+ADAPTER; a name without an adapter is the base alone, and so is a folder
+    that has a "+" in its own name.
+
+    >>> base_and_adapter("weights")
+    ('weights', None)
+    >>> base, adapter = base_and_adapter("weights+tuned/adapter")
+    >>> base, adapter.name
+    ('weights', 'adapter')
+    """
+    if "+" not in where or Path(where).expanduser().is_dir():
+        return where, None
+    parts = where.split("+")
+    pairs = [("+".join(parts[:k]), Path("+".join(parts[k:])).expanduser()) for k in range(1, len(parts))]
+    return next(((base, path) for base, path in pairs if (path / _CONFIG).is_file()), pairs[-1])
+
+
+def local_hashes(where: str) -> dict[str, str]:
+    """What tells BASE or BASE+ADAPTER from other weights, for the record of a run; nothing of a name of the hub."""
+    base, adapter = base_and_adapter(where)
+    found = {"weights_sha256": weights_hash(Path(base))}
+    if adapter is not None:
+        found["adapter_sha256"] = weights_hash(adapter)
+    return {name: value for name, value in found.items() if value}
+
+
+def check_adapter(name: str, base: str, adapter: Path) -> None:
+    """Raises `ConfigurationError` for what is no LoRA adapter in safetensors, or belongs to other weights.
+
+    It belongs to this base where its record has the base's hash, or, without a record, where its own configuration
+    names this very base.
+    """
+    if find_spec("peft") is None:
+        raise ConfigurationError(f"{name}: peft missing: {pip_install('train')}")
+    try:
+        config = read_json(adapter / _CONFIG, "the configuration of an adapter")
+        record = read_record(adapter)
+    except InputError as error:
+        raise ConfigurationError(f"{name}: {error}") from error
+    kind = config.get("peft_type") if isinstance(config, dict) else None
+    if not isinstance(config, dict) or kind != "LORA":
+        raise ConfigurationError(f"{name}: found an adapter of type {kind!r}, expected 'LORA'")
+    if not isinstance(config.get("target_modules"), list):  # a text is a pattern, which may never end
+        raise ConfigurationError(f"{name}: found no list of target_modules in {_CONFIG}, expected one")
+    if not (adapter / _TENSORS).is_file():
+        raise ConfigurationError(f"{name}: found no {_TENSORS} in {adapter}, expected the adapter's weights")
+    own = weights_hash(Path(base))
+    if record is None:
+        named = str(config.get("base_model_name_or_path"))
+        if named != base and not (own and weights_hash(Path(named)) == own):
+            raise ConfigurationError(f"{name}: found an adapter of {named}, expected one of {base}")
+    elif record.base_sha256 != own:
+        found, wanted = record.base_sha256[:12], own[:12] or "unknown"
+        raise ConfigurationError(f"{name}: found an adapter of weights {found}, expected one of {wanted} ({base})")
+
+
+def apply_adapter(name: str, model: Any, adapter: Path, probe: Callable[[], Any]) -> None:
+    """Puts the adapter on the model, every tensor of it in its place. `probe` gives logits of some input; they must be
+    other ones than without the adapter. Raises `ConfigurationError` for one of another shape, and for an inert one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # what one library still asks of the other
+        report = model.load_adapter(str(adapter), adapter_kwargs={"local_files_only": True})
+    lost = [*report.unexpected_keys, *report.missing_keys, *report.mismatched_keys, *report.conversion_errors]
+    if lost:
+        first = min(map(str, lost))
+        raise ConfigurationError(f"{name}: found {len(lost)} tensors without a place, such as {first}, expected none")
+    model.eval()
+    with_it = probe()
+    with adapters_off(model):
+        without = probe()
+    if bool((with_it == without).all()):
+        raise ConfigurationError(f"{name}: found an adapter that changes no logit (inert), expected one that does")
+
+
+@contextmanager
+def adapters_off(model: Any) -> Iterator[None]:
+    """The base model alone."""
+    model.disable_adapters()
+    try:
+        yield
+    finally:
+        model.enable_adapters()
