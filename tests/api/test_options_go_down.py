@@ -64,7 +64,13 @@ WAYS = {
     "compare": Way(proctor.compare, CompareOptions, "runs:compare"),
     "rank": Way(proctor.rank, RankOptions, "runs:rank_runs"),
     "analyze": Way(proctor.analyze, AnalyzeOptions, "runs:analyse"),
-    "audit": Way(proctor.audit, AuditOptions, "runs:compared audits:AuditReport", named={"scorer": "scorers"}),
+    "audit": Way(
+        proctor.audit,
+        AuditOptions,
+        "runs:compared audits:AuditReport",
+        without={"power": "a plan: a test of its own", "rater_agreement": "in the plan"},
+        named={"scorer": "scorers", "lead_over": "over"},
+    ),
     "report": Way(
         proctor.report,
         ReportOptions,

@@ -182,18 +182,20 @@ def audit(
     wanted candidate, dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an
     evaluation whose answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
     """
-    from proctor.audits import AuditReport, CorrelationSettings
+    from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
     from proctor.runs import compared
 
     given = filled("audit", AuditOptions, options)
     settings = CorrelationSettings(draws=given["draws"], level=given["level"], seed=given["seed"])
+    plan = PowerPlan(agreement=given["rater_agreement"], seed=given["seed"]) if given["power"] else None
+    asked: Any = {"over": tuple(listed(given["lead_over"])), "plan": plan}
     if ratings is None:
         where = stored(scores, benchmark)
         both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
         how: Any = {"all_items": given["all_items"], "allow_missing": given["allow_missing"]}
-        return AuditTable(AuditReport(*compared(where.store, where.benchmark, *both, **how), settings))
+        return AuditTable(AuditReport(*compared(where.store, where.benchmark, *both, **how), settings, **asked))
     table = _rated(ratings)
-    return AuditTable(AuditReport(table, _scored(scores, table), settings))
+    return AuditTable(AuditReport(table, _scored(scores, table), settings, **asked))
 
 
 def report(

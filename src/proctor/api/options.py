@@ -313,13 +313,19 @@ class ReproduceOptions(Files, Selection, total=False):
 
 class AuditOptions(TypedDict, total=False):
     """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
-    all people). `allow_missing` leaves out rated answers that a scorer has not scored. Without `draws` there are no
-    intervals."""
+    all people). `allow_missing` leaves out rated answers that a scorer has not scored. `lead_over` names those whose
+    leads are shown; `power` simulates how many groups, and second ratings where raters agree by `rater_agreement`, tell
+    two scorers apart. Without `draws` there are no intervals."""
 
     scorer: Annotated[_Names, _many("Only this judge or metric; may be repeated. [default: all]", "--scorer --judge")]
     against: Annotated[_Names, _many("The scorer that stands for the raters. [default: all people]")]
     all_items: AllItems
     allow_missing: Annotated[bool, Option("Leave out rated answers that a scorer has not scored.", default=False)]
+    lead_over: Annotated[_Names, _many("Also show how far all are ahead of this one; may be repeated.")]
+    power: Annotated[bool, Option("Also show how many groups tell two scorers apart.", default=False)]
+    rater_agreement: Annotated[
+        float | None, Option("--power: Pearson's r of two raters. [default: as in the ratings]", low=0.0, high=1.0)
+    ]
     draws: Annotated[int, Option("Bootstrap draws behind each interval; 0 for none.", default=2000, low=0)]
     level: Annotated[float, Option(default=0.95)]
     seed: Seed

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
         lengths,
         paired,
     )
+    from proctor.audits.bounds import bounds
+    from proctor.audits.leads import AS_GIVEN, LeadRow, Part, leading, leads
     from proctor.audits.perturbations import AGAIN, PERTURBATIONS, Material, Perturbation, language_of
+    from proctor.audits.power import PowerPlan, PowerTable, power
     from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
     from proctor.audits.ranking import MetricComparison, MetricRanking, RankedMetric, compare
     from proctor.audits.ratings import (
@@ -41,10 +44,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AGAIN", "ALL", "KINDS", "PERTURBATIONS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias", "Ceiling",
-    "CorrelationSettings", "Key", "LengthBias", "LengthSlope", "Material", "MetricComparison", "MetricProfile",
-    "MetricRanking", "MetricScores", "Perturbation", "ProbedAnswer", "RankedMetric", "Rating", "RatingCell",
-    "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift", "SystemLevel", "agreement_rows", "audit",
-    "compare", "coverage", "language_of", "lengths", "paired", "profile", "read_metrics", "read_ratings", "read_scores",
-    "recorded_by_system", "scored", "to_json",
+    "AGAIN", "ALL", "AS_GIVEN", "KINDS", "PERTURBATIONS", "SMALL", "Agreement", "Audit", "AuditReport", "Bias",
+    "Ceiling", "CorrelationSettings", "Key", "LeadRow", "LengthBias", "LengthSlope", "Material", "MetricComparison",
+    "MetricProfile", "MetricRanking", "MetricScores", "Part", "Perturbation", "PowerPlan", "PowerTable", "ProbedAnswer",
+    "RankedMetric", "Rating", "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift",
+    "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "coverage", "language_of", "leading", "leads",
+    "lengths", "paired", "power", "profile", "read_metrics", "read_ratings", "read_scores", "recorded_by_system",
+    "scored", "to_json",
 ]  # fmt: skip

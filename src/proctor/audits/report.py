@@ -3,7 +3,7 @@ data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor.audits.agreement import Audit, CorrelationSettings, audit
+from proctor.audits.leads import LeadRow, leads
+from proctor.audits.power import PowerPlan, PowerTable, power
 from proctor.audits.profile import MetricProfile, profile, rank_discrepancies
 from proctor.audits.ranking import MetricRanking, compare
 from proctor.audits.ratings import ALL, Coverage, Key, MetricScores, RatingsTable, ScoredCount, coverage, scored
+from proctor.core import InputError
 from proctor.stats import Estimate
 
 
@@ -29,11 +32,19 @@ class AuditReport:
     """
 
     def __init__(
-        self, table: RatingsTable, metrics: Sequence[MetricScores], settings: CorrelationSettings | None = None
+        self,
+        table: RatingsTable,
+        metrics: Sequence[MetricScores],
+        settings: CorrelationSettings | None = None,
+        *,
+        over: Sequence[str] = (),
+        plan: PowerPlan | None = None,
     ) -> None:
         self.table = table
         self.metrics = tuple(metrics)
         self.settings = settings or CorrelationSettings()
+        self.over = tuple(over)
+        self.plan = plan
 
     @cached_property
     def each(self) -> tuple[Audit, ...]:
@@ -44,6 +55,22 @@ class AuditReport:
     def boards(self) -> tuple[MetricRanking, ...]:
         """The metrics ranked, with every pair of them; one alone has a rank and no pairs."""
         return compare(self.table, self.metrics, self.settings)
+
+    @cached_property
+    def leads(self) -> tuple[LeadRow, ...]:
+        """Every metric's lead over those in `over`; none where it names none."""
+        metrics = {one.name: [one] for one in self.metrics}
+        return leads(self.table, metrics, self.over, self.settings) if self.over else ()
+
+    @cached_property
+    def power(self) -> PowerTable | None:
+        """The power to tell the two metrics apart, where `plan` says what to simulate. Raises `InputError` unless
+        there are two."""
+        if self.plan is None:
+            return None
+        if len(self.metrics) != 2:
+            raise InputError(None, "power", found=f"{len(self.metrics)} metrics", expected="two: name them by --scorer")
+        return power(self.table, *self.metrics, self.plan)
 
     @cached_property
     def profiles(self) -> tuple[MetricProfile, ...]:
@@ -96,7 +123,10 @@ def to_json(found: AuditReport) -> dict[str, JsonValue]:
     """Everything, nested, never NaN: each metric's agreement, the boards of several, what each metric's scores mean and
     which answers they score above their ratings, and what all stands on."""
     boards = found.boards if len(found.metrics) > 1 else ()
-    return {
+    asked: dict[str, JsonValue] = {"leads": leads_json(found.leads)} if found.over else {}
+    if found.power is not None:
+        asked["power"] = _json(found.power, plan=asdict(found.power.plan))
+    return asked | {
         "settings": asdict(found.settings),
         "metrics": [_audit_json(audit) for audit in found.each],
         "boards": [_board_json(board) for board in boards],
@@ -155,6 +185,11 @@ def _board_json(board: MetricRanking) -> dict[str, JsonValue]:
             for one in board.comparisons
         ],
     }
+
+
+def leads_json(rows: Iterable[LeadRow]) -> list[JsonValue]:
+    """A row for each metric, language, dimension ("ALL": the mean over them) and part."""
+    return [_json(row, dimension=row.dimension or ALL, leads=[_json(one) for one in row.leads]) for row in rows]
 
 
 def _profile_json(one: MetricProfile) -> dict[str, JsonValue]:

@@ -14,7 +14,7 @@ from proctor.cli.run import watched
 from proctor.core import Option, UsageError
 
 if TYPE_CHECKING:
-    from proctor.audits import AuditReport, MetricRanking
+    from proctor.audits import AuditReport, MetricRanking, PowerTable
 
 _FEW_PAIRS = 10  # more are in --format json
 
@@ -75,7 +75,7 @@ def audit(
         print_json(official(found))
     elif output is OutputFormat.TABLE:
         with at_work("comparing with the ratings"):
-            _ = found.each, found.boards
+            _ = found.each, found.boards, found.leads, found.power
         _print(found, dimensions or ())
     else:
         rows: Any = to_json(found)
@@ -86,7 +86,7 @@ def audit(
 
 def _probed(options: AuditOptions) -> dict[str, Any]:
     """What the perturbations take of the options of an audit. Raises `UsageError` for what they have no use for."""
-    for name in ("against", "allow_missing"):
+    for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement"):
         if options[name]:
             raise UsageError(f"--{name.replace('_', '-')}", "none: --perturb compares with no rating", found="it")
     return {name: options[name] for name in ("scorer", "all_items", "draws", "seed")}
@@ -140,15 +140,26 @@ def _official(benchmark: str) -> Any:
 
 
 def _print(found: AuditReport, dimensions: Any) -> None:
-    from proctor.reports import audit_tables
+    from proctor.reports import audit_tables, lead_tables, power_tables
 
     if len(found.metrics) == 1:
         print_blocks(*audit_tables(found.each[0]), apart=True)
     for board in found.boards if len(found.metrics) > 1 else ():
         if board.dimension in {"", *dimensions}:
             _print_board(board)
+    print_blocks(*lead_tables(found.leads), apart=True)
+    if found.power is not None:
+        print_blocks(*power_tables(found.power), apart=True)
+        note(_of_second_ratings(found.power))
     if not any(one.twice for one in found.coverage):
         note("No answer was rated by two raters on the same dimension: how far raters agree is not known.")
+
+
+def _of_second_ratings(found: PowerTable) -> str:
+    if found.agreement is None:
+        return "Second ratings: not simulated, since nothing says how far raters agree: --rater-agreement R."
+    by = "as measured here" if found.measured else "as given"
+    return f"Second ratings are simulated for raters that agree by r = {found.agreement:.2f} ({by})."
 
 
 def _print_board(board: MetricRanking) -> None:

@@ -1,0 +1,242 @@
+"""How many groups, and how many second ratings, tell two metrics apart: by simulation from the ratings at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from proctor.audits.agreement import KINDS, CorrelationSettings, RatingCell, RatingCells, paired
+from proctor.audits.ratings import ALL, Key, MetricScores, RatingsTable
+from proctor.core import InputError, generator
+from proctor.stats import STATISTICS, Floats, Ints
+
+SIZES = (50, 100, 200, 400, 800, 1600)
+"""Numbers of groups that are simulated."""
+
+DIFFERENCES = (0.02, 0.03, 0.05, 0.1)
+"""True leads that are looked for, beside the one that was observed."""
+
+POWER = 0.8
+_SAMPLES = 1000
+_IMPUTED = 8
+_NEAR = 8  # answers before and after one, among those that the metrics score alike
+_LEAST_PAIRS = 20
+_MOST_NEEDED = 1_000_000
+
+
+@dataclass(frozen=True)
+class PowerPlan:
+    """What is simulated: numbers of groups and true leads; `agreement` is the correlation (Pearson's r) of two raters
+    of the same answers, None where it is not known; `level` that of the test."""
+
+    sizes: tuple[int, ...] = SIZES
+    differences: tuple[float, ...] = DIFFERENCES
+    agreement: float | None = None
+    level: float = 0.05
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The chance that a paired two-sided test finds a true `lead` (`observed`: that of the ratings at hand, taken as
+    the truth), by number of groups, in the order of the plan's sizes; `needed` groups reach 80 %, None where more than
+    a million would be needed. `seconds`: a second rater rated every answer; the lead is that with one rating."""
+
+    language: str
+    seconds: bool
+    observed: bool
+    lead: float
+    chances: tuple[float, ...]
+    needed: int | None
+
+
+@dataclass(frozen=True)
+class PowerTable:
+    """The power to tell `first` from `second` with their figures' mean over a language's dimensions, from ratings of
+    `groups` groups. `agreement` is how far raters agree, and `measured` whether that is so in the ratings at hand."""
+
+    first: str
+    second: str
+    plan: PowerPlan
+    groups: int
+    agreement: float | None
+    measured: bool
+    rows: tuple[Power, ...]
+
+
+def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: PowerPlan | None = None) -> PowerTable:
+    """The power of comparing two metrics, by number of groups.
+
+    For each size that many groups are drawn with replacement from those at hand, 1,000 times; the spread of the
+    difference over the draws is its standard error, and a draw, moved to a true lead, is found where it exceeds
+    Student's t at groups − 1 degrees of freedom. What the groups at hand are like is taken as what groups are like:
+    with few of them the result is rough.
+
+    Second ratings are simulated: with a certain chance a second rater says the same, else what an answer got that both
+    metrics score about alike. The chance is such that two ratings correlate by the agreement. The mean of both is then
+    correlated with the metrics, and a lead is larger by √(2 / (1 + agreement)) (Spearman and Brown). The agreement is
+    the plan's, else that of the answers at hand that were rated twice; with neither there are no rows with second
+    ratings. Of answers that were rated twice, the first rating stands for one rating.
+
+    Raises `InputError` where a metric has no figure, and for an agreement that is lower than both metrics together
+    agree with the ratings.
+    """
+    plan = plan or PowerPlan()
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    measured = None if plan.agreement is not None else rater_agreement(table)
+    agreement = measured if plan.agreement is None else plan.agreement
+    rows: list[Power] = []
+    for language in dict.fromkeys(language for language, _ in table.dimensions):
+        own = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
+        place = {group: k for k, group in enumerate(sorted({group for cell in own for group in cell.groups}))}
+        cells = [_Compared.of(cell, first, second, place) for cell in own]
+        rng = generator(plan.seed, "power", language)
+        lead = float(np.mean([one.difference(np.ones((1, one.groups)))[0] for one in cells]))
+        rows += _rows(language, False, lead, 1.0, _simulated([cells], plan, rng), plan)
+        if agreement is not None:
+            twice = [[one.rated_twice(agreement, rng) for one in cells] for _ in range(_IMPUTED)]
+            surer = math.sqrt(2 / (1 + agreement))
+            rows += _rows(language, True, lead, surer, _simulated(twice, plan, rng), plan)
+    groups = len({one.cluster for one in table.ratings})
+    return PowerTable(first.name, second.name, plan, groups, agreement, measured is not None, tuple(rows))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One dimension: a rating and both metrics' scores of each answer; `used` are the groups that it has among the
+    `groups` of the language, `unit` the place of each answer's among them."""
+
+    place: str
+    ratings: Floats
+    scores: tuple[Floats, Floats]
+    used: Ints
+    unit: Ints
+    groups: int
+
+    @classmethod
+    def of(cls, cell: RatingCell, first: MetricScores, second: MetricScores, place: Mapping[str, int]) -> _Compared:
+        seen: dict[Key, int] = {}
+        for row, key in enumerate(cell.keys):
+            seen.setdefault(key, row)
+        one = cell.part(list(seen.values()))
+        scores = []
+        for metric in (first, second):
+            values, reason = paired(one, metric)
+            if reason or np.ptp(values) == 0 or np.ptp(one.values) == 0:
+                why = reason or "scores or ratings that are all the same"
+                raise InputError(
+                    None, f"{metric.name} on {one.language}/{one.dimension}", found=why, expected="a figure"
+                )
+            scores.append(values)
+        used, unit = np.unique([place[group] for group in one.groups], return_inverse=True)
+        where = f"{one.language}/{one.dimension}"
+        return cls(where, one.values, (scores[0], scores[1]), used, unit.astype(np.int64), len(place))
+
+    def difference(self, weights: Floats) -> Floats:
+        """The first metric's figure less the second's, under each row of weights of groups."""
+        each = [
+            np.mean(
+                [STATISTICS[kind](scores, self.ratings, self.unit)(weights[:, self.used]) for kind in KINDS], axis=0
+            )
+            for scores in self.scores
+        ]
+        return np.asarray(each[0] - each[1], dtype=np.float64)
+
+    def rated_twice(self, agreement: float, rng: np.random.Generator) -> _Compared:
+        """The same with the mean of two ratings, the second of them drawn."""
+        design = np.stack([np.ones(len(self.ratings)), *self.scores], axis=1)
+        fitted = design @ np.linalg.lstsq(design, self.ratings, rcond=None)[0]
+        told = float(fitted.var() / self.ratings.var())
+        if not told < agreement < 1:
+            expected = f"above {told:.2f}, which both metrics together tell of a rating, and below 1"
+            raise InputError(None, f"rater agreement on {self.place}", found=f"{agreement:g}", expected=expected)
+        order = np.argsort(fitted, kind="stable")
+        near = np.arange(len(order)) + rng.integers(-_NEAR, _NEAR + 1, len(order))
+        near = np.abs(near)  # the ends are mirrored
+        near = np.where(near >= len(order), 2 * len(order) - 2 - near, near).clip(0, len(order) - 1)
+        other = np.empty(len(order))
+        other[order] = self.ratings[order[near]]
+        same = rng.random(len(order)) < (agreement - told) / (1 - told)
+        return replace(self, ratings=(self.ratings + np.where(same, self.ratings, other)) / 2)
+
+
+def _simulated(imputed: Sequence[Sequence[_Compared]], plan: PowerPlan, rng: np.random.Generator) -> dict[int, Floats]:
+    """By number of groups the difference, averaged over the dimensions, in each draw of that many groups."""
+    found = {}
+    for size in plan.sizes:
+        parts = []
+        for cells in imputed:
+            groups = cells[0].groups
+            weights = rng.multinomial(size, np.full(groups, 1 / groups), _SAMPLES // len(imputed)).astype(np.float64)
+            drawn = np.mean([one.difference(weights) for one in cells], axis=0)
+            drawn = drawn[np.isfinite(drawn)]
+            parts.append(drawn - drawn.mean())
+        found[size] = np.concatenate(parts)
+    return found
+
+
+def _rows(
+    language: str, seconds: bool, lead: float, surer: float, drawn: Mapping[int, Floats], plan: PowerPlan
+) -> list[Power]:
+    errors = {size: float(values.std(ddof=1)) for size, values in drawn.items()}
+    unit = float(np.mean([error * math.sqrt(size) for size, error in errors.items()]))
+    rows = []
+    for difference in (None, *plan.differences):
+        true = surer * abs(lead if difference is None else difference)
+        chances = tuple(
+            float(np.mean(np.abs(values + true) > _critical(size, plan.level) * errors[size]))
+            for size, values in drawn.items()
+        )
+        shown = lead if difference is None else difference
+        rows.append(Power(language, seconds, difference is None, shown, chances, _needed(true / unit, plan.level)))
+    return rows
+
+
+def _critical(groups: int, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(groups - 1, 1 - level / 2))
+
+
+def _needed(effect: float, level: float) -> int | None:
+    """The fewest groups with which a lead of `effect` standard errors of one group is found with a chance of 80 %."""
+    low, high = 2, 4
+    while _chance(effect, high, level) < POWER:
+        low, high = high, 2 * high
+        if high > _MOST_NEEDED:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _chance(effect, middle, level) >= POWER else (middle, high)
+    return high
+
+
+def _chance(effect: float, groups: int, level: float) -> float:
+    """By the normal distribution around the lead."""
+    from scipy.special import ndtr
+
+    return 1 - float(ndtr(_critical(groups, level) - effect * math.sqrt(groups)))
+
+
+def rater_agreement(table: RatingsTable) -> float | None:
+    """Pearson's r of two raters of the same answers, the mean over languages' dimensions; None where in one of them
+    fewer than 20 answers were rated twice, or all the same.
+
+    >>> rater_agreement(RatingsTable(())) is None
+    True
+    """
+    found = []
+    for cell in RatingCells(table, CorrelationSettings(draws=0)).cells:
+        if cell.dataset != ALL:
+            continue
+        by_key: dict[Key, list[float]] = {}
+        for one in sorted(cell.ratings, key=lambda one: one.rater):
+            by_key.setdefault(one.key, []).append(one.value)
+        pairs = np.array([values[:2] for values in by_key.values() if len(values) > 1])
+        if len(pairs) < _LEAST_PAIRS or min(np.ptp(pairs, axis=0)) == 0:
+            return None
+        found.append(float(np.corrcoef(pairs.T)[0, 1]))
+    return float(np.mean(found)) if found else None
