@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from proctor.audits import ALL, CorrelationSettings, RatingCells, paired
 from proctor.metrics.text import default_encoder
 from proctor.metrics.text.encoders import default_similarity
-from proctor.runs import Store, judges_of
+from proctor.runs import Store, compared, judges_of
 from tests.support.program import proctor
 from tests.support.rated_answers import made_up
 
@@ -117,6 +118,31 @@ def test_it_judges_without_a_look_at_ratings(trained: tuple[Path, str], task: Pa
     assert written[0] == written[1]
     linted = proctor("validate", "mediqa-eval", tmp_path / "turned-scores.csv", "--ratings", task / "ratings.csv")
     assert linted.returncode == 0, linted.stdout
+
+
+@pytest.mark.training
+@pytest.mark.xdist_group("training-pipeline")
+def test_a_pipeline_judges_what_it_learned_from_by_what_was_learned_without_it(
+    trained: tuple[Path, str], task: Path, tmp_path: Path
+) -> None:
+    del trained  # it left a store with ratings
+    store, out = task / "runs.db", tmp_path / "pipeline.json"
+    fitted = proctor(
+        "judge", "fit", "mediqa-eval", "--method", "pipeline", "--store", store, "--out", out, "--draws", "100"
+    )
+    assert fitted.returncode == 0, fitted.stderr
+    assert "8 functions of 9 signals from 10 encounters" in fitted.stdout
+    done = proctor("score", "mediqa-eval", "--judge", "local-pipeline", "--option", f"fit={out}", "--store", store)
+    assert done.returncode == 0, done.stderr
+    (scorer,) = (one for one in judges_of(Store(store), "mediqa-eval") if one.startswith("local-pipeline["))
+    table, (scores,) = compared(Store(store), "mediqa-eval", [scorer])
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    cell = next(one for one in frame.cells if one.where == (ALL, "en", "overall"))
+    lines = [line.split() for line in fitted.stdout.splitlines()]
+    told = {(line[0], line[1]): line[2] for line in lines if len(line) > 8 and line[0] in {"en", "zh"}}
+    assert told[("en", "overall")] == f"{frame.measure(cell, *paired(cell, scores)).mean.observed:.3f}"
+    refused = proctor("score", "mediqa-eval", "--judge", "local-pipeline", "--store", store)
+    assert (refused.returncode, refused.stderr.count("expected fit=FILE")) == (1, 1), refused.stderr
 
 
 def test_nothing_is_overwritten_nor_half_written(trained: tuple[Path, str], task: Path, tmp_path: Path) -> None:

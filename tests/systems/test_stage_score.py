@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from proctor.core import ConfigurationError, Status, generator
 from proctor.media import view
-from proctor.models import ModelClient, ModelSpec
+from proctor.models import ModelClient, ModelSpec, MultimodalEncoder
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.stage_score import (
     NO_FACTS,
-    MultimodalEncoder,
     appearance,
     first_component,
     sort_frames,
@@ -242,7 +241,7 @@ def test_every_frame_is_sorted_and_stages_go_up(stages: list[int | None], seed: 
 def test_an_encoder_by_path_sees_pictures_and_words(tmp_path: Path, instances: Instances) -> None:
     encoder = MultimodalEncoder(str(make_tiny_clip(tmp_path / "clip")))
     pictures = [picture(0), picture(4), picture(4)]
-    found = encoder(pictures, ["hands", "hands", "a mask"])
+    found = np.concatenate([encoder.see(pictures), encoder.read(["hands", "hands", "a mask"])], axis=1)
     assert found.shape == (3, 16)
     assert np.allclose(np.linalg.norm(found[:, :8], axis=1), 1)
     assert np.allclose(found[0, 8:], found[1, 8:], atol=1e-6)
@@ -259,7 +258,7 @@ def test_an_encoder_by_path_sees_pictures_and_words(tmp_path: Path, instances: I
 
 def test_an_encoder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"^the encoder '.*nowhere' can't be loaded: "):
-        MultimodalEncoder(str(tmp_path / "nowhere"))([picture(0)], ["x"])
+        MultimodalEncoder(str(tmp_path / "nowhere")).see([picture(0)])
 
 
 def test_pictures_of_any_size_have_as_many_points() -> None:

@@ -15,18 +15,20 @@ from proctor.api.sources import Evaluation, stored, sync_twin
 from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
 
 if TYPE_CHECKING:
+    from proctor.audits import MetricScores, RatingsTable
     from proctor.core import Table
     from proctor.judges.dimensions import DimensionJudge, FewShotExamples
     from proctor.runs import PaidVotes, Store
 
-FitMethod = Literal["calibration", "choice", "examples", "embedded"]
+FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
 
 class FitOptions(ModelOptions, total=False):
     """How a judge is fitted. `scorer` is the judge whose scores are calibrated, or those that are chosen from; `model`
     judges with the examples that are tried: `sets` of `shots` answers, each on `held_out` groups; with `allow_missing`
     answers that lack a score are left out for all sets. `folds` are the parts of the groups that are left out in turn.
-    `alone`: an embedded judge that never compares an answer with others to its question."""
+    `alone`: an embedded judge that never compares an answer with others to its question. `encoder` and `pictures` are
+    the encoders of a pipeline, `media` the folder of the images that it sees."""
 
     scorer: Annotated[
         str | Sequence[str],
@@ -48,8 +50,13 @@ class FitOptions(ModelOptions, total=False):
     ]
     concurrency: Annotated[int, Option("examples: answers judged at once.", default=8, low=1)]
     alone: Annotated[bool, Option("embedded: never compare an answer with others to its question.", default=False)]
+    encoder: Annotated[
+        str, Option("pipeline: a folder of sentence-transformers. [default: all-MiniLM-L6-v2]", default="")
+    ]
+    pictures: Annotated[str, Option("pipeline: a folder with CLIP or the like, to see images.", default="")]
+    media: Annotated[str | Path | None, Option("pipeline: the folder of images.", shell=Path)]
     folds: Annotated[
-        int, Option("calibration, choice: parts of the groups that are left out in turn.", default=5, low=2)
+        int, Option("calibration, choice, pipeline: parts of the groups that are left out in turn.", default=5, low=2)
     ]
     draws: Draws
     seed: Seed
@@ -92,13 +99,15 @@ def prepare_fit(
     store, name = where.store, where.benchmark
     if method == "embedded":
         return _at_once(lambda: _embedded(store, name, path, given))
-    if method not in {"calibration", "choice", "examples"}:
-        raise UsageError("--method", "calibration, choice, examples or embedded", found=repr(method))
+    if method not in {"calibration", "choice", "examples", "pipeline"}:
+        raise UsageError("--method", "calibration, choice, examples, embedded or pipeline", found=repr(method))
     _refuse_unwritable(path)
     if method == "calibration":
         return _at_once(lambda: _calibration(store, name, path, given))
     if method == "choice":
         return _at_once(lambda: _choice(store, name, path, given))
+    if method == "pipeline":
+        return PreparedFit(lambda _stop, _change: _pipeline(store, name, path, given))
     return _examples(store, name, path, given)
 
 
@@ -111,8 +120,8 @@ async def fit_judge_async(
     **options: Unpack[FitOptions],
 ) -> FittedJudge:
     """Fits a judge to people's ratings of stored answers and writes what it learned to `out`: "calibration" curves for
-    a judge's scores, the "choice" of the best scorer of each dimension, few-shot "examples" for a model, or an
-    "embedded" judge, which asks none (a new folder).
+    a judge's scores, the "choice" of the best scorer of each dimension, few-shot "examples" for a model, what the
+    signals of a "pipeline" are worth, or an "embedded" judge, which asks no model (a new folder).
 
     What was learned from an encounter is later left out where that encounter is judged. Raises `InputError` where
     nobody rated anything, and where `out` can't be written, before a call is paid. The command is `proctor judge fit`.
@@ -233,7 +242,6 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
 
 
 def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
-    from proctor.audits import CorrelationSettings
     from proctor.judges import embedded
     from proctor.runs import people_ratings, similarity_scores
 
@@ -244,12 +252,52 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
     known = embedded.read_rated(list(rated.values()))
     held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
     validated = embedded.scores_of("embedded-judge", list(rated), held)
-    texts = similarity_scores(table, rated, scheme)
+    shown = _beside_best(table, validated, similarity_scores(table, rated, scheme), given, recipe.folds)
+    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
+    judge.save(out)
+    counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
+    return FittedJudge(out, f"{judge.name} learned from {counted}; written to {out}", (shown,))
+
+
+async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions) -> FittedJudge:
+    from proctor.audits import MetricScores
+    from proctor.judges.dimensions import look
+    from proctor.judges.pipeline import SignalReader
+    from proctor.runs import people_ratings, similarity_scores
+    from proctor.training import fit_pipeline
+
+    media = None if given["media"] is None else Path(given["media"])
+    scheme, rated = ratings_in(store, benchmark, media)
+    known = list(rated.values())
+    reader = SignalReader(given["encoder"], given["pictures"])
+    seen = [await look(one.case) for one in known]
+    signals = await asyncio.to_thread(reader.read, [one.case for one in known], seen)
+    fit = fit_pipeline(known, signals, reader.settings, folds=given["folds"], seed=given["seed"])
+    write_whole(out, fit.model_dump_json(indent=1) + "\n")
+    held = {
+        (*key, name): value
+        for (key, one), own in zip(rated.items(), signals, strict=True)
+        for name, value in fit.rated(one.case, own.values)[0].items()
+    }
+    table = people_ratings(store, benchmark)
+    judged = MetricScores("local-pipeline", held)
+    shown = _beside_best(table, judged, similarity_scores(table, rated, scheme), given, given["folds"])
+    blind = sum(bool(one.case.images) for one in known) if not reader.sees else sum(bool(one.flags) for one in seen)
+    notes = (f"{blind} of {len(known)} answers are to questions with images that were not seen",) if blind else ()
+    done = f"{len(fit.ratings)} functions of {len(reader.names)} signals from {len(fit.folds)} encounters: {out}"
+    return FittedJudge(out, done, (shown,), notes)
+
+
+def _beside_best(
+    table: "RatingsTable", judge: "MetricScores", texts: "Sequence[MetricScores]", given: FitOptions, folds: int
+) -> "Table":
+    """A judge's scores of answers that it did not learn from, beside the best metric on text."""
+    from proctor.audits import CorrelationSettings
+    from proctor.judges.embedded import beside_best
+
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
-    rows = embedded.beside_best(table, [validated], texts, settings)
-    shown = _table(
-        f"Agreement on encounters it did not learn from ({recipe.folds} folds, all choices made inside the training "
-        f"folds)",
+    return _table(
+        f"Agreement on encounters it did not learn from ({folds} folds, all choices made inside the training folds)",
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
             (
@@ -258,13 +306,9 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
                 *(number(one.difference.value), number_interval(one.difference.ci_low, one.difference.ci_high)),
                 DASH if one.difference.p is None else f"{one.difference.p:.2g}",
             )
-            for one in rows
+            for one in beside_best(table, [judge], texts, settings)
         ],
     )
-    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
-    judge.save(out)
-    counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
-    return FittedJudge(out, f"{judge.name} learned from {counted}; written to {out}", (shown,))
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Table":

@@ -258,13 +258,15 @@ async def _by_dimensions(
     return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True)
 
 
-def ratings_in(store: Store, benchmark: str) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
+def ratings_in(
+    store: Store, benchmark: str, images: Path | None = None
+) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
     """What a benchmark's answers are rated on, and those that people rated. Raises `InputError` where there are
     none."""
     from proctor.runs import rated_cases
 
     scheme = store.card(benchmark).rating
-    found = {} if scheme is None else rated_cases(store, benchmark, scheme)
+    found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
     if scheme is None or not found:
         place = f"ratings of {benchmark}"
         raise InputError(store.shown, place, found="none by people", expected="some: proctor import")

@@ -22,7 +22,7 @@ def fit(
         FitMethod,
         Option(
             "calibration: curves for a judge's scores; choice: the best scorer of each dimension; examples: few-shot "
-            "examples for a model; embedded: a judge that asks none."
+            "examples for a model; pipeline: what encoders' signals are worth; embedded: a judge that asks none."
         ),
     ],
     out: Annotated[Path, Option("The result to be written: a JSON file; of embedded a new folder.")],
@@ -32,8 +32,8 @@ def fit(
     """Fit a judge to people's ratings.
 
     The result is for logprob-judge with calibration=FILE, per-dimension with choice=FILE, few-shot-judge with
-    examples=FILE, or embedded:FOLDER. An encounter that it was learned from is later judged by what was learned
-    without it; how good that is, is stated for encounters that it was not learned from.
+    examples=FILE, local-pipeline with fit=FILE, or embedded:FOLDER. An encounter that it was learned from is later
+    judged by what was learned without it; how good that is, is stated for encounters that it was not learned from.
 
     For examples the model is asked sets × held-out times in each language, said before it starts.
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from proctor.models.adapters import ORIGIN, base_and_adapter, read_record
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
+    from proctor.models.multimodal import MultimodalEncoder
     from proctor.models.networks import Letterbox, NetworkProcess
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
@@ -18,7 +19,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "NetworkProcess", "Part", "Prompt",
-    "Query", "Reply", "Weights", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price", "parse_settings",
-    "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
+    "ORIGIN", "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess",
+    "Part", "Prompt", "Query", "Reply", "Weights", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price",
+    "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
 ]  # fmt: skip

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
     from proctor.training.leaks import encounter_folds, refuse_leaks
     from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
+    from proctor.training.pipeline import fit_pipeline
     from proctor.training.run_folder import RunFolder
 else:
     export_lazily(__name__)
 
-__all__ = ["ChatExample", "CheckpointEvaluation", "HeldOutAgreement", "LoraSettings", "RunFolder", "data_hash"]
-__all__ += ["encounter_folds", "fine_tune", "held_out_agreement", "merge", "refuse_leaks", "with_adapter"]
+__all__ = [
+    "ChatExample", "CheckpointEvaluation", "HeldOutAgreement", "LoraSettings", "RunFolder", "data_hash",
+    "encounter_folds", "fine_tune", "fit_pipeline", "held_out_agreement", "merge", "refuse_leaks", "with_adapter",
+]  # fmt: skip

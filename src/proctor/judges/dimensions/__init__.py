@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from proctor.judges.dimensions.fitted import choose_judges, fit_calibration, rated_scores
     from proctor.judges.dimensions.marks import all_marks, encounter_marks
+    from proctor.judges.dimensions.model_judge import look
     from proctor.judges.dimensions.named import rating_judge
     from proctor.judges.dimensions.scorer import (
         ClientPool,
@@ -37,5 +38,5 @@ __all__ = [
     "FewShotExamples", "JudgeSetup", "RatedCase", "RatedPool", "RatesDimensions", "ReferenceAnswer", "SearchPlan",
     "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
 ]  # fmt: skip
-__all__ += ["few_shot_judge"]
+__all__ += ["few_shot_judge", "look"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]

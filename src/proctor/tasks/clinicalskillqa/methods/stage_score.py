@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
-from proctor.core import ConfigurationError
+from proctor.models import MultimodalEncoder
 from proctor.systems import look
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     FoundOrder,
@@ -40,51 +38,9 @@ def appearance(jpegs: Sequence[bytes]) -> Vectors:
     return np.stack([look(jpeg).ravel() for jpeg in jpegs])
 
 
-class MultimodalEncoder:
-    """A model with a picture and a text encoder in one space (CLIP, SigLIP and their like), of the `transformers`
-    library, by path or id. Loaded at the first use, on the processor."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self._loaded: tuple[Any, Any] | None = None
-        self._lock = threading.Lock()  # several answers may want it first
-
-    def __call__(self, jpegs: Sequence[bytes], texts: Sequence[str]) -> Vectors:
-        """Pictures × twice the dimensions of the space: of each its picture's vector and its text's, each of length 1.
-
-        Longer texts than the encoder reads are cut by it. Raises `ConfigurationError` where it can't be loaded, or is
-        no such model.
-        """
-        import torch
-        from PIL import Image
-
-        with self._lock:
-            processor, model = self._load()
-        pictures = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in jpegs]
-        with torch.inference_mode():
-            seen = model.get_image_features(**processor(images=pictures, return_tensors="pt"))
-            told = processor(text=list(texts), return_tensors="pt", padding="max_length", truncation=True)
-            said = model.get_text_features(**told)
-        return np.concatenate([_unit(_pooled(seen)), _unit(_pooled(said))], axis=1)
-
-    def _load(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            try:
-                from transformers import AutoModel, AutoProcessor
-                from transformers.utils import logging
-
-                logging.disable_progress_bar()
-                processor = AutoProcessor.from_pretrained(self.where)
-                model = AutoModel.from_pretrained(self.where).eval()
-            except (ImportError, OSError, ValueError, KeyError) as error:
-                reason = str(error).strip().partition("\n")[0]
-                raise ConfigurationError(f"the encoder {self.where!r} can't be loaded: {reason}") from error
-            if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
-                raise ConfigurationError(
-                    f"the encoder {self.where!r} is a {type(model).__name__}: expected one of pictures and texts"
-                )
-            self._loaded = processor, model
-        return self._loaded
+def _both(encoder: MultimodalEncoder, jpegs: Sequence[bytes], texts: Sequence[str]) -> Vectors:
+    """Of each picture its vector and its text's, beside each other."""
+    return np.concatenate([encoder.see(jpegs), encoder.read(texts)], axis=1)
 
 
 def first_component(vectors: Vectors) -> NDArray[np.float64]:
@@ -101,18 +57,6 @@ def first_component(vectors: Vectors) -> NDArray[np.float64]:
     u, s, _ = np.linalg.svd(centred, full_matrices=False)
     places: NDArray[np.float64] = u[:, 0] * s[0]
     return places
-
-
-def _pooled(features: Any) -> NDArray[np.float64]:
-    """The vectors; newer versions of the library wrap them."""
-    found = getattr(features, "pooler_output", features)
-    return np.asarray(found.float().numpy(), dtype=np.float64)
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
-    return unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +260,7 @@ class StageScore(KeyFrameMethod):
             return Sorted((), {}, (), "")
         jpegs = [frame.jpeg for frame in frames.frames]
         words = [seen[label].words if label in seen else "" for label in frames.shown]
-        vectors = appearance(jpegs) if self._encoder is None else self._encoder(jpegs, words)
+        vectors = appearance(jpegs) if self._encoder is None else _both(self._encoder, jpegs, words)
         return sort_frames(frames.shown, {label: one.state.stage for label, one in seen.items()}, vectors)
 
 

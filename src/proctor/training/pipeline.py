@@ -1,0 +1,128 @@
+"""Weighing the signals of `local-pipeline`: ridge regression on rated answers, in folds that part no encounter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
+
+from proctor.core import InputError
+from proctor.judges.dimensions import RatedCase, encounter_marks
+from proctor.judges.pipeline import LinearRating, PerFold, PipelineFit, Signals
+from proctor.training.held_out import held_out_agreement
+from proctor.training.leaks import encounter_folds
+
+Floats = NDArray[np.float64]
+
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""Ridge penalties that are tried, each times the number of answers."""
+
+_DIGITS = 12
+
+
+def fit_pipeline(
+    rated: Sequence[RatedCase],
+    signals: Sequence[Signals],
+    settings: Mapping[str, JsonValue],
+    *,
+    folds: int = 5,
+    seed: int = 0,
+) -> PipelineFit:
+    """Learns, for each language and dimension, from everything and without each of `folds` parts of the encounters.
+
+    `signals` are those of each answer, `settings` those of what read them. A language's penalty is the one with the
+    best mean agreement (see `held_out_agreement`) in folds inside what is learned from, chosen again for every part
+    that is left out. Raises `InputError` for fewer encounters than folds, and for a dimension on which all ratings of
+    a language are the same.
+    """
+    parts = encounter_folds(rated, folds, seed)
+    fold = {place: number for number, (_, held) in enumerate(parts) for place in held}
+    ratings: dict[str, PerFold[LinearRating]] = {}
+    levels: dict[str, tuple[float, ...]] = {}
+    penalties: dict[str, float] = {}
+    for language in dict.fromkeys(one.case.language for one in rated):
+        own = [k for k, one in enumerate(rated) if one.case.language == language]
+        _refuse_constant([rated[k] for k in own], language)
+        everything, penalties[language] = _learned([rated[k] for k in own], [signals[k] for k in own], folds, seed)
+        without = []
+        for number in range(folds):
+            rest = [k for k in own if fold[k] != number]
+            without.append(_learned([rated[k] for k in rest], [signals[k] for k in rest], folds, seed)[0])
+        for one in rated[own[0]].case.dimensions:
+            place = f"{language}/{one.name}"
+            levels[place] = one.levels
+            ratings[place] = PerFold(everything=everything[one.name], without=[some[one.name] for some in without])
+    return PipelineFit(
+        signals=dict(settings),
+        seed=seed,
+        folds={rated[k].case.encounter: number for k, number in sorted(fold.items())},
+        marks={mark: number for k, number in sorted(fold.items()) for mark in sorted(encounter_marks(rated[k].case))},
+        levels=levels,
+        penalties=penalties,
+        ratings=ratings,
+    )
+
+
+def _refuse_constant(rated: Sequence[RatedCase], language: str) -> None:
+    for one in rated[0].case.dimensions:
+        values = {known.values[one.name] for known in rated if one.name in known.values}
+        if len(values) < 2:
+            found = f"all {next(iter(values)):g}" if values else "none"
+            place = f"ratings of {one.name!r} in {language!r}"
+            raise InputError(None, place, found=found, expected="some that differ: leave out this dimension")
+
+
+def _learned(
+    rated: Sequence[RatedCase], signals: Sequence[Signals], folds: int, seed: int
+) -> tuple[dict[str, LinearRating], float]:
+    """A function for each dimension, and the penalty, which folds inside these answers chose."""
+    parts = encounter_folds(rated, folds, seed)
+    held: dict[float, list[dict[str, float]]] = {one: [{} for _ in rated] for one in PENALTIES}
+    for inside, outside in parts:
+        found = _ridge([rated[k] for k in inside], [signals[k] for k in inside], PENALTIES)
+        for penalty, functions in found.items():
+            for k in outside:
+                held[penalty][k] = {name: one.relative(signals[k].values) for name, one in functions.items()}
+    best = max(PENALTIES, key=lambda one: held_out_agreement(rated, held[one], draws=0)[0].value or 0.0)
+    return _ridge(rated, signals, [best])[best], best
+
+
+def _ridge(
+    rated: Sequence[RatedCase], signals: Sequence[Signals], penalties: Sequence[float]
+) -> dict[float, dict[str, LinearRating]]:
+    """For each penalty a function of each dimension. Signals that do not differ weigh nothing."""
+    names = list(signals[0].values)
+    table = np.array([[np.nan if (value := one.values[name]) is None else value for name in names] for one in signals])
+    known = ~np.isnan(table)
+    count = np.maximum(known.sum(axis=0), 1)
+    centre = np.where(known, table, 0.0).sum(axis=0) / count
+    apart = np.where(known, table - centre, 0.0)
+    spread = np.sqrt((apart**2).sum(axis=0) / count)
+    spread = np.where(spread > 1e-9, spread, np.inf)
+    standard = apart / spread
+    found: dict[float, dict[str, LinearRating]] = {one: {} for one in penalties}
+    for dimension in rated[0].case.dimensions:
+        rows = [k for k, one in enumerate(rated) if dimension.name in one.values]
+        target = np.array([rated[k].values[dimension.name] for k in rows])
+        design, start = standard[rows], float(target.mean())
+        middle = design.mean(axis=0)
+        centred = design - middle
+        for penalty in penalties:
+            product = centred.T @ centred + penalty * len(rows) * np.eye(len(names))
+            weights = np.linalg.solve(product, centred.T @ (target - start))
+            told = design @ weights
+            found[penalty][dimension.name] = LinearRating(
+                start=_plain(start - middle @ weights),
+                weights=dict(zip(names, map(_plain, weights / spread), strict=True)),
+                centres=dict(zip(names, map(_plain, centre), strict=True)),
+                mean=_plain(start - middle @ weights + told.mean()),
+                spread=_plain(told.std()) or 1.0,
+            )
+    return found
+
+
+def _plain(value: float | np.floating[Any]) -> float:
+    return round(float(value), _DIGITS)
