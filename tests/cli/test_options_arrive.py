@@ -101,6 +101,8 @@ WAYS = (
     Way("run", "bench", "api:arrange", {"dry_run": "asks nothing"}, {"systems": "system"}),
     Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers"),
+    Way("merge", "a.db", "api:open_store", {**FORMAT, "sources": "opened afterwards"}),
+    Way("pool", "a.json", "stats:Resampling runs:pool_sums", FORMAT),
     Way(
         "score",
         "bench",
@@ -116,9 +118,14 @@ WAYS = (
         "results",
         "bench",
         f"{STORE} api:results",
-        {**FORMAT, "flags": "a list instead", "protocol": "a summary instead"},
+        {**FORMAT, "flags": "a list instead", "protocol": "a summary instead", "content_hash": "a hash instead"},
     ),
-    Way("results", "bench --protocol official", f"{STORE} api:official_summary", {**FORMAT, "flags": "a list instead"}),
+    Way(
+        "results",
+        "bench --protocol official",
+        f"{STORE} api:official_summary",
+        {**FORMAT, "flags": "a list instead", "content_hash": "a hash instead"},
+    ),
     Way("compare", "bench", f"{STORE} api:compare", FORMAT),
     Way(
         "rank",

@@ -49,7 +49,7 @@ class ImportOptions(Files, total=False):
 
 class ExportOptions(Selection, total=False):
     """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
-    for what `scorer` said; unresolved (decided: also those) for what waits for a person; or one of the benchmark's
+    for what `scorer` said; unresolved (decided: also those) for what waits for a person; sums of groups; or one of the benchmark's
     formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
     without a score left out where `allow_missing`; or a format of another program (`proctor list formats`). For these
     `origin` says where data and results come from, `media` is the folder of videos or images, copied only with
@@ -59,7 +59,7 @@ class ExportOptions(Selection, total=False):
         str,
         Option(
             "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
-            "(decided: also what a person decided); one run as a submission: answer or responses (focus), submission "
+            "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
             "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
             "formats). [default: by the file's name]",
             default="",

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 TABLE_FORMATS = ("jsonl", "csv", "parquet")
 """The formats of `export` for one row per item, system, condition and metric."""
 
-JUDGEMENTS, UNRESOLVED, DECIDED = "judgements", "unresolved", "decided"
-PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED)
+JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
+PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
 """The formats of `export` that every benchmark has."""
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
@@ -262,7 +262,7 @@ def export(
     """
     from proctor.api.exchange import write_foreign
     from proctor.interchange import FORMATS
-    from proctor.runs import chosen_runs, export_rows, write_open
+    from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
     from proctor.runs import export as write
 
     given = filled("export", ExportOptions, options)
@@ -280,6 +280,8 @@ def export(
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
     if form == JUDGEMENTS:
         return _judgements(where, path, given["scorer"])
+    if form == SUMS:
+        return write_sums(group_sums(where.store, where.benchmark, **chosen, all_items=given["all_items"]), path)
     if form in FORMATS.written():
         return write_foreign(where, path, form, given)
     if form not in TABLE_FORMATS:

@@ -78,6 +78,7 @@ def commands() -> typer.Typer:
         judge,
         media,
         plugins,
+        pool,
         proofs,
         report,
         results,
@@ -110,6 +111,7 @@ def commands() -> typer.Typer:
             "export": report.export,
             "reproduce": proofs.reproduce,
             "verify": proofs.verify,
+            "pool": pool.pool,
         },
         CHALLENGE: {
             "rank": results.rank,

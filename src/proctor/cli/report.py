@@ -80,7 +80,7 @@ def export(
         say(f"{count_of(count.count, count.what)} in {out}")
         return
     answers = form not in api.PLAIN_FORMATS and not options["scorer"]
-    what = "judgements" if form == "judgements" else "answers" if answers else "rows"
+    what = {"judgements": "judgements", "sums": "metrics"}.get(form, "answers" if answers else "rows")
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
         note(f"Next: proctor validate {benchmark} {out}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proctor.stats.clusters import Floats, Groups, Ints, group_codes, linked
     from proctor.stats.correlation import STATISTICS, Contrast, Kind, Resamples, Sampled, average, contrast, correlation
     from proctor.stats.dawid_skene import LabelVotes, LatentLabels, copying, dawid_skene, entropy
+    from proctor.stats.group_sums import GroupSums
     from proctor.stats.ladder import HiddenSet, Optimism, boosting, luck
     from proctor.stats.means import group_mean_slices, mean_interval, slice_means
     from proctor.stats.paired import Difference, Pair, holm, paired_difference, paired_differences, sums_difference
@@ -41,11 +42,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "Groups", "Ints",
-    "Kind", "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples", "Resampling",
-    "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda", "carrying_groups",
-    "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene", "entropy",
-    "group_codes", "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval",
+    "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "GroupSums",
+    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples",
+    "Resampling", "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda",
+    "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
+    "entropy", "group_codes", "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval",
     "ordered_ranks", "paired_difference", "paired_differences", "places", "rank_buckets", "rank_sums", "rank_systems",
     "ratio", "slice_means", "sums_difference", "sums_interval", "sums_intervals", "tie_groups",
 ]  # fmt: skip

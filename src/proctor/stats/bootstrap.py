@@ -157,7 +157,8 @@ def bca_ends(
     interval always holds `value`.
     """
     drawn = np.isfinite(ordered).sum(axis=0)
-    slack = 1e-12 * np.abs(value)  # what rounding may put between equal statistics
+    largest = np.fmax(np.abs(ordered[0]), np.abs(ordered[np.maximum(drawn - 1, 0), np.arange(ordered.shape[1])]))
+    slack = 1e-12 * np.fmax(np.abs(value), largest)  # what rounding may put between equal statistics
     below = (ordered < value - slack).sum(axis=0)
     above = (ordered > value + slack).sum(axis=0)
     least = 1 / np.maximum(drawn + 1.0, 2.0)

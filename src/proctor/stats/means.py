@@ -149,6 +149,11 @@ def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None
     return result
 
 
+def estimates_of_sums(sums: Sums, plan: Resampling) -> list[Estimate]:
+    """The estimate of every slice from its sums alone, over samples of whole groups."""
+    return estimates(sums, _one_level(sums, plan), plan)
+
+
 def _bca(known: Moments, ordered: Floats, plan: Resampling) -> tuple[Floats, Floats]:
     t = np.asarray(stdtrit(known.df, (1 + plan.level) / 2), dtype=np.float64)
     widened = t * np.where(known.spread > 0, divide(known.error, known.spread), 1.0)

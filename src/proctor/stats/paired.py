@@ -101,46 +101,63 @@ def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resamp
     return all_pairs(table, plan)
 
 
+@dataclass(frozen=True, slots=True)
+class PairSums:
+    """What pairs of systems are compared by; fields as in `GroupSums`. `means` (draws × systems) are those of samples
+    that draw items within groups, None where groups alone are drawn."""
+
+    totals: Floats
+    counts: Floats
+    products: Floats
+    above: Ints
+    below: Ints
+    means: Floats | None = None
+
+
 def all_pairs(table: SystemTable, plan: Resampling) -> list[Pair]:
     """Every pair of systems of a table."""
-    first, second = (index.astype(np.int64) for index in np.triu_indices(len(table.matrix), 1))
+    means = table.means(plan) if plan.two_level and table.n_groups else None
+    products = table.matrix @ table.matrix.T
+    return pairs_of_sums(PairSums(table.totals, table.counts, products, *wins(table.matrix), means), plan)
+
+
+def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
+    """Every pair of systems, from their sums."""
+    first, second = (index.astype(np.int64) for index in np.triu_indices(sums.totals.shape[1], 1))
     if not first.size:
         return []
-    if not table.n_groups:
+    if not len(sums.counts):
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
-    intervals = _intervals(table, plan, first, second)
-    p, adjusted = _tests(table, first, second)
-    above, below = _wins(table.matrix)
+    intervals = _intervals(sums, plan, first, second)
+    p, adjusted = _tests(sums, first, second)
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         one = intervals[k]
-        wins, losses = int(above[i, j]), int(below[i, j])
-        counts = (one.n, one.groups, wins, losses, one.n - wins - losses)
+        above, below = int(sums.above[i, j]), int(sums.below[i, j])
+        counts = (one.n, one.groups, above, below, one.n - above - below)
         difference = Difference(one.value, one.ci_low, one.ci_high, p[k], *counts)
         result.append(Pair(i, j, difference, adjusted[k]))
     return result
 
 
-def _intervals(table: SystemTable, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
+def _intervals(sums: PairSums, plan: Resampling, first: Ints, second: Ints) -> list[Estimate]:
     """In chunks of pairs, so that groups × pairs and draws × pairs stay small."""
     if plan.bounds is not None:
         width = plan.bounds[1] - plan.bounds[0]
         plan = replace(plan, bounds=(-width, width))
-    means = table.means(plan) if plan.two_level else None
-    products = table.matrix @ table.matrix.T
-    squares = np.diag(products)
-    step = max(1, CHUNK // max(table.n_groups, plan.draws))
+    squares = np.diag(sums.products)
+    step = max(1, CHUNK // max(len(sums.counts), plan.draws))
     result: list[Estimate] = []
     for start in range(0, len(first), step):
         i, j = first[start : start + step], second[start : start + step]
-        squared = np.maximum(squares[i] + squares[j] - 2 * products[i, j], 0)
-        apart = table.totals[:, i] - table.totals[:, j]
-        if means is not None:
-            sums = dense_sums(apart, table.counts, squared)
-            result += estimates(sums, means[:, i] - means[:, j], plan, nothing=0.0)
+        squared = np.maximum(squares[i] + squares[j] - 2 * sums.products[i, j], 0)
+        apart = sums.totals[:, i] - sums.totals[:, j]
+        if sums.means is not None:
+            drawn = sums.means[:, i] - sums.means[:, j]
+            result += estimates(dense_sums(apart, sums.counts, squared), drawn, plan, nothing=0.0)
         else:
-            result += _alone(apart, table.counts, squared, plan)
+            result += _alone(apart, sums.counts, squared, plan)
     return result
 
 
@@ -178,20 +195,20 @@ def _faced(one: Estimate, turned: int) -> Estimate:
     return replace(one, ci_low=min(low, -high), ci_high=max(high, -low))
 
 
-def _tests(table: SystemTable, first: Ints, second: Ints) -> tuple[list[float] | list[None], list[float] | list[None]]:
-    if table.n_groups < 2:
+def _tests(sums: PairSums, first: Ints, second: Ints) -> tuple[list[float] | list[None], list[float] | list[None]]:
+    if len(sums.counts) < 2:
         nothing = [None] * len(first)
         return nothing, nothing
-    step = max(1, CHUNK // table.n_groups)
+    step = max(1, CHUNK // len(sums.counts))
     parts = [
-        sign_flip(table.totals[:, first[k : k + step]] - table.totals[:, second[k : k + step]])
+        sign_flip(sums.totals[:, first[k : k + step]] - sums.totals[:, second[k : k + step]])
         for k in range(0, len(first), step)
     ]
     p = np.concatenate(parts)
     return p.tolist(), holm(p).tolist()
 
 
-def _wins(matrix: Floats) -> tuple[Ints, Ints]:
+def wins(matrix: Floats) -> tuple[Ints, Ints]:
     """On how many items each system is above, and below, each later one: systems × systems."""
     above = np.zeros((len(matrix), len(matrix)), dtype=np.int64)
     below = np.zeros_like(above)

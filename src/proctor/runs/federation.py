@@ -1,0 +1,231 @@
+"""Figures over several institutions that keep their cases: each sends the sums of its groups, and what comes out is what
+all cases together would give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from proctor.core import FailedPolicy, InputError, Metric, read_model, write_whole
+from proctor.runs.run_scores import RunScores, load_run_scores
+from proctor.runs.store import Store
+from proctor.runs.table import ItemTable, chosen_runs, load_items
+from proctor.stats import Estimate, GroupSums, Pair, Resampling
+
+_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+Count = Annotated[int, Field(ge=0)]
+
+
+class MetricSums(BaseModel):
+    """The sums of one metric by one scorer under one condition (fields as in `GroupSums`). What a run lacks counts as
+    wrong; `lacking` says on how many items, by system. `left_out` are systems that some item has no value of (a judge
+    is still to be asked)."""
+
+    model_config = _FROZEN
+
+    condition: str
+    metric: str
+    scorer: str
+    low: float | None
+    high: float | None
+    systems: Annotated[tuple[str, ...], Field(min_length=1)]
+    counts: tuple[Annotated[int, Field(ge=1)], ...]
+    totals: tuple[tuple[float, ...], ...]
+    products: tuple[tuple[float, ...], ...]
+    above: tuple[tuple[Count, ...], ...]
+    below: tuple[tuple[Count, ...], ...]
+    lacking: dict[str, Count] = {}
+    left_out: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _fit(self) -> MetricSums:
+        many = len(self.systems)
+        if len(set(self.systems)) != many:
+            raise ValueError("each system once is expected")
+        if len(self.totals) != len(self.counts) or any(len(row) != many for row in self.totals):
+            raise ValueError("as many totals as groups and systems are expected")
+        for table in (self.products, self.above, self.below):
+            if len(table) != many or any(len(row) != many for row in table):
+                raise ValueError("a number for each two systems is expected")
+        return self
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What sums of several institutions are joined by."""
+        return self.condition, self.metric, self.scorer
+
+    def sums(self, systems: Sequence[str]) -> GroupSums:
+        """Those of these systems, in this order."""
+        places = [self.systems.index(one) for one in systems]
+        square = np.ix_(places, places)
+        return GroupSums(
+            np.array(self.counts, dtype=np.float64),
+            np.array(self.totals, dtype=np.float64).reshape(len(self.counts), len(self.systems))[:, places],
+            np.array(self.products, dtype=np.float64)[square],
+            np.array(self.above, dtype=np.int64)[square],
+            np.array(self.below, dtype=np.int64)[square],
+        )
+
+
+class SumsFile(BaseModel):
+    """What one institution sends: no answer, no item, no name of a group."""
+
+    model_config = _FROZEN
+
+    kind: Literal["proctor group sums 1"] = "proctor group sums 1"
+    benchmark: str
+    fingerprint: str
+    metrics: tuple[MetricSums, ...]
+
+
+def group_sums(
+    store: Store,
+    benchmark: str,
+    systems: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    *,
+    all_items: bool = False,
+) -> SumsFile:
+    """The sums of every metric and scorer under each condition, over the items that count. Raises `InputError` for
+    unknown names."""
+    card = store.card(benchmark)
+    items = load_items(store, card, all_items=all_items)
+    found: dict[tuple[str, str, str], dict[str, RunScores]] = {}
+    for run in chosen_runs(store, benchmark, systems, conditions):
+        for one in load_run_scores(store, run, items, card):
+            found.setdefault((run.condition, one.metric.name, one.scorer), {})[run.system] = one
+    parts = [_metric_sums(name, runs, items) for name, runs in sorted(found.items())]
+    return SumsFile(
+        benchmark=benchmark, fingerprint=store.fingerprint(benchmark), metrics=tuple(one for one in parts if one)
+    )
+
+
+def _metric_sums(name: tuple[str, str, str], runs: Mapping[str, RunScores], items: ItemTable) -> MetricSums | None:
+    metric: Metric = next(iter(runs.values())).metric
+    scorable = np.logical_or.reduce([one.scorable for one in runs.values()])
+    places = np.flatnonzero(scorable)
+    values = {system: one.values(FailedPolicy.WRONG)[places] for system, one in sorted(runs.items())}
+    whole = [system for system, row in values.items() if not np.isnan(row).any()]
+    if not whole or not len(places):
+        return None
+    units = items.units(metric, places)
+    matrix = np.stack([np.repeat(values[system], units) for system in whole])
+    sums = GroupSums.of(matrix, np.repeat(items.group[places], units), (metric.low, metric.high))
+    return MetricSums(
+        condition=name[0],
+        metric=name[1],
+        scorer=name[2],
+        low=metric.low if math.isfinite(metric.low) else None,
+        high=metric.high if math.isfinite(metric.high) else None,
+        systems=tuple(whole),
+        counts=tuple(sums.counts.astype(np.int64).tolist()),
+        totals=tuple(map(tuple, sums.totals.tolist())),
+        products=tuple(map(tuple, sums.products.tolist())),
+        above=tuple(map(tuple, sums.above.tolist())),
+        below=tuple(map(tuple, sums.below.tolist())),
+        lacking={one: int(np.sum(runs[one].lacking & scorable)) for one in whole},
+        left_out=tuple(one for one in values if one not in whole),
+    )
+
+
+def write_sums(found: SumsFile, out: Path) -> int:
+    """Writes them as JSON; how many metrics there are. Raises `InputError` where there are none, or `out` can't be
+    written."""
+    if not found.metrics:
+        raise InputError(None, found.benchmark, found="no scores", expected="some: proctor score")
+    write_whole(out, found.model_dump_json(indent=1) + "\n")
+    return len(found.metrics)
+
+
+@dataclass(frozen=True)
+class PooledMetric:
+    """One metric over all institutions: the mean of each system, and each two systems compared. `lacking` counts the
+    items of each system that count as wrong; `left_out` are systems that not every institution has whole."""
+
+    condition: str
+    metric: str
+    scorer: str
+    institutions: int
+    systems: tuple[str, ...]
+    means: tuple[Estimate, ...]
+    pairs: tuple[Pair, ...]
+    lacking: Mapping[str, int]
+    left_out: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, JsonValue]]:
+        """One row for each system, as programs read it."""
+        return [
+            {"system": system, **asdict(one), "lacking": self.lacking[system]}
+            for system, one in zip(self.systems, self.means, strict=True)
+        ]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As programs read it."""
+        pairs: list[JsonValue] = [
+            {
+                "first": self.systems[one.first],
+                "second": self.systems[one.second],
+                **asdict(one.difference),
+                "p_holm": one.p_holm,
+            }
+            for one in self.pairs
+        ]
+        about = {"condition": self.condition, "metric": self.metric, "scorer": self.scorer}
+        return {
+            **about,
+            "institutions": self.institutions,
+            "means": list(self.rows()),
+            "pairs": pairs,
+            "left_out": list(self.left_out),
+        }
+
+
+def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[str, list[PooledMetric]]:
+    """The benchmark, and every metric that all files have, over all their groups.
+
+    Means, intervals, differences and p are those that the items together would give (what a run lacks counted as
+    wrong); no group may lie in two files. Raises `InputError` for what is no such file, another benchmark, two files
+    of the same items, and metrics with other bounds.
+    """
+    read = [(file, read_model(file, SumsFile, "sums of groups (proctor export --format sums)")) for file in files]
+    if not read:
+        raise InputError(None, "files", found="none", expected="sums of one institution or more")
+    seen: dict[str, Path] = {}
+    for file, one in read:
+        if one.benchmark != read[0][1].benchmark:
+            raise InputError(file, found=f"sums of {one.benchmark}", expected=f"{read[0][1].benchmark}, as the others")
+        if one.fingerprint in seen:
+            found = f"the same items as {seen[one.fingerprint].name}"
+            raise InputError(file, found=found, expected="each item in one file")
+        seen[one.fingerprint] = file
+    by_name = [{part.name: part for part in one.metrics} for _, one in read]
+    names = [name for name in by_name[0] if all(name in one for one in by_name)]
+    return read[0][1].benchmark, [_pooled([one[name] for one in by_name], plan) for name in names]
+
+
+def _pooled(parts: Sequence[MetricSums], plan: Resampling) -> PooledMetric:
+    first = parts[0]
+    for one in parts:
+        if (one.low, one.high) != (first.low, first.high):
+            found = f"bounds {one.low} to {one.high}, and {first.low} to {first.high}"
+            raise InputError(None, f"metric {one.metric}", found=found, expected="the same bounds in all files")
+    common = [name for name in first.systems if all(name in one.systems for one in parts)]
+    every = dict.fromkeys(name for one in parts for name in (*one.systems, *one.left_out))
+    low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high
+    own = plan.within(low, high)
+    sums = GroupSums.joined([one.sums(common) for one in parts]) if common else None
+    return PooledMetric(
+        *first.name,
+        institutions=len(parts),
+        systems=tuple(common),
+        means=tuple(sums.means(own)) if sums else (),
+        pairs=tuple(sums.pairs(own)) if sums else (),
+        lacking={name: sum(one.lacking.get(name, 0) for one in parts) for name in common},
+        left_out=tuple(name for name in every if name not in common),
+    )
