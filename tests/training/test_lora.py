@@ -16,6 +16,7 @@ from proctor.training import RunFolder
 from proctor.training.chat_examples import ChatExample
 from proctor.training.checkpoints import CheckpointEvaluation, read_origin
 from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
+from tests.support.killed_child import killed
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]
@@ -74,17 +75,6 @@ def trained(
 @pytest.fixture(scope="module")
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     return trained(base, tmp_path_factory.mktemp("runs") / "whole")
-
-
-def killed(work: Callable[[], object]) -> None:
-    """Does it in a process that is to be killed."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        finally:
-            os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
 def dies_at(number: int) -> Callable[[Weights], CheckpointEvaluation]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from proctor.core import InputError
+from proctor.core import InputError, Usage
+from proctor.models import FixedForm
+from proctor.models.reply import Reply, Token
 from proctor.training.parity import ParityPath, PathScores, compare_paths
+from proctor.training.parity_paths import form_chances, read_items, write_items
+from tests.support.ordinal_task import FORM, parity_items, rated_prompts
 
 
 def path(name: ParityPath, *values: float, flip: bool = False, **more: str | dict[str, str]) -> PathScores:
@@ -15,7 +22,7 @@ def path(name: ParityPath, *values: float, flip: bool = False, **more: str | dic
 
 
 BASE = path("base", 0.5, 0.5, 0.5)
-MEMORY = path("memory", 0.2, 0.8, 0.5, template="t" * 64, tokenizer="k" * 64, dtype="float32")
+MEMORY = path("memory", 0.2, 0.8, 0.5, template="t" * 64, tokenizer="k" * 64, precision="float32")
 
 
 def test_paths_that_agree_pass() -> None:
@@ -39,7 +46,7 @@ def test_paths_that_agree_pass() -> None:
             "merged: another chat template (xxxxxxxxxxxx, trained with t",
         ),
         (path("merged", 0.2, 0.8, 0.5, tokenizer="y" * 64), "merged: another tokenizer (yyyyyyyyyyyy, trained with k"),
-        (path("merged", 0.2, 0.8, 0.5, dtype="bfloat16"), "merged: another precision (bfloat16, trained with float32)"),
+        (path("merged", 0.2, 0.8, 0.5, precision="bfloat16"), "merged: weights in bfloat16, trained in float32"),
     ],
 )
 def test_each_difference_is_a_fault(other: PathScores, fault: str) -> None:
@@ -73,3 +80,29 @@ def test_prompts_of_other_tokens_are_a_fault_where_the_scores_are_close() -> Non
 def test_nothing_to_compare_is_an_error() -> None:
     with pytest.raises(InputError, match="found no scores"):
         compare_paths(BASE, path("memory"), [])
+
+
+def test_items_are_kept_as_they_are(tmp_path: Path) -> None:
+    items = parity_items(rated_prompts(60))
+    items[0] = replace(items[0], query=replace(items[0].query, parts=("?", b"\xff\xd8jpeg"), system="Grade."))
+    write_items(tmp_path, items)
+    assert read_items(tmp_path) == items[:50]
+
+
+def reply(*tokens: tuple[str, dict[str, float]]) -> Reply[None]:
+    said = tuple(
+        Token(text.encode(), {one.encode(): chance for one, chance in (chances or {text: 1.0}).items()})
+        for text, chances in tokens
+    )
+    return Reply("".join(text for text, _ in tokens), None, Usage(), "stop", "judge", said)
+
+
+def test_chances_are_read_from_a_replys_tokens() -> None:
+    form = FixedForm(('{"a": ', ', "b": ', "}"), (("0", "1"), ("0", "1", "2")))
+    found = form_chances(
+        form, reply((' {"a":', {}), (" 1", {" 1": 0.75, " 0": 0.25}), (', "b": ', {}), ("2", {"2": 0.5}), ("}", {}))
+    )
+    assert found == [{"0": 0.25, "1": 0.75}, {"0": 0.0, "1": 0.0, "2": 0.5}]
+    assert form_chances(FORM, reply(('{"overall": 1}', {}))) is None  # the level has no token of its own
+    assert form_chances(FORM, reply(('{"overall": ', {}), ("3", {}), ("}", {}))) is None
+    assert form_chances(FORM, reply(("Well: ", {}), ('{"overall": ', {}), ("1", {}), ("}", {}))) is None

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
     from proctor.models.spec import ModelSpec, parse_price, parse_settings, weights_hash
-    from proctor.models.weights import Choices, Query, Weights
+    from proctor.models.weights import Choices, FixedForm, Query, Weights
+    from proctor.models.weights_server import WeightsServer
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "Choices", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess",
-    "Part", "Prompt", "Query", "Reply", "Weights", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price",
-    "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
+    "ORIGIN", "Choices", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder",
+    "NetworkProcess", "Part", "Prompt", "Query", "Reply", "Weights", "WeightsServer", "base_and_adapter",
+    "chosen_prompt", "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
+    "rejection", "weights_hash",
 ]  # fmt: skip

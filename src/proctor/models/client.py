@@ -132,7 +132,10 @@ class ModelClient:
         if schema is not None:
             return await self._ask_for(schema, parts, system)
         response, usage = await self._request(parts, system, None)
-        return _reply(response, usage, None, ())
+        try:
+            return _reply(response, usage, None, read_tokens(response))
+        except UnreadableReplyError as error:
+            raise SystemFaultError(f"{self.name}: {error}") from error
 
     async def _ask_for(self, schema: type[T], parts: Sequence[Part], system: str) -> Reply[T]:
         usage, reason = Usage(), ""

@@ -21,6 +21,8 @@ TOLERANCE = 0.01
 
 _ROUNDED = 1e-9
 
+_BITS = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
+
 ITEMS = 50
 """So many items are compared, or all where there are fewer."""
 
@@ -32,8 +34,8 @@ _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 class PathScores(BaseModel):
     """What one path gives each item: by dimension the expected score (`scores`, as a share of the range) and the
     likeliest level (`levels`). An item without a score is left out. `prompts` are hashes of each item's prompt as
-    tokens, `template` and `tokenizer` hashes, `dtype` the precision of the weights; empty where a path does not show
-    them (a server)."""
+    tokens, `template` and `tokenizer` hashes, `precision` the type of number that is enough for the weights; empty
+    where a path does not show them (a server)."""
 
     model_config = _FROZEN
 
@@ -43,7 +45,7 @@ class PathScores(BaseModel):
     prompts: dict[str, str] = {}
     template: str = ""
     tokenizer: str = ""
-    dtype: str = ""
+    precision: str = ""
 
     def furthest(self, other: PathScores) -> tuple[float, str]:
         """The largest difference of a score from another path's, and where it is."""
@@ -107,7 +109,7 @@ def compare_paths(base: PathScores, memory: PathScores, others: Sequence[PathSco
     """Compares each path with the scores in the trainer's memory, and with those of the untrained base.
 
     A fault is: a score further away than `TOLERANCE`, a score that is missing, a prompt that is made of other tokens,
-    another chat template, tokenizer or precision, and a path with no score further than `TOLERANCE` from the base
+    another chat template or tokenizer, weights of lower precision, and a path with no score further than `TOLERANCE` from the base
     model's, since nothing then shows that the adapter was loaded. Flipped levels alone are none: they are counted.
     Raises `InputError` where memory has no scores at all.
     """
@@ -135,11 +137,12 @@ def _identity_faults(one: PathScores, memory: PathScores) -> list[str]:
     kinds: Mapping[str, tuple[str, str]] = {
         "chat template": (one.template, memory.template),
         "tokenizer": (one.tokenizer, memory.tokenizer),
-        "precision": (one.dtype, memory.dtype),
     }
     for what, (own, expected) in kinds.items():
         if own and expected and own != expected:
             found.append(f"{one.path}: another {what} ({own[:12]}, trained with {expected[:12]})")
+    if one.precision and _BITS.get(one.precision, 0) < _BITS.get(memory.precision, 0):
+        found.append(f"{one.path}: weights in {one.precision}, trained in {memory.precision}")
     other = sum(prompt != memory.prompts.get(item, prompt) for item, prompt in one.prompts.items())
     if other:
         found.append(f"{one.path}: prompts of other tokens than in training: {other}")

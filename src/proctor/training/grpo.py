@@ -1,0 +1,216 @@
+"""Reinforcement learning on top of a fine-tuned judge (GRPO, Shao et al. 2024): several replies to each prompt are
+sampled, and those that earn more than their group's mean become likelier. The one module that imports TRL's
+`GRPOTrainer`.
+
+What a reply earns is worked out from people's ratings alone (see `rewards`). Where all replies of a group earn the
+same, the group teaches nothing; when nearly all groups are like that, training stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import InputError
+from proctor.models import Query, Weights
+from proctor.training.checkpoints import Checkpoints, Evaluate, quiet
+from proctor.training.rewards import RewardKind, SampledReply, Target, rewards, share_without_signal
+
+if TYPE_CHECKING:
+    from proctor.training.run_folder import RunFolder
+
+NO_SIGNAL = 0.8
+"""With a larger share of groups that teach nothing, on average over the last `_WINDOW` steps, training stops."""
+
+_WINDOW = 10
+_ZERO_STD = "frac_reward_zero_std"
+
+
+@dataclass(frozen=True)
+class RatedPrompt:
+    """What a judge is asked about one answer, and what people gave that answer."""
+
+    query: Query
+    target: Target
+
+
+class GrpoSettings(BaseModel):
+    """How a judge learns from rewards. A step takes `prompts` prompts with `samples` replies each, drawn at
+    `temperature`, of at most `max_tokens`; `kl` weighs the distance from the judge as it was before. Evaluation is each
+    `evaluate_every` steps and after the last one, and each time a checkpoint is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    reward: RewardKind = "graded"
+    samples: int = Field(default=8, ge=2)
+    prompts: int = Field(default=8, ge=2)
+    steps: int = Field(default=200, ge=1)
+    learning_rate: float = Field(default=1e-5, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
+    max_tokens: int = Field(default=256, ge=1)
+    kl: float = Field(default=0.0, ge=0)
+    evaluate_every: int = Field(default=20, ge=1)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RewardedTask:
+    """What is rewarded: replies to `prompts`, of which `read` says what they give (it is shown no reply that the limit
+    of tokens ended: such a reply has no form), on dimensions with these `ranges`."""
+
+    prompts: Sequence[RatedPrompt]
+    read: Callable[[RatedPrompt, str], SampledReply]
+    ranges: Mapping[str, tuple[float, float]]
+
+
+def reinforce(
+    weights: Weights,
+    task: RewardedTask,
+    settings: GrpoSettings,
+    folder: RunFolder,
+    origin: Mapping[str, JsonValue],
+    evaluate: Evaluate | None = None,
+) -> Path:
+    """Trains the adapter that is on `weights`; the folder of the best checkpoint's adapter, with `origin` in it.
+
+    Each step is noted with `loss`, `reward` (its mean), `formed` (the share of replies of valid form), `length` (tokens
+    of a reply, on average), `cut_off` (the share of replies that the limit of tokens ended) and `frac_reward_zero_std`,
+    the share of groups whose replies all earn the same. It is counted by group here. TRL's own figure of this name
+    looks at the whole batch where rewards are scaled by the batch, as they are, and says 0. A run that was killed goes
+    on from its last complete checkpoint as if nothing had been; one that is done returns what it made.
+
+    Raises `InputError` for fewer prompts than a step takes, for prompts about one encounter alone, and where the
+    library would show the model other tokens than the judge is shown.
+    """
+    out = folder.path / "adapter"
+    if folder.finished is not None:
+        return out
+    clusters = {one.target.cluster for one in task.prompts}
+    if len(clusters) < 2 or len(task.prompts) < settings.prompts:
+        found = f"{len(task.prompts)} prompts about {len(clusters)} encounters"
+        raise InputError(None, "GRPO", found=found, expected=f"{settings.prompts} or more, about two or more")
+    checkpoints = Checkpoints(weights, folder, evaluate, origin)
+    last = checkpoints.resumed()
+    with quiet():
+        trainer = _trainer(checkpoints, task, settings)
+        _refuse_other_tokens(trainer, weights, task.prompts)
+        if last is None or without_signal(folder) <= NO_SIGNAL:
+            trainer.train(resume_from_checkpoint=last)
+    best = checkpoints.publish(out)
+    stopped = without_signal(folder) > NO_SIGNAL
+    folder.finish({"best": best, "prompts": len(task.prompts), "stopped": "no signal" if stopped else ""})
+    return out
+
+
+def without_signal(folder: RunFolder) -> float:
+    """The mean share of groups that taught nothing in the last steps; 0 while there are too few steps to tell."""
+    shares = [float(str(one[_ZERO_STD])) for one in folder.steps if _ZERO_STD in one][-_WINDOW:]
+    return sum(shares) / _WINDOW if len(shares) == _WINDOW else 0.0
+
+
+def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Callable[..., list[float]]:
+    def reward(
+        *, completion_ids: Sequence[list[int]], place: Sequence[int], log_metric: Any, **_: object
+    ) -> list[float]:
+        """A reward for each reply to the prompts at these places; all of a step in one call."""
+        asked = [task.prompts[one] for one in place]
+        said = [
+            task.read(one, weights.tokenizer.decode(ids, skip_special_tokens=True))
+            if ids[-1] in weights.ends
+            else SampledReply(None, False)
+            for one, ids in zip(asked, completion_ids, strict=True)
+        ]
+        earned = rewards(settings.reward, said, [one.target for one in asked], task.ranges)
+        log_metric("formed", sum(one.formed for one in said) / len(said))
+        log_metric("without_signal", share_without_signal(earned, settings.samples))
+        return earned
+
+    return reward
+
+
+def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSettings) -> Any:
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOTrainer
+
+    weights, folder = checkpoints.weights, checkpoints.folder
+    names = {
+        "loss": "loss",
+        "reward": "reward",
+        "formed": "formed",
+        "without_signal": _ZERO_STD,
+        "completions/mean_length": "length",
+        "completions/clipped_ratio": "cut_off",
+        "kl": "kl",
+    }
+
+    class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
+        """Notes what each step earned, evaluates what was saved, and stops where nothing is learned any more."""
+
+        def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
+            _, state, control = seen
+            if "reward" in logs:
+                folder.note(step=state.global_step, **{own: logs[name] for name, own in names.items() if name in logs})
+                if without_signal(folder) > NO_SIGNAL:
+                    control.should_training_stop = control.should_save = True
+
+        def on_save(self, *seen: Any, model: Any, **_: Any) -> None:
+            checkpoints.evaluated(seen[1].global_step, model)
+
+    def shown(rows: Mapping[str, list[int]]) -> dict[str, list[Any]]:
+        places = rows["place"]
+        return {"place": places, "prompt": [weights.messages(task.prompts[one].query) for one in places]}
+
+    trainer = GRPOTrainer(
+        model=weights.model,
+        reward_funcs=_earned(task, settings, weights),
+        args=_arguments(folder, settings, weights),
+        train_dataset=Dataset.from_dict({"place": list(range(len(task.prompts)))}).with_transform(shown),
+        processing_class=weights.processor,
+        callbacks=[Steps()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> Any:
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        output_dir=str(folder.checkpoints),
+        per_device_train_batch_size=settings.samples,
+        gradient_accumulation_steps=settings.prompts,  # the replies to all prompts of a step are drawn, and paid, at once
+        num_generations=settings.samples,
+        max_completion_length=settings.max_tokens,
+        temperature=settings.temperature,
+        scale_rewards="batch",
+        beta=settings.kl,
+        max_steps=settings.steps,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant",
+        logging_steps=1,
+        save_strategy="steps",
+        save_steps=min(settings.evaluate_every, settings.steps),
+        report_to="none",
+        seed=settings.seed,
+        bf16=False,
+        gradient_checkpointing=False,
+        use_vllm=False,
+        use_cpu=weights.model.device.type == "cpu",
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+    )
+
+
+def _refuse_other_tokens(trainer: Any, weights: Weights, prompts: Sequence[RatedPrompt]) -> None:
+    """Training on other tokens than the judge is shown later teaches another judge."""
+    for one in prompts[:2]:
+        trained = list(trainer._tokenize_prompts([weights.messages(one.query)])[0][0])  # noqa: SLF001 - there is no other way
+        used = weights.prompts([one.query])["input_ids"][0].tolist()
+        if trained != used:
+            raise InputError(None, "GRPO", found=f"prompts of other tokens ({len(trained)}, used: {len(used)})")

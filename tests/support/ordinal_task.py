@@ -1,0 +1,111 @@
+"""A task that a tiny judge can learn: an answer's grade follows from its letter, whatever the question; some are graded
+twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scipy.stats import spearmanr
+
+from proctor.core import generator
+from proctor.models import Choices, FixedForm, Query, Weights
+from proctor.training.chat_examples import ChatExample
+from proctor.training.checkpoints import CheckpointEvaluation
+from proctor.training.grpo import RatedPrompt
+from proctor.training.lora import LoraSettings, fine_tune
+from proctor.training.parity_paths import ParityItem, local_scores, remembered, write_items
+from proctor.training.rewards import SampledReply, Target
+from proctor.training.run_folder import RunFolder
+from tests.support.tiny_vlm import make_tiny_lm
+
+LEVELS = (0.0, 0.5, 1.0)
+RANGES = {"fit": (0.0, 1.0)}
+FORM = FixedForm(('{"fit": ', "}"), (("0", "1", "2"),))
+_LETTERS = "abcdefghi"  # three of each grade
+_QUESTIONS = [f"{first}{second}" for first in "PQRSTUVW" for second in "PQRSTUVW"]
+
+
+def rated_prompts(count: int, *, answers: int = 2, seed: int = 0, shuffled: bool = False) -> list[RatedPrompt]:
+    """Prompts about `answers` answers in each encounter. The letters at the border between two grades are graded by a
+    second rater, too, who says the other grade; `shuffled` deals the grades anew."""
+    draw = generator(seed, "ordinal task")
+    letters = [_LETTERS[int(at)] for at in draw.integers(len(_LETTERS), size=count)]
+    graded = [letters[int(at)] for at in draw.permutation(count)] if shuffled else letters
+    questions = [_QUESTIONS[int(at)] for at in draw.integers(len(_QUESTIONS), size=count)]
+    return [
+        RatedPrompt(
+            Query("", (f"{questions[place // answers]}{letter}",), Choices(16), FORM),
+            Target(f"{seed}/{place // answers}", {"fit": _ratings(grade)}),
+        )
+        for place, (letter, grade) in enumerate(zip(letters, graded, strict=True))
+    ]
+
+
+def _ratings(letter: str) -> tuple[float, ...]:
+    at = _LETTERS.index(letter)
+    return (LEVELS[at // 3], LEVELS[at // 3 + 1]) if at in {2, 5} else (LEVELS[at // 3],)
+
+
+def examples(prompts: Sequence[RatedPrompt]) -> list[ChatExample]:
+    """What supervised fine-tuning learns: the first rater's grade."""
+    return [
+        ChatExample(one.query, FORM.filled([str(LEVELS.index(one.target.ratings["fit"][0]))]), one.target.cluster)
+        for one in prompts
+    ]
+
+
+def read(_: RatedPrompt, text: str) -> SampledReply:
+    """What a sampled reply says."""
+    level = next((at for at in range(len(LEVELS)) if text.strip() == FORM.filled([str(at)])), None)
+    return SampledReply(None, False) if level is None else SampledReply({"fit": LEVELS[level]}, True)
+
+
+def parity_items(prompts: Sequence[RatedPrompt]) -> list[ParityItem]:
+    """The prompts as items of the parity gate."""
+    return [ParityItem(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
+
+
+@dataclass(frozen=True)
+class OrdinalJudge:
+    """A tiny base that knows the form of a reply and nothing of grades, and an adapter that learned some."""
+
+    base: Path
+    adapter: Path
+    prompts: tuple[RatedPrompt, ...]
+    held_out: tuple[RatedPrompt, ...]
+
+
+def make_ordinal_judge(folder: Path, *, epochs: int = 16, shuffled: bool = False) -> OrdinalJudge:
+    """Trains both; a few seconds. What is learned in the last step is how good the judge was in memory, with its scores
+    for the parity gate beside it."""
+    prompts, held_out = rated_prompts(64, shuffled=shuffled), rated_prompts(9, seed=1)
+    untaught = examples(rated_prompts(64, seed=5, shuffled=True))
+    make_tiny_lm(folder / "raw", std=0.1)
+    common = {"device": "cpu", "batch": 16, "learning_rate": 1e-2, "evaluate_every": 10**6}
+    with RunFolder.opened(folder / "pretrained", {"task": "ordinal"}) as run:
+        settings = LoraSettings.model_validate({**common, "epochs": 80, "rank": 0, "learning_rate": 2e-2})
+        base = fine_tune(folder / "raw", untaught, settings, run)
+    with RunFolder.opened(folder / "tuned", {"task": "ordinal"}) as run:
+        settings = LoraSettings.model_validate({**common, "epochs": epochs})
+        adapter = fine_tune(base, examples(prompts), settings, run, evaluated(held_out))
+    write_items(folder / "tuned", parity_items(held_out))
+    return OrdinalJudge(base, adapter, tuple(prompts), tuple(held_out))
+
+
+def evaluated(prompts: Sequence[RatedPrompt]) -> Callable[[Weights], CheckpointEvaluation]:
+    """Evaluates by the correlation of scores and ratings, and keeps what the parity gate compares with."""
+
+    def evaluate(weights: Weights) -> CheckpointEvaluation:
+        items = parity_items(prompts)
+        scores = local_scores("memory", weights, items).scores
+        value = agreement([scores[one.id]["fit"] for one in items], prompts)
+        return CheckpointEvaluation(value, beside=remembered(weights, items))
+
+    return evaluate
+
+
+def agreement(scores: Sequence[float], prompts: Sequence[RatedPrompt]) -> float:
+    """Spearman's correlation of scores with the mean ratings."""
+    return float(spearmanr(scores, [one.target.centre("fit") for one in prompts]).statistic)
