@@ -106,7 +106,7 @@ def test_similar_by_words_against_hand_worked_tf_idf() -> None:
     pool = RatedPool(
         [replace(RATED[0], case=case(text, query="", encounter=f"e{k}", id=f"i{k}")) for k, text in enumerate(texts)]
     )
-    judged = case("wart foot", query="", encounter="new")
+    judged = case("wart foot", query="", encounter="new", references=())
     rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1  # ln((1 + n) / (1 + df)) + 1
     cosine = common * common / (rare**2 + common**2)
     likeness = SimilarExamples(pool, 1)._likeness("\nwart foot")
@@ -124,13 +124,13 @@ def test_covering_ones_spread_over_the_scale() -> None:
 
     pool = RatedPool([*(rated(k, 1.0) for k in range(9)), rated(9, 0.0), rated(10, 0.5)])
     for seed in range(5):
-        chosen = CoveringExamples(pool, 3, seed).of(case(encounter="new"))
+        chosen = CoveringExamples(pool, 3, seed).of(case(encounter="new", references=()))
         assert Counter(of.values["overall"] for of in chosen) == {0.0: 1, 0.5: 1, 1.0: 1}
-    again = CoveringExamples(pool, 3, 1).of(case(encounter="new"))
-    assert again == CoveringExamples(RatedPool(pool.rated[::-1]), 3, 1).of(case(encounter="new"))
-    assert {CoveringExamples(pool, 3, seed).of(case(encounter="new"))[0].case.id for seed in range(9)} != {
-        again[0].case.id
-    }
+    again = CoveringExamples(pool, 3, 1).of(case(encounter="new", references=()))
+    assert again == CoveringExamples(RatedPool(pool.rated[::-1]), 3, 1).of(case(encounter="new", references=()))
+    assert {
+        CoveringExamples(pool, 3, seed).of(case(encounter="new", references=()))[0].case.id for seed in range(9)
+    } != {again[0].case.id}
 
 
 def test_too_few_others_are_told() -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError, UsageError
 from proctor.models import ModelClient, ModelSpec, Reply, parse_price
-from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
+from tests.support.faulty_server import AT_ONCE, Calls, Fault, FaultyServer, Request
 
 
 class Colour(BaseModel):
@@ -317,3 +317,13 @@ def test_a_compatible_server_knows_the_usual_settings() -> None:
     with FaultyServer("blue") as server:
         ask(server, name="mine", settings={"temperature": 0.5, "max_tokens": 7})
     assert server.requests[0].body["temperature"] == 0.5
+
+
+def test_a_tool_call_with_a_key_twice_is_no_reply() -> None:
+    """The library itself would take the last of the two."""
+    twice, once = '{"name": "red", "count": 1, "name": "blue"}', '{"name": "red", "count": 1}'
+    calls = [Calls([("Colour", twice)]), Calls([("Colour", once)])]
+    with FaultyServer(lambda _: calls.pop(0)) as server:
+        reply = ask_colour(server, structured="tool")
+        assert (reply.value.name, server.count) == ("red", 2)
+        assert "'name' twice" in server.requests[1].text

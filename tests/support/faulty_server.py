@@ -160,7 +160,28 @@ def _token(token: str, others: dict[str, float]) -> dict[str, Any]:
     return one(token) | {"top_logprobs": [one(text) for text in likely]}
 
 
-Reply = str | Callable[[Request], str | Tokens]
+@dataclass(frozen=True)
+class Calls:
+    """A reply that calls tools, by name and with arguments (JSON or any text), beside what it says."""
+
+    calls: Sequence[tuple[str, Any]]
+    text: str = ""
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """As the protocol has them."""
+        made = [
+            {
+                "id": f"call-{number}",
+                "type": "function",
+                "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
+            }
+            for number, (name, given) in enumerate(self.calls)
+        ]
+        return {"content": self.text or None, "tool_calls": made}
+
+
+Reply = str | Callable[[Request], str | Tokens | Calls]
 
 
 class FaultyServer:
@@ -277,7 +298,7 @@ class FaultyServer:
 
     def _said(self, request: Request) -> str:
         said = self._reply if isinstance(self._reply, str) else self._reply(request)
-        return said.text if isinstance(said, Tokens) else said
+        return said if isinstance(said, str) else said.text
 
     async def _treat(
         self, http: web.Request, request: Request, good: Callable[[Request], dict[str, Any] | str]
@@ -316,8 +337,10 @@ class FaultyServer:
     def _completion(self, request: Request) -> dict[str, Any]:
         fault = request.fault
         reply = self._reply if isinstance(self._reply, str) else self._reply(request)
-        text = reply.text if isinstance(reply, Tokens) else reply
+        text = reply if isinstance(reply, str) else reply.text
         message: dict[str, Any] = {"role": "assistant", "content": text}
+        if isinstance(reply, Calls):
+            message |= reply.message
         if fault is Fault.EMPTY_CONTENT:
             message["content"] = ""
         if fault is Fault.CONTENT_FILTER:

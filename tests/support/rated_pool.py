@@ -6,12 +6,13 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from proctor.core import generator
-from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase
+from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.few_shot import (
     ExampleSearch,
     FewShotExamples,
@@ -31,7 +32,7 @@ _TOPICS = ("eczema", "psoriasis", "scabies", "burn", "ulcer", "wart", "acne", "r
 
 
 @cache
-def _port() -> int:
+def one_port() -> int:
     """A free port, the same for all servers of this process: each is the one before, come back."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -58,6 +59,8 @@ def rated_answers(encounters: int = 12, systems: int = 3, seed: int = 0) -> list
                     encounter=f"iiyi/E{number}",
                     query=f"Is this {topic}?" if language == "en" else f"这是{topic}吗？",
                 )
+                # Others ask the same: what is answered tells the encounters apart.
+                one = replace(one, references=(*one.references, ReferenceAnswer(text=f"Seen as number {number}.")))
                 values = {of.name: float(draw.choice(of.levels)) for of in one.dimensions}
                 found.append(RatedCase(one, values))
     return found
@@ -134,7 +137,7 @@ def one_judged(
     """What a judge says of a case, and the server that was asked."""
     import asyncio
 
-    with FaultyServer(reply, port=_port(), **server_options) as server:
+    with FaultyServer(reply, port=one_port(), **server_options) as server:
         spec = ModelSpec.model_validate(
             {"name": "openai:judge", "base_url": server.url, "backoff_s": 0.001, "retries": 1, "timeout_s": 600.0}
         )

@@ -244,7 +244,7 @@ async def _by_dimensions(
         pool,
         paid,
         {**({"folder": folder} if folder else {}), **{key: str(value) for key, value in given["options"].items()}},
-        rated=list(ratings_in(rated, benchmark)[1].values()) if given["rated"] or name == _FEW_SHOT else (),
+        rated=list(ratings_in(rated, benchmark, images)[1].values()) if given["rated"] or name == _FEW_SHOT else (),
         recorded=None
         if scheme is None
         else lambda scorer: scored_cases(store, benchmark, scheme, scorer, images=images),

@@ -4,7 +4,7 @@ paid once."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -82,8 +82,24 @@ class CachedModel:
         system: str = "",
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
     ) -> tuple[T, Judgement]:
-        """The reply and its judgement, kept before or by the model now; `flags` says what of the reply a person should
-        look at.
+        """The reply to one question, as `keep` keeps it."""
+
+        async def made() -> Reply[Any]:
+            return await self._client.ask(parts, system=system, schema=stored.form)
+
+        return await self.keep(stored, made, content=content, item_id=item_id, flags=flags)
+
+    async def keep(
+        self,
+        stored: StoredReply[T],
+        make: Callable[[], Awaitable[Reply[Any]]],
+        *,
+        content: Mapping[str, JsonValue],
+        item_id: str,
+        flags: Callable[[T], tuple[str, ...]] = lambda _: (),
+    ) -> tuple[T, Judgement]:
+        """The reply and its judgement, kept before or made now, however often a model is asked for it; `flags` says what
+        of the reply a person should look at.
 
         Raises `NoVerdictError` where the model gives none (it declines to judge, or no reply has the form), and
         `InfrastructureError` where no reply comes, or a recorded judgement is not of the form.
@@ -92,7 +108,7 @@ class CachedModel:
         async with self._asking.setdefault(key, asyncio.Lock()):
             vote = self._votes.get(key)
             if vote is None:
-                reply = await self._replied(stored, parts, system)
+                reply = await self._replied(make)
                 kept = stored.dump(reply)
                 noted = flags(self._loaded(stored, kept, key))
                 new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
@@ -107,11 +123,11 @@ class CachedModel:
             pass  # the error holds the reply's text, which belongs in no message
         raise InfrastructureError(f"{self.judge}: the recorded vote {key} is not a verdict")
 
-    async def _replied(self, stored: StoredReply[T], parts: Sequence[Part], system: str) -> Reply[BaseModel]:
+    async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]]) -> Reply[Any]:
         if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
             raise InfrastructureError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
         try:
-            reply = await self._client.ask(parts, system=system, schema=stored.form)
+            reply = await make()
         except InfrastructureError:
             self._in_a_row += 1
             raise

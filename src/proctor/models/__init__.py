@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.models.adapters import ORIGIN, base_and_adapter, read_record
+    from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
     from proctor.models.multimodal import MultimodalEncoder
@@ -20,8 +21,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "Choices", "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder",
-    "NetworkProcess", "Part", "Prompt", "Query", "Reply", "Weights", "WeightsServer", "base_and_adapter",
-    "chosen_prompt", "load_prompt", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
-    "rejection", "weights_hash",
+    "ORIGIN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
+    "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "ToolResult",
+    "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price", "parse_settings",
+    "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ from proctor.models.reply import Reply, Token, UnreadableReplyError, read_tokens
 from proctor.models.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelRequest, ModelResponse, UserContent
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
@@ -102,6 +102,11 @@ class ModelClient:
         return bool(self._model.profile.get("supports_audio_file_input", True))
 
     @property
+    def takes_tools(self) -> bool:
+        """Whether it can be offered tools; a server may still refuse them."""
+        return bool(self._model.profile.get("supports_tools", True))
+
+    @property
     def takes_footage(self) -> bool:
         """Whether it takes a video as frames with their times (local weights, if their processor does)."""
         return self.spec.is_local and not self.spec.hears
@@ -131,7 +136,7 @@ class ModelClient:
             raise ConfigurationError(NO_SOUND.format(self.name))
         if schema is not None:
             return await self._ask_for(schema, parts, system)
-        response, usage = await self._request(parts, system, None)
+        response, usage = await self.converse([self._message(parts, system)])
         try:
             return _reply(response, usage, None, read_tokens(response))
         except UnreadableReplyError as error:
@@ -141,7 +146,8 @@ class ModelClient:
         usage, reason = Usage(), ""
         for _ in range(_FORM_TRIES):
             again = [f"Your last reply could not be read ({reason}). Reply again, in the form asked for."]
-            response, spent = await self._request([*parts, *(again if reason else [])], system, schema)
+            message = self._message([*parts, *(again if reason else [])], system)
+            response, spent = await self.converse([message], self._form(schema))
             usage += spent
             try:
                 value = read_value(response, schema, [part for part in parts if isinstance(part, str)])
@@ -150,14 +156,14 @@ class ModelClient:
                 reason = str(error)
         raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
 
-    async def _request(
-        self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None
+    async def converse(
+        self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
     ) -> tuple[ModelResponse, Usage]:
-        """A response, and what it and the empty ones before it consumed."""
+        """The next response in a conversation, and what it and the empty ones before it consumed. Raises as `ask`."""
         usage, empty, faults = Usage(), 0, 0
         while True:
             started = time.monotonic()
-            outcome = await self._attempt(parts, system, schema)
+            outcome = await self._attempt(messages, parameters)
             if isinstance(outcome, Fault):
                 fault, faults = outcome, faults + 1
             else:
@@ -184,30 +190,29 @@ class ModelClient:
         return said
 
     async def _attempt(
-        self, parts: Sequence[Part], system: str, schema: type[BaseModel] | None
+        self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None
     ) -> ModelResponse | Fault:
         import httpx2
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import AgentRunError, UserError
 
-        message, settings = self._message(parts, system)
         try:
             async with asyncio.timeout(None if self.spec.is_local else self.spec.timeout_s):
                 return await model_request(
-                    self._model,
-                    [message],
-                    model_settings=settings,
-                    model_request_parameters=self._form(schema) if schema else None,
+                    self._model, list(messages), model_settings=self._settings, model_request_parameters=parameters
                 )
         except (AgentRunError, UserError, httpx2.HTTPError, OSError, *_BROKEN) as error:
             return understand(error)
 
-    def _message(self, parts: Sequence[Part], system: str) -> tuple[ModelRequest, ModelSettings]:
+    def _message(self, parts: Sequence[Part], system: str) -> ModelRequest:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
         head = [SystemPromptPart(system)] if system else []
-        settings: ModelSettings = {**self.spec.settings}  # type: ignore[typeddict-item]
-        return ModelRequest(parts=[*head, UserPromptPart(_content(parts))]), settings
+        return ModelRequest(parts=[*head, UserPromptPart(content_of(parts))])
+
+    @property
+    def _settings(self) -> ModelSettings:
+        return {**self.spec.settings}  # type: ignore[typeddict-item]
 
     def use(self, weights: Weights) -> None:
         """Has these weights, which are in memory, reply in place of those that the name says. Raises
@@ -219,8 +224,7 @@ class ModelClient:
         `ConfigurationError` for a model elsewhere."""
         from pydantic_ai.models import ModelRequestParameters
 
-        message, settings = self._message(parts, system)
-        return self._local().query([message], settings, ModelRequestParameters())
+        return self._local().query([self._message(parts, system)], self._settings, ModelRequestParameters())
 
     def _local(self) -> LocalModel:
         from proctor.models.local import LocalModel
@@ -262,7 +266,8 @@ def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token,
     return Reply(response.text or "", value, usage, response.finish_reason, model, tokens)
 
 
-def _content(parts: Sequence[Part]) -> list[UserContent]:
+def content_of(parts: Sequence[Part]) -> list[UserContent]:
+    """Texts, pictures and sounds as the model library takes them."""
     from pydantic_ai.messages import BinaryContent
 
     content: list[UserContent] = []

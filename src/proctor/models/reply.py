@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from proctor.core import JsonError, Usage, first_problem, unique_keys
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
@@ -75,14 +75,31 @@ def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = 
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
     if len(calls) > 1:
         raise UnreadableReplyError(f"{len(calls)} tool calls instead of one")
-    text = calls[0].args_as_json_str() if calls else _unfenced(response.text or "")
+    if calls:
+        return read_arguments(calls[0], schema)
+    text = _unfenced(response.text or "")
     try:
         return _validated(text, schema)
     except ValidationError as error:
         problem = str(first_problem(error))
-    if not calls and (value := _value_within(text, schema, asked)) is not None:
+    if (value := _value_within(text, schema, asked)) is not None:
         return value
     raise UnreadableReplyError(problem)
+
+
+def read_arguments(call: ToolCallPart, schema: type[T]) -> T:
+    """The arguments of a tool call as a value of the form, read as they came: the library would keep the last of a key
+    that stands there twice. Raises `UnreadableReplyError`."""
+    try:
+        return _validated(arguments_text(call), schema)
+    except ValidationError as error:
+        problem = str(first_problem(error))
+    raise UnreadableReplyError(problem)
+
+
+def arguments_text(call: ToolCallPart) -> str:
+    """The arguments of a tool call as they came, JSON or not."""
+    return call.args if isinstance(call.args, str) else json.dumps(call.args or {}, ensure_ascii=False)
 
 
 def _validated(text: str, schema: type[T]) -> T:

@@ -36,6 +36,7 @@ from proctor.core import (
 from proctor.judges.cached_model import together
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
 from proctor.judges.dimensions.fitted import agreement
+from proctor.judges.dimensions.marks import encounter_marks
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge
 from proctor.judges.prompt_injection import sanitize
@@ -68,8 +69,11 @@ class FewShotExamples(ABC):
 
 def without_own(chosen: tuple[RatedCase, ...], case: Case, judge: str) -> tuple[RatedCase, ...]:
     """The examples as they are. Raises `ProctorError` for one of the encounter that is judged, no matter who chose
-    it: its ratings would give the answer away."""
-    own = next((one for one in chosen if one.case.encounter == case.encounter), None)
+    it: its ratings would give the answer away. Encounters are known by their content, too (see `encounter_marks`)."""
+    marks = encounter_marks(case)
+    own = next(
+        (one for one in chosen if one.case.encounter == case.encounter or marks & encounter_marks(one.case)), None
+    )
     if own is not None:
         raise ProctorError(f"{judge}: {case.id}: an example of its own encounter ({own.case.id})")
     return chosen
@@ -88,6 +92,7 @@ class RatedPool:
     def __init__(self, rated: Sequence[RatedCase]) -> None:
         once = {case_mark(one.case): one for one in rated}
         self._marks = {id(one): mark for mark, one in once.items()}
+        self._content: dict[tuple[str, str], frozenset[str]] = {}
         self.rated = tuple(sorted(once.values(), key=lambda one: (one.case.id, one.case.candidate)))
 
     @property
@@ -98,15 +103,22 @@ class RatedPool:
 
     def others(self, case: Case) -> list[RatedCase]:
         """The rated answers that a case may be judged by: in its language, rated on all its dimensions, and
-        to questions of other encounters."""
-        wanted = {one.name for one in case.dimensions}
+        to questions of other encounters, by their names and by their content."""
+        wanted, marks = {one.name for one in case.dimensions}, encounter_marks(case)
         return [
             one
             for one in self.rated
             if one.case.encounter != case.encounter
             and one.case.language == case.language
             and wanted <= one.values.keys()
+            and not marks & self._marks_of(one.case)
         ]
+
+    def _marks_of(self, case: Case) -> frozenset[str]:
+        key = (case.id, case.query)
+        if key not in self._content:
+            self._content[key] = encounter_marks(case)
+        return self._content[key]
 
 
 def case_mark(case: Case) -> str:
@@ -145,12 +157,16 @@ class SimilarExamples(FewShotExamples):
         self.settings = {"exemplars": how, "shots": shots, "rated_sha256": pool.sha256}
 
     def of(self, case: Case) -> tuple[RatedCase, ...]:
+        return tuple(reversed(_enough(self.ranked(case), self._shots, case)))
+
+    def ranked(self, case: Case) -> list[RatedCase]:
+        """All that a case may be judged by, one to each encounter, the most similar first."""
         likeness = self._likeness(_text(case))
         ordered = sorted(self._pool.others(case), key=lambda one: -likeness[self._place[id(one)]])
         best: dict[str, RatedCase] = {}
         for one in ordered:
             best.setdefault(one.case.encounter, one)
-        return tuple(reversed(_enough(list(best.values()), self._shots, case)))
+        return list(best.values())
 
 
 def _by_words(texts: Sequence[str]) -> Callable[[str], Rows]:

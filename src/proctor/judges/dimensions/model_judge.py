@@ -283,7 +283,7 @@ class ModelJudge:
         """The reply, and the key of its judgement."""
         prompt = prompt_for(self._prompts, case.id, case.language)
         asked = self._scale.asked(case)
-        wording = _wording(case, asked)
+        wording = wording_of(case, asked)
         references: list[JsonValue] = [one.text for one in case.sorted_references]
         filled = {
             **self._fill,
@@ -314,7 +314,7 @@ class ModelJudge:
                 "candidate": case.candidate,
                 "images_named": pictures.named,
                 "images": pictures.hashes,
-                **(wording if _words_itself(case) else {}),
+                **(wording if words_itself(case) else {}),
                 **context.fill,
             },
             flags=lambda said: (*self._scale.breaks(case, said), *context.cited(said).flags, *shown),
@@ -322,7 +322,7 @@ class ModelJudge:
         return said, vote.key
 
 
-def _wording(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
+def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
     """The task's own words for a prompt that is not made for one task."""
     rules: list[JsonValue] = []
     for rule in case.scheme.rules if case.scheme else ():
@@ -347,19 +347,21 @@ def _wording(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
     }
 
 
-def _words_itself(case: Case) -> bool:
+def words_itself(case: Case) -> bool:
     """Whether a judgement is found by the task's own words, too, beside the prompt's hash."""
     return case.scheme is not None and bool(case.scheme.role or any(one.description for one in case.dimensions))
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Those that could be loaded, in the order of the case; of how many; and what was wrong with the others."""
+    """Those that could be loaded, in the order of the case; of how many; what was wrong with the others; and which of
+    the case's images the loaded ones are."""
 
     frames: tuple[Frame, ...]
     named: int
     flags: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
 
     @property
     def hashes(self) -> list[JsonValue]:
@@ -385,7 +387,7 @@ async def look(case: Case) -> Pictures:
 
 
 def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], label: str) -> Pictures:
-    frames, problems = [], []
+    frames, problems, places = [], [], []
     shown = zip(names, scans or [None] * len(names), strict=True)
     for place, (name, scan) in enumerate(shown, start=1):
         try:
@@ -396,7 +398,8 @@ def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], la
             problems.append(str(error))
         else:
             frames.append(Frame(jpeg, None, label.format(place=place, count=len(names))))
-    return Pictures(tuple(frames), len(names), (IMAGES_BROKEN,) if problems else (), tuple(problems))
+            places.append(place - 1)
+    return Pictures(tuple(frames), len(names), (IMAGES_BROKEN,) if problems else (), tuple(problems), tuple(places))
 
 
 @lru_cache(maxsize=128)

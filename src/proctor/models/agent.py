@@ -1,0 +1,233 @@
+"""Agents: a model that calls tools, step by step, until it gives a value of a form (ReAct, Yao et al. 2023)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from proctor.core import ConfigurationError, Frame, SystemFaultError, Usage
+from proctor.models.client import ModelClient, Part, content_of
+from proctor.models.reply import Reply, UnreadableReplyError, arguments_text, read_arguments
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse, ToolCallPart
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+A = TypeVar("A", bound=BaseModel)
+
+_SAID, _ARGUMENTS = 2000, 1000  # characters that are kept of what a model says beside its calls, and of odd arguments
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool gives: `told`, and pictures; `failed` where it could not do what was asked. `votes` are the keys
+    of judgements behind it, and `usage` what they consumed: it counts towards the agent's limits, and is recorded with
+    them."""
+
+    told: JsonValue
+    pictures: tuple[Frame, ...] = ()
+    failed: bool = False
+    votes: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class AgentTool(Generic[A]):
+    """A tool: `about` tells the model when it helps, `form` is what it takes. What a model asks wrongly is a result that
+    failed; what `use` raises ends the agent."""
+
+    name: str
+    about: str
+    form: type[A]
+    use: Callable[[A], Awaitable[ToolResult]]
+
+
+class AgentLimits(BaseModel):
+    """An agent's bounds: replies of the model (`steps`), calls of tools in all, tokens in and out of all steps, and
+    dollars, as far as prices are known. In the last step, and when all calls are used up, nothing but the value can be
+    given; once tokens or dollars are spent there is no further step."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    steps: int = Field(default=8, ge=1, le=40)
+    calls: int = Field(default=12, ge=0, le=100)
+    tokens: int = Field(default=100_000, ge=1)
+    cost: float | None = Field(default=None, gt=0)
+
+
+class AgentReply(BaseModel):
+    """The arguments of the last call as JSON, and how the agent came there: a step each, pictures by their hashes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    value: dict[str, JsonValue]
+    transcript: list[dict[str, JsonValue]]
+
+
+class Agent:
+    """Asks `client` until it calls the tool `final` with a value of `form`. Text is never taken for a call, nor for the
+    value. What is not of the form, and several values that differ, are given back to the model.
+
+    Raises `ConfigurationError` for a model that takes no tools.
+    """
+
+    def __init__(
+        self,
+        client: ModelClient,
+        tools: Sequence[AgentTool[Any]],
+        final: str,
+        form: type[BaseModel],
+        limits: AgentLimits,
+    ) -> None:
+        self.refuse(client)
+        self._client, self._limits = client, limits
+        self._tools: Mapping[str, AgentTool[Any]] = {one.name: one for one in tools}
+        self._final, self._form = final, form
+
+    @staticmethod
+    def refuse(client: ModelClient) -> None:
+        """Raises `ConfigurationError` for a model that takes no tools, before anything is paid."""
+        if not client.takes_tools or client.spec.structured not in {"auto", "tool"}:
+            raise ConfigurationError(f"{client.name}: found a model that calls no tools, expected one that does")
+
+    async def run(self, parts: Sequence[Part], system: str) -> Reply[AgentReply]:
+        """The value. Raises `SystemFaultError` where there is none within the limits, else as `ModelClient.ask`."""
+        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+        head: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(content_of(parts))]
+        messages: list[ModelMessage] = [ModelRequest(parts=head)]
+        steps: list[dict[str, JsonValue]] = []
+        own, beside, calls = Usage(), Usage(), 0
+        for step in range(1, self._limits.steps + 1):
+            self._refuse_spent(own + beside)
+            left = 0 if step == self._limits.steps else self._limits.calls - calls
+            response, usage = await self._client.converse(messages, self._offered(left))
+            own += usage
+            said = (response.text or "").strip()
+            turn = await self._turn(response, left)
+            steps.append({**({"said": said[:_SAID]} if said else {}), "calls": turn.told})
+            if turn.value is not None:
+                reply = AgentReply(value=turn.value.model_dump(mode="json"), transcript=steps)
+                return Reply(said, reply, own, response.finish_reason, response.model_name or "")
+            calls, beside = calls + turn.used, beside + turn.usage
+            messages += [response, ModelRequest(parts=turn.answers)]
+        raise SystemFaultError(f"{self._client.name}: no call of {self._final!r} in {self._limits.steps} steps")
+
+    def _refuse_spent(self, usage: Usage) -> None:
+        tokens, most = usage.input_tokens + usage.output_tokens, self._limits
+        if tokens >= most.tokens:
+            raise SystemFaultError(
+                f"{self._client.name}: {tokens} tokens without {self._final!r}, {most.tokens} allowed"
+            )
+        if most.cost is not None and usage.cost_usd is not None and usage.cost_usd >= most.cost:
+            spent = f"${usage.cost_usd:.4f} without {self._final!r}, ${most.cost:g} allowed"
+            raise SystemFaultError(f"{self._client.name}: {spent}")
+
+    def _offered(self, left: int) -> ModelRequestParameters:
+        from pydantic_ai.models import ModelRequestParameters
+
+        tools = [_definition(one.name, one.about, one.form) for one in self._tools.values()] if left > 0 else []
+        last = _definition(self._final, _summary(self._form), self._form, kind="output")
+        return ModelRequestParameters(
+            function_tools=tools, output_mode="tool", output_tools=[last], allow_text_output=False
+        )
+
+    async def _turn(self, response: ModelResponse, left: int) -> _Turn:
+        """What follows of a response: the value, or what the model is answered."""
+        from pydantic_ai.messages import ToolCallPart, UserPromptPart
+
+        turn = _Turn()
+        calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+        finals = [call for call in calls if call.tool_name == self._final]
+        if not calls:
+            turn.answers.append(UserPromptPart("Words alone are not taken: call one of the tools."))
+        given = [self._read(call, self._form) for call in finals]
+        values = [one for one in given if isinstance(one, BaseModel)]
+        if finals and len(values) == len(finals) and all(one == values[0] for one in values):
+            turn.value = values[0]
+            turn.note(finals[0], ToolResult("taken"))
+            return turn
+        for call in calls:
+            if call.tool_name != self._final:
+                turn.answer(call, await self._used(call, left - turn.used))
+                turn.used += 1
+                continue
+            read = given[finals.index(call)]
+            problem = f"{self._final} was called {len(finals)} times with values that differ: call it once"
+            turn.answer(call, ToolResult(read if isinstance(read, str) else problem, failed=True))
+        return turn
+
+    def _read(self, call: ToolCallPart, form: type[A]) -> A | str:
+        """The value of a call's arguments, or what is wrong with them."""
+        try:
+            return read_arguments(call, form)
+        except UnreadableReplyError as error:
+            return f"not taken: {error}"
+
+    async def _used(self, call: ToolCallPart, left: int) -> ToolResult:
+        tool = self._tools.get(call.tool_name)
+        if tool is None:
+            return ToolResult(f"there is no such tool; there are {', '.join([*self._tools, self._final])}", failed=True)
+        if left <= 0:
+            return ToolResult(f"no calls are left: call {self._final} now", failed=True)
+        asked = self._read(call, tool.form)
+        return ToolResult(asked, failed=True) if isinstance(asked, str) else await tool.use(asked)
+
+
+@dataclass
+class _Turn:
+    """What a response led to: the value if there is one, the answers to its calls, and what is kept of them."""
+
+    value: BaseModel | None = None
+    answers: list[ModelRequestPart] = field(default_factory=list)
+    told: list[JsonValue] = field(default_factory=list)
+    used: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def answer(self, call: ToolCallPart, result: ToolResult) -> None:
+        from pydantic_ai.messages import ToolReturnPart, UserPromptPart
+
+        self.note(call, result)
+        self.usage += result.usage
+        text = result.told if isinstance(result.told, str) else json.dumps(result.told, ensure_ascii=False)
+        place = next((k for k, one in enumerate(self.answers) if isinstance(one, UserPromptPart)), len(self.answers))
+        # A protocol may want all returns before any other words.
+        self.answers.insert(place, ToolReturnPart(call.tool_name, text, tool_call_id=call.tool_call_id))
+        if result.pictures:
+            self.answers.append(UserPromptPart(content_of(result.pictures)))
+
+    def note(self, call: ToolCallPart, result: ToolResult) -> None:
+        arguments = _kept(arguments_text(call))
+        entry: dict[str, JsonValue] = {"tool": call.tool_name, "arguments": arguments, "result": result.told}
+        if result.pictures:
+            entry["pictures"] = [hashlib.sha256(one.jpeg).hexdigest() for one in result.pictures]
+        if result.votes:
+            entry["votes"] = [*result.votes]
+        self.told.append(entry | ({"failed": True} if result.failed else {}))
+
+
+def _kept(raw: str) -> JsonValue:
+    """Arguments for the record: as JSON, or the beginning of what is none."""
+    try:
+        found: JsonValue = json.loads(raw)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return raw[:_ARGUMENTS]
+    return found if len(raw) <= _ARGUMENTS * 4 else raw[:_ARGUMENTS]
+
+
+def _definition(name: str, about: str, form: type[BaseModel], *, kind: str = "function") -> ToolDefinition:
+    from pydantic_ai.tools import ToolDefinition
+
+    schema = form.model_json_schema()
+    return ToolDefinition(name=name, description=about, parameters_json_schema=schema, kind=kind)  # type: ignore[arg-type]
+
+
+def _summary(form: type[BaseModel]) -> str:
+    return " ".join((form.__doc__ or "").split("\n\n")[0].split())
