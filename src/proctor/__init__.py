@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         import_answers,
         import_answers_async,
         judge,
+        judge_agreement,
         leaderboard,
         load,
         metric,
@@ -74,9 +75,9 @@ __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError",
     "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
     "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
-    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "leaderboard", "load", "metric",
-    "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run", "run_async", "score",
-    "score_async", "score_predictions", "stats", "system", "validate", "verify",
+    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "leaderboard",
+    "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run",
+    "run_async", "score", "score_async", "score_predictions", "stats", "system", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

@@ -162,6 +162,7 @@ WAYS = (
         },
     ),
     Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
+    Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "where it is written"}),
     Way(
         "judge index",
         "documents",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,57 +13,16 @@ from proctor.audits import ALL, CorrelationSettings, RatingCells, paired
 from proctor.metrics.text import default_encoder
 from proctor.metrics.text.encoders import default_similarity
 from proctor.runs import Store, compared, judges_of
+from tests.support.mediqa_folder import write_task
 from tests.support.program import proctor
 from tests.support.rated_answers import made_up
-
-_NAMES = {
-    "disagree_flag": ("disagree_flag",),
-    "overall": ("completeness", "factual-accuracy", "relevance", "writing-style", "overall"),
-}
-_CHINESE = ("factual-consistency-wgold", "writing-style")
 
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ratings and encounters in the task's files, made up."""
     folder = tmp_path_factory.mktemp("task")
-    encounters: dict[str, dict[str, object]] = {}
-    rows = []
-    for number, one in enumerate(made_up(10, signal=0.9)):
-        case = one.case
-        name = case.encounter.replace("one", "iiyi").replace("two", "woundcare")
-        dataset, encounter = name.split("/")
-        encounters[f"{name}/{case.language}"] = {
-            "dataset": dataset,
-            "encounter_id": encounter,
-            "lang": case.language,
-            "query": case.query,
-            "references": [reference.text for reference in case.references],
-        }
-        given = (
-            {metric: value for own, value in one.values.items() for metric in _NAMES[own]}
-            if case.language == "en"
-            else dict.fromkeys(_CHINESE, one.values["overall"])
-        )
-        rows += [
-            {
-                "dataset": dataset,
-                "encounter_id": encounter,
-                "lang": case.language,
-                "candidate": case.candidate,
-                "candidate_author_id": f"SYSTEM{number % 3}",
-                "metric": metric,
-                "rater_id": "A1",
-                "value": value,
-            }
-            for metric, value in given.items()
-        ]
-    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in encounters.values())
-    (folder / "encounters.jsonl").write_text(text, encoding="utf-8")
-    with (folder / "ratings.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_task(folder, made_up(10, signal=0.9))
     return folder
 
 

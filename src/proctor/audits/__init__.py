@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         recorded_by_system,
         scored,
     )
-    from proctor.audits.report import AuditReport, agreement_rows, to_json
+    from proctor.audits.report import AuditReport, agreement_rows, leads_json, to_json
     from proctor.audits.sensitivity import SMALL, ProbedAnswer, Sensitivity, Shift
 else:
     export_lazily(__name__)
@@ -49,6 +49,6 @@ __all__ = [
     "MetricProfile", "MetricRanking", "MetricScores", "Part", "Perturbation", "PowerPlan", "PowerTable", "ProbedAnswer",
     "RankedMetric", "Rating", "RatingCell", "RatingCells", "RatingsTable", "ScoreCalibration", "Sensitivity", "Shift",
     "SystemLevel", "agreement_rows", "audit", "bounds", "compare", "coverage", "language_of", "leading", "leads",
-    "lengths", "paired", "power", "profile", "read_metrics", "read_ratings", "read_scores", "recorded_by_system",
-    "scored", "to_json",
+    "leads_json", "lengths", "paired", "power", "profile", "read_metrics", "read_ratings", "read_scores",
+    "recorded_by_system", "scored", "to_json",
 ]  # fmt: skip

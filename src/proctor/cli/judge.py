@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from proctor.api import BenchmarkName, FitMethod, FitOptions, StoreUrl
+from proctor.api import AgreementOptions, BenchmarkName, FitMethod, FitOptions, StoreUrl
 from proctor.cli.output import note, print_blocks, say
-from proctor.cli.progress import cost_of, show_trials
+from proctor.cli.progress import at_work, cost_of, show_trials
 from proctor.cli.run import watched
 from proctor.core import DASH, InputError, Option
 
@@ -57,6 +57,33 @@ def fit(
     say(made.done)
     if paid is not None and paid.count:
         note(f"{paid.count} new judgements, {cost_of(paid.usage)}, kept in {opened.shown}")
+
+
+def compare(
+    benchmark: BenchmarkName,
+    options: AgreementOptions,
+    out: Annotated[Path | None, Option("Also write everything as JSON, with intervals.")] = None,
+    store: StoreUrl = None,
+) -> None:
+    """Compare all judges with people's ratings.
+
+    One table: all metrics on text, the embedded judge on encounters that it did not learn from, scorers of the store,
+    mixtures of them, as leads over metrics that are named beforehand; by dimension, between and within encounters, with
+    bounds. What learned from these ratings stands with its scores out of fold. It takes minutes.
+
+    Example: proctor judge compare mediqa-eval --curve --keep compared --out compared.json --store runs.db
+    """
+    from proctor import api
+
+    opened = api.open_store(store, create=False)
+    with at_work("learning and comparing"):
+        found = api.judge_agreement(opened, benchmark, **options)
+        tables = found.tables
+    print_blocks(*tables, apart=True)
+    for name, ahead in found.ahead.items():
+        note(f"Ahead of {name} by the adjusted test: {', '.join(ahead) or 'nothing'}")
+    if out is not None:
+        say(f"written to {found.write(out)}")
 
 
 def index(

@@ -131,7 +131,12 @@ def commands() -> typer.Typer:
             "challenge try": challenge_try.try_image,
             "challenge doctor": challenge_try.doctor,
         },
-        JUDGE: {"judge fit": judge.fit, "judge index": judge.index, "audit": audit.audit},
+        JUDGE: {
+            "judge fit": judge.fit,
+            "judge compare": judge.compare,
+            "judge index": judge.index,
+            "audit": audit.audit,
+        },
         BUILD: {"items audit": items.audit_items},
         REVIEW: {
             "serve": serve.serve,

@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core import Dimension
+    from proctor.judges.dimensions.blends import BlendMember, best_alone, blended, equal_weights, stacked_weights
     from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, ReferenceAnswer, case_of, read_scheme
     from proctor.judges.dimensions.few_shot import (
         ExampleSearch,
@@ -39,4 +40,5 @@ __all__ = [
     "SearchProgress", "all_marks", "candidate_of", "case_of", "choose_judges", "draw_examples", "encounter_marks",
 ]  # fmt: skip
 __all__ += ["few_shot_judge", "look"]
+__all__ += ["BlendMember", "best_alone", "blended", "equal_weights", "stacked_weights"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]

@@ -1,9 +1,11 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
+from proctor.judges.embedded.crossfit import encounter_fold, leaving_each_fold, out_of_fold_from_part, splits_of
 from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
-from proctor.judges.embedded.learning import Recipe
+from proctor.judges.embedded.learning import Recipe, Split
 from proctor.judges.embedded.validation import (
     Held,
+    RatedAnswers,
     beside_best,
     out_of_fold,
     out_of_fold_each,
@@ -13,6 +15,7 @@ from proctor.judges.embedded.validation import (
 )
 
 __all__ = [
-    "EmbeddedJudge", "Held", "Recipe", "beside_best", "build", "out_of_fold", "out_of_fold_each", "read_rated",
-    "refuse_taken", "scores_of", "split_encounters",
+    "EmbeddedJudge", "Held", "RatedAnswers", "Recipe", "Split", "beside_best", "build", "encounter_fold",
+    "leaving_each_fold", "out_of_fold", "out_of_fold_each", "out_of_fold_from_part", "read_rated", "refuse_taken",
+    "scores_of", "split_encounters", "splits_of",
 ]  # fmt: skip

@@ -1,0 +1,384 @@
+"""What agrees with people's ratings, in one table: metrics on text, judges that learned, mixtures of them, as leads over
+metrics named beforehand; with bounds and a learning curve."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
+
+from proctor.api.options import Draws, Seed, filled, listed
+from proctor.api.scores import ratings_in
+from proctor.api.sources import Evaluation, stored
+from proctor.core import DASH, Option, Table, content_hash, number, number_interval, plain_table, write_whole
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from proctor.audits import CorrelationSettings, LeadRow, MetricScores, RatingsTable
+    from proctor.core import RatingScheme
+    from proctor.judges.dimensions import RatedCase
+    from proctor.judges.embedded import RatedAnswers, Recipe, Split
+    from proctor.runs import Store
+    from proctor.stats import Estimate, Floats
+
+EMBEDDED = "embedded-judge"
+MEAN, STACKED, BEST = "blend-mean", "blend-stacked", "blend-best"
+SHARES = (0.125, 0.25, 0.5, 0.75)
+"""Shares of the training encounters on the learning curve, beside all of them."""
+
+
+class AgreementOptions(TypedDict, total=False):
+    """What is compared beside the metrics on text and the embedded judge: scorers of the store that learned nothing from
+    these ratings (`scorer`), and those that did and are out of fold (`learned`). Leads are over `lead_over`. Folds are
+    drawn `repeats` times. `curve`: also what the embedded judge learns from fewer encounters. `keep` is a folder for all
+    scores: a second call takes from it what it finds."""
+
+    scorer: Annotated[
+        str | Sequence[str],
+        Option("A scorer of the store that learned nothing from these ratings.", "--scorer", (), shell=list[str]),
+    ]
+    learned: Annotated[
+        str | Sequence[str],
+        Option("One that learned from these ratings; its scores are out of fold.", "--learned", (), shell=list[str]),
+    ]
+    lead_over: Annotated[
+        str | Sequence[str],
+        Option(
+            "Show leads over this metric; may be repeated. [default: rouge-1-mean, bertscore-mean]",
+            "--lead-over",
+            (),
+            shell=list[str],
+        ),
+    ]
+    repeats: Annotated[int, Option("How often folds are drawn; figures are means.", default=5, low=1, high=20)]
+    curve: Annotated[bool, Option("Also learn from fewer encounters.", default=False)]
+    keep: Annotated[str | Path | None, Option("Keep all scores in this folder; go on from it.", shell=Path)]
+    draws: Draws
+    seed: Seed
+
+
+OVER = ("rouge-1-mean", "bertscore-mean")
+"""What leads are over where nothing else is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The embedded judge's figure when it learned from a `share` of the training encounters (`encounters` of them in each
+    fold): the mean over `draws` of folds, with the interval of that mean."""
+
+    language: str
+    share: float
+    encounters: int
+    draws: int
+    figure: "Estimate"
+
+
+@dataclass(frozen=True)
+class ComparedJudges:
+    """What agrees with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`);
+    the same of oracles that know part of the ratings (`bounds`); the learning curve, where it was asked for; and how it
+    was computed."""
+
+    rows: "tuple[LeadRow, ...]"
+    bounds: "tuple[LeadRow, ...]"
+    curve: tuple[CurvePoint, ...]
+    over: tuple[str, ...]
+    settings: "Mapping[str, JsonValue]"
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """Leads by language, part and dimension, bounds, the curve."""
+        from proctor.reports import lead_tables
+
+        found = [*lead_tables(self.rows), _bounds_table(self.bounds)]
+        return (*found, _curve_table(self.curve)) if self.curve else tuple(found)
+
+    @property
+    def ahead(self) -> dict[str, list[str]]:
+        """By metric that leads are over: what is ahead of it on a language's mean by the adjusted test."""
+        from proctor.audits import leading
+
+        return {name: leading(self.rows, name) for name in self.over}
+
+    def to_json(self) -> "dict[str, JsonValue]":
+        """Everything, never NaN, with the tables as they are printed."""
+        from proctor.audits import leads_json
+
+        return {
+            "settings": dict(self.settings),
+            "over": list(self.over),
+            "ahead": {name: list(found) for name, found in self.ahead.items()},
+            "leads": leads_json(self.rows),
+            "bounds": leads_json(self.bounds),
+            "curve": [{**asdict(one), "figure": _plain(one.figure)} for one in self.curve],
+            "tables": [
+                {
+                    "title": one.title,
+                    "columns": [column.label for column in one.columns],
+                    "numeric": [column.numeric for column in one.columns],
+                    "rows": [list(row) for row in one.texts],
+                }
+                for one in self.tables
+            ],
+        }
+
+    def write(self, out: str | Path) -> Path:
+        """The same as a JSON file."""
+        write_whole(Path(out), json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return Path(out)
+
+
+def judge_agreement(
+    source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[AgreementOptions]
+) -> ComparedJudges:
+    """Compares everything at hand with people's ratings of stored answers: all metrics on text, the embedded judge on
+    encounters that it has not learned from, scorers of the store, and mixtures, validated by folds that part no
+    encounter. The command is `proctor judge compare`.
+
+    `blend-mean` is the mean of the metrics that leads are over, the embedded judge and those that `learned`; the weights
+    of `blend-stacked` (of all that learned nothing, and the embedded judge) and the choice of `blend-best` (the best of
+    these for each dimension) are learned without each fold, from scores that have not seen it either. Raises
+    `InputError` where nobody rated anything, and for scorers that there are not.
+    """
+    from proctor.runs import compared, people_ratings
+
+    given = filled("judge_agreement", AgreementOptions, options)
+    where = stored(source, benchmark)
+    scheme, rated = ratings_in(where.store, where.benchmark)
+    fixed, learned = tuple(listed(given["scorer"])), tuple(listed(given["learned"]))
+    table = people_ratings(where.store, where.benchmark)
+    others = compared(where.store, where.benchmark, (*fixed, *learned))[1] if fixed or learned else []
+    work = _Comparing(table, rated, scheme, given)
+    with work.kept() as kept:
+        return work.found(kept, others[: len(fixed)], others[len(fixed) :])
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Scores that are read where they were written before. None of the table's answers may lack one."""
+
+    table: "RatingsTable"
+    folder: Path | None
+
+    def __call__(self, name: str, make: "Callable[[], MetricScores]") -> "MetricScores":
+        from proctor.audits import MetricScores, read_scores
+
+        file = None if self.folder is None else self.folder / f"{name}.csv"
+        if file is not None and file.exists():
+            return read_scores(file, self.table)
+        found = MetricScores(name, make().scores)
+        if file is not None and None not in found.scores.values():
+            out = io.StringIO()
+            rows = csv.writer(out, lineterminator="\n")
+            rows.writerow(("item", "system", "dimension", "value"))
+            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
+            write_whole(file, out.getvalue())
+        return found
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    """One comparison under way."""
+
+    table: "RatingsTable"
+    rated: "Mapping[tuple[str, str], RatedCase]"
+    scheme: "RatingScheme"
+    given: AgreementOptions
+
+    @cached_property
+    def recipe(self) -> "Recipe":
+        from proctor.judges.embedded import Recipe
+
+        return Recipe(seed=self.given["seed"])
+
+    @cached_property
+    def known(self) -> "tuple[RatedAnswers, ...]":
+        """The rated answers, read once, and not before they are needed: it takes minutes."""
+        from proctor.judges.embedded import read_rated
+
+        return read_rated(list(self.rated.values()))
+
+    @cached_property
+    def splits(self) -> "dict[str, Split]":
+        from proctor.judges.embedded import splits_of
+
+        return splits_of(list(self.rated.values()))
+
+    @property
+    def settings(self) -> "dict[str, JsonValue]":
+        """What changes scores."""
+        told: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
+        return {"ratings_sha256": content_hash(told), "recipe": asdict(self.recipe)}
+
+    @contextmanager
+    def kept(self) -> Iterator[_Kept]:
+        """Where scores are kept: a folder that is for these ratings alone, or none."""
+        from proctor.training import RunFolder
+
+        if self.given["keep"] is None:
+            yield _Kept(self.table, None)
+            return
+        with RunFolder.opened(Path(self.given["keep"]), self.settings) as folder:
+            yield _Kept(self.table, folder.path)
+
+    def found(self, kept: _Kept, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
+        """All figures; `fixed` are scorers of the store that learned nothing, `learned` those that did."""
+        from proctor.audits import CorrelationSettings, bounds, leads
+
+        over = tuple(listed(self.given["lead_over"])) or OVER
+        plain = [*self._texts(kept), *fixed]
+        draws = [self._leaving(kept, draw) for draw in range(self.given["repeats"])]
+        metrics: dict[str, Sequence[MetricScores]] = {one.name: [one] for one in (*plain, *learned)}
+        metrics[EMBEDDED] = [self._held_out(EMBEDDED, draw, leaving) for draw, leaving in enumerate(draws)]
+        metrics |= self._blends(draws, plain, [one for one in plain if one.name in over], learned)
+        settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
+        rows = leads(self.table, metrics, over, settings)
+        oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
+        curve = self._curve(kept, metrics[EMBEDDED], settings) if self.given["curve"] else ()
+        told: dict[str, JsonValue] = {
+            "draws": settings.draws,
+            "level": settings.level,
+            "repeats": self.given["repeats"],
+        }
+        return ComparedJudges(rows, oracles, curve, over, self.settings | told)
+
+    def _texts(self, kept: _Kept) -> "list[MetricScores]":
+        from proctor.metrics.text import text_metrics
+        from proctor.runs import similarity_scores
+
+        def made(name: str) -> "MetricScores":
+            return similarity_scores(self.table, self.rated, self.scheme, [name])[0]
+
+        return [kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
+
+    def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
+        from proctor.judges.embedded import scores_of
+
+        return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
+
+    def _leaving(self, kept: _Kept, draw: int) -> "list[MetricScores]":
+        """For each fold of a draw the embedded judge's scores by what was learned without it."""
+        from proctor.judges.embedded import leaving_each_fold
+
+        seed = self.recipe.seed + draw
+        made: list[list[Floats]] = []
+
+        def fold(number: int) -> "MetricScores":
+            if not made:
+                made.extend(leaving_each_fold(one, self.recipe, seed) for one in self.known)
+            return self._scores(EMBEDDED, [each[number] for each in made])
+
+        return [
+            kept(f"{EMBEDDED}.draw{draw + 1}.without{number + 1}", partial(fold, number))
+            for number in range(self.recipe.folds)
+        ]
+
+    def _folds(self, draw: int) -> dict[tuple[str, str], int]:
+        """The fold of each encounter, by language and encounter."""
+        from proctor.judges.embedded import encounter_fold
+
+        return {
+            (language, encounter): fold
+            for language, split in self.splits.items()
+            for encounter, fold in encounter_fold(split, self.recipe, self.recipe.seed + draw).items()
+        }
+
+    def _held_out(self, name: str, draw: int, leaving: "Sequence[MetricScores]") -> "MetricScores":
+        """Each answer's score by what was learned without its fold."""
+        from proctor.audits import MetricScores
+
+        folds, cluster = self._folds(draw), {one.key: (one.language, one.cluster) for one in self.table.ratings}
+        return MetricScores(name, {key: leaving[folds[cluster[key]]].scores[key] for key in self.table.keys})
+
+    def _blends(
+        self,
+        draws: "Sequence[Sequence[MetricScores]]",
+        plain: "Sequence[MetricScores]",
+        over: "Sequence[MetricScores]",
+        learned: "Sequence[MetricScores]",
+    ) -> "dict[str, Sequence[MetricScores]]":
+        from proctor.judges.dimensions import BlendMember, best_alone, blended, equal_weights, stacked_weights
+
+        found: dict[str, list[MetricScores]] = {MEAN: [], STACKED: [], BEST: []}
+        for draw, leaving in enumerate(draws):
+            folds = self._folds(draw)
+            held_out = self._held_out(EMBEDDED, draw, leaving)
+            parts = [BlendMember.fixed(one, self.recipe.folds) for one in (*over, held_out, *learned)]
+            # Weights are learned from scores that have not seen the fold's ratings; an equal mean learns none.
+            nested = [
+                *(BlendMember.fixed(one, self.recipe.folds) for one in plain),
+                BlendMember(EMBEDDED, tuple(leaving)),
+            ]
+            found[MEAN].append(blended(MEAN, self.table, parts, folds, equal_weights))
+            found[STACKED].append(blended(STACKED, self.table, nested, folds, stacked_weights))
+            found[BEST].append(blended(BEST, self.table, nested, folds, best_alone))
+        return {name: tuple(scores) for name, scores in found.items()}
+
+    def _curve(
+        self, kept: _Kept, everything: "Sequence[MetricScores]", settings: "CorrelationSettings"
+    ) -> tuple[CurvePoint, ...]:
+        from proctor.audits import leads
+        from proctor.judges.embedded import out_of_fold_from_part
+
+        recipe = self.recipe
+
+        def part(share: float, draw: int) -> "MetricScores":
+            tables = [out_of_fold_from_part(one, recipe, share, recipe.seed + draw) for one in self.known]
+            return self._scores(EMBEDDED, tables)
+
+        points: list[CurvePoint] = []
+        encounters = len({one.cluster for one in self.table.ratings}) * (recipe.folds - 1) / recipe.folds
+        for share in (*SHARES, 1.0):
+            scores = [
+                everything[draw]
+                if share == 1
+                else kept(f"{EMBEDDED}.draw{draw + 1}.share{share:g}", partial(part, share, draw))
+                for draw in range(len(everything))
+            ]
+            points += [
+                CurvePoint(row.language, share, round(share * encounters), len(scores), row.figure)
+                for row in leads(self.table, {EMBEDDED: scores}, (), settings)
+                if (row.dimension, row.part) == ("", "all")
+            ]
+        return tuple(points)
+
+
+def _plain(one: "Estimate") -> "dict[str, JsonValue]":
+    return {"value": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high}
+
+
+def _figure(one: "Estimate") -> str:
+    ends = number_interval(one.ci_low, one.ci_high)
+    return number(one.value) + ("" if ends == DASH else f" ({ends})")
+
+
+def _languages(rows: "Sequence[LeadRow] | Sequence[CurvePoint]") -> list[str]:
+    return list(dict.fromkeys(one.language for one in rows))
+
+
+def _bounds_table(rows: "Sequence[LeadRow]") -> Table:
+    languages, names = _languages(rows), list(dict.fromkeys(row.metric for row in rows))
+    figures = {(row.metric, row.language): row.figure for row in rows if (row.dimension, row.part) == ("", "all")}
+    shown = [(name, *(_figure(figures[name, language]) for language in languages)) for name in names]
+    return plain_table(
+        "What part of the ratings would tell", ("Oracle", *(f">{one or 'All'}" for one in languages)), shown
+    )
+
+
+def _curve_table(points: Sequence[CurvePoint]) -> Table:
+    languages = _languages(points)
+    figures = {(one.share, one.language): one for one in points}
+    shown = [
+        (f"{share:.1%}", str(own[0].encounters), *(_figure(one.figure) for one in own))
+        for share in dict.fromkeys(one.share for one in points)
+        for own in [[figures[share, language] for language in languages]]
+    ]
+    heads = ("Share of the encounters", ">Encounters", *(f">{one or 'All'}" for one in languages))
+    return plain_table("The embedded judge by how much it learned from", heads, shown)
