@@ -28,7 +28,7 @@ class SlowDisk:
         self.broken: Exception | None = None
         self.threads: set[str] = set()
 
-    def write_many(self, rows: Rows) -> None:
+    def write_many(self, rows: Rows, fence: object = None) -> None:
         self.threads.add(threading.current_thread().name)
         time.sleep(self.takes_s)
         if self.broken is not None:
@@ -47,7 +47,7 @@ class StuckDisk(SlowDisk):
         super().__init__(0.0)
         self.reached, self.go = threading.Event(), threading.Event()
 
-    def write_many(self, rows: Rows) -> None:
+    def write_many(self, rows: Rows, fence: object = None) -> None:
         self.reached.set()
         self.go.wait()
         super().write_many(rows)

@@ -42,7 +42,7 @@ from proctor.core import (
 if TYPE_CHECKING:
     from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
     from proctor.media import MediaLibrary
-    from proctor.runs import Plan, PlanOptions, RunEstimate, Store, Tally
+    from proctor.runs import Outcome, Plan, PlanOptions, RunEstimate, Store, Tally
 
 BLIND = "text-only"
 
@@ -145,15 +145,21 @@ class PreparedRun:
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> Evaluation:
         """Asks what is left to ask, and closes the connections to models."""
-        from proctor.runs import Limits, execute
+        from proctor.runs import ItemClaims, Limits, execute
 
-        options, name = self.arranged.options, self.arranged.benchmark.name
+        options = self.arranged.options
         limits = Limits(options["concurrency"], self.arranged.plan.budget_s, options["give_up_after"])
         async with self.arranged.access.closing():
-            outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change)
+            claims = ItemClaims(self.store) if options["share"] else None
+            outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change, claims=claims)
+        return self.evaluation(outcome)
+
+    def evaluation(self, outcome: Outcome) -> Evaluation:
+        """What came of it, in words too."""
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
-        return Evaluation(self.store, name, tuple(self.plan.runs), outcome, self.notes, (asked, *self._waiting()))
+        runs, name = tuple(self.plan.runs), self.arranged.benchmark.name
+        return Evaluation(self.store, name, runs, outcome, self.notes, (asked, *self._waiting()))
 
     def _waiting(self) -> list[str]:
         """What a judge has to score, with the command."""

@@ -424,7 +424,8 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
 class RunOptions(AskOptions, total=False):
     """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
     `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside."""
+    keeps nothing. `baselines` False: not asked beside. With `share` other processes may ask the same at the same
+    time, on any machine that reaches the store."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
@@ -440,6 +441,12 @@ class RunOptions(AskOptions, total=False):
     skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     baselines: Annotated[bool, Option(default=True)]
+    share: Annotated[
+        bool,
+        Option(
+            "Ask beside others that run the same command: each takes what nobody has.", default=False, group=_LIMITS
+        ),
+    ]
 
 
 class ScoreOptions(Selection, ModelOptions, total=False):

@@ -32,11 +32,12 @@ def run(
     systems: Annotated[
         list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
     ] = None,
+    workers: Annotated[int, Option("Ask from this many processes, which share the store.", low=1, high=256)] = 1,
     dry_run: Annotated[bool, Option("Say what would be asked and sent; ask nothing.")] = False,
 ) -> None:
     """Ask systems or models a benchmark's items.
 
-    Run the same command again to continue where it stopped.
+    Run the same command again to continue where it stopped; with --share, on several machines at once.
 
     Example: proctor run rexsonovqa --data rexsonovqa --media videos --model openai:gpt-5.2
     --condition video --condition text-only --settings temperature=0 max_tokens=512
@@ -52,6 +53,10 @@ def run(
     async def asking() -> Evaluation:
         prepared = await arranged.prepare()
         note(*prepared.notes)
+        if workers > 1:
+            from proctor.cli.workers import ask_with_workers
+
+            return await ask_with_workers(prepared, workers)
         return await watched(prepared.ask, show_asking(prepared.plan.to_ask))
 
     report_outcome(asyncio.run(asking()))

@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, insert, make_url, select, text, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    RowMapping,
+    create_engine,
+    delete,
+    event,
+    insert,
+    make_url,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from proctor.core import InputError, first_problem
@@ -137,19 +149,43 @@ class RunTakenError(InputError):
     """Another living process has the run."""
 
 
+def clock(connection: Connection) -> float:
+    """Seconds since 1970 by the database's clock, which all machines share."""
+    own = "extract(epoch from clock_timestamp())"
+    sql = own if connection.dialect.name == "postgresql" else "(julianday('now') - 2440587.5) * 86400.0"
+    return float(connection.execute(text(f"select {sql}")).scalar_one())
+
+
 def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
-    """Takes the runs for this process, or raises `RunTakenError` if a living one has them."""
+    """Takes the runs for this process, or raises `RunTakenError` if living ones have them, alone or shared."""
+    refuse_owned(connection, run_ids, shown)
     table = schema.runs
-    for row in connection.execute(select(table).where(table.c.id.in_(run_ids))).mappings():
-        if at_work(row):
-            raise RunTakenError(
-                shown,
-                f"run of {row['system']} under {row['condition']}",
-                found=f"process {row['owner']} at work on it",
-                expected="one process a run: wait for it, or stop it",
-            )
     mine = {"owner": _me(), "owner_seen": time.time()}
     connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
+    if not connection.dialect.has_table(connection, schema.claims.name):
+        return
+    # Owned first and looked at then: workers look at the owner under a lock.
+    shared = schema.claims.c.run.in_(run_ids)
+    live = select(schema.claims.c.run).where(shared, schema.claims.c.until >= clock(connection))
+    held = connection.execute(live.where(schema.claims.c.worker != "failed").limit(1)).first()
+    if held is not None:
+        row = connection.execute(select(table).where(table.c.id == held.run)).mappings().one()
+        raise _taken(row, shown, "workers at work on it (--share)")
+    connection.execute(delete(schema.claims).where(shared))
+
+
+def refuse_owned(connection: Connection, run_ids: Sequence[int], shown: str, *, share: bool = False) -> None:
+    """Raises `RunTakenError` where another living process has one of the runs for itself. With `share` nobody can take
+    them until the transaction ends."""
+    query = select(schema.runs).where(schema.runs.c.id.in_(run_ids)).order_by(schema.runs.c.id)
+    for row in connection.execute(query.with_for_update(read=True) if share else query).mappings():
+        if at_work(row):
+            raise _taken(row, shown, f"process {row['owner']} at work on it")
+
+
+def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
+    place = f"run of {row['system']} under {row['condition']}"
+    return RunTakenError(shown, place, found=found, expected="one process a run: wait for it, or stop it")
 
 
 def at_work(row: RowMapping) -> bool:

@@ -36,8 +36,9 @@ from proctor.core import (
     View,
 )
 from proctor.media import RecordsShown
+from proctor.runs.claims import ItemClaims
 from proctor.runs.database import HEARTBEAT_S
-from proctor.runs.store import Run, Store
+from proctor.runs.store import Fence, Run, Store
 
 SHOWN = "shown"
 """Where an answer's `extra` keeps what was shown for it: a list of `proctor.media.ShownRecord` as JSON."""
@@ -63,8 +64,9 @@ class Journal:
     `writers` is how many tasks write: once all of them wait, nobody else can come, and they are not held back.
     """
 
-    def __init__(self, store: Store, writers: int) -> None:
+    def __init__(self, store: Store, writers: int, fence: Fence | None = None) -> None:
         self._store = store
+        self._fence = fence
         self._writers = writers
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="proctor-journal")
         self._loop: asyncio.AbstractEventLoop
@@ -112,7 +114,7 @@ class Journal:
         started = time.monotonic()
         error: Exception | None = None
         try:
-            self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch])
+            self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch], self._fence)
         except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
             error = raised
         taken = time.monotonic() - started
@@ -227,23 +229,27 @@ async def ask_all(
     tally: Tally | None = None,
     stop: asyncio.Event | None = None,
     on_change: Callable[[Tally], None] = lambda _: None,
+    claims: ItemClaims | None = None,
 ) -> Tally:
     """Asks all items of all jobs and returns what happened.
+
+    With `claims` other workers may ask the same jobs at the same time: each item is asked by one of them, and what a
+    worker leaves behind by another one. Then the tally counts what this worker was given.
 
     `stop`, once set, lets the answers in flight come in and asks no more. A `ConfigurationError` ends
     everything at once and is raised: no item is recorded for it. A bug in a system (any other
     exception) is recorded as its error and shown, so that one bad item can't end a night's run.
     """
     tally = tally or Tally()
-    tally.total += sum(len(job.items) for job in jobs)
-    stop = stop or asyncio.Event()
-    waiting: asyncio.Queue[tuple[Job, Item, float] | None] = asyncio.Queue(maxsize=limits.concurrency)
-    with store.owning([job.run for job in jobs]), Journal(store, limits.concurrency) as journal:
+    stop, runs = stop or asyncio.Event(), [job.run for job in jobs]
+    waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
+    held, fence = (store.owning(runs), None) if claims is None else (claims.sharing(runs), claims.kept)
+    with held, Journal(store, limits.concurrency, fence) as journal:
         worker = _Worker(journal, limits, tally, stop, on_change)
         async with asyncio.TaskGroup() as tasks:
-            heartbeat = tasks.create_task(_keep_owning(store, [job.run for job in jobs]))
+            heartbeat = tasks.create_task(_beat(store, runs, claims))
             workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
-            await _feed(jobs, waiting, stop)
+            await (_feed(jobs, waiting, stop, tally) if claims is None else _share(jobs, waiting, stop, tally, claims))
             for _ in workers:
                 await waiting.put(None)
             await asyncio.wait(workers)
@@ -253,9 +259,13 @@ async def ask_all(
     return tally
 
 
-async def _feed(
-    jobs: Sequence[Job], waiting: asyncio.Queue[tuple[Job, Item, float] | None], stop: asyncio.Event
-) -> None:
+_Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
+_TOGETHER = 4  # items claimed at once, as many times as are asked at once: media are decoded once, near the worker
+_LOOK_S = 0.25  # between looks at what other workers have
+
+
+async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally) -> None:
+    tally.total += sum(len(job.items) for job in jobs)
     for job in jobs:
         for item in job.items:
             if stop.is_set():
@@ -263,10 +273,47 @@ async def _feed(
             await waiting.put((job, item, time.monotonic()))
 
 
-async def _keep_owning(store: Store, runs: Sequence[Run]) -> None:
+async def _share(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims) -> None:
+    """Takes parts of the jobs that nobody has, until all is settled: what another worker has is looked at again, since
+    its claim may end. Workers begin at different places, so that they rarely want the same."""
+    left = [(job, part) for job in jobs for part in _in_parts(job.items, _TOGETHER * waiting.maxsize)]
+    start = int(claims.worker, 16) % max(1, len(left))
+    left = left[start:] + left[:start]
+    while left and not stop.is_set():
+        busy, found = [], 0
+        for job, part in left:
+            if stop.is_set():
+                return
+            by_id = {item.id: item for item in part}
+            taken = await asyncio.to_thread(claims.take, job.run, list(by_id))
+            found += len(taken.mine)
+            tally.total += len(taken.mine)
+            for name in taken.mine:
+                await waiting.put((job, by_id[name], time.monotonic()))
+            busy += [(job, [by_id[name] for name in taken.busy])] if taken.busy else []
+        left = busy
+        if left and not found:
+            await asyncio.sleep(_LOOK_S)
+
+
+def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
+    """Items of one video together, but not more than `size`."""
+    parts: list[list[Item]] = []
+    for item in items:
+        fits = parts and len(parts[-1]) < size and _sources(parts[-1][-1]) == _sources(item)
+        parts = parts if fits else [*parts, []]
+        parts[-1].append(item)
+    return parts
+
+
+def _sources(item: Item) -> tuple[str, ...]:
+    return tuple(medium.source for medium in item.media)
+
+
+async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) -> None:
     while True:
-        await asyncio.sleep(HEARTBEAT_S)
-        await asyncio.to_thread(store.keep_owning, runs)
+        await asyncio.sleep(HEARTBEAT_S if claims is None else claims.lease_s / 4)
+        await (asyncio.to_thread(store.keep_owning, runs) if claims is None else asyncio.to_thread(claims.beat))
 
 
 class _Worker:
@@ -282,7 +329,7 @@ class _Worker:
         self._stop = stop
         self._on_change = on_change
 
-    async def work(self, waiting: asyncio.Queue[tuple[Job, Item, float] | None]) -> None:
+    async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             if self._stop.is_set():
                 continue

@@ -29,6 +29,7 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
+from proctor.runs.claims import ItemClaims
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.store import ORACLE, Run, Store
@@ -240,11 +241,12 @@ async def execute(
     *,
     stop: asyncio.Event | None = None,
     on_change: Callable[[Tally], None] = lambda _: None,
+    claims: ItemClaims | None = None,
 ) -> Outcome:
-    """Asks what a plan has left to ask. Errors come out one by one, not as a group: a `ProctorError`
+    """Asks what a plan has left to ask, with `claims` beside other workers (see `ask_all`). Errors come out one by one, not as a group: a `ProctorError`
     as it is, a store that can't be written as an `InputError`."""
     try:
-        tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change)
+        tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change, claims=claims)
     except* ProctorError as errors:
         raise _first(errors) from None
     return Outcome(tally, sum(store.count_answers(run)[1] for run in plan.runs), tally.remaining)

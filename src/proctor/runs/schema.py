@@ -149,6 +149,17 @@ votes = Table(
 
 Index("votes_by_item", votes.c.item)
 
+claims = Table(
+    "claims",  # who of several workers asks which item; stores of older versions get the table when they are shared
+    metadata,
+    Column("run", Integer, primary_key=True),
+    Column("item", Integer, primary_key=True),
+    Column("worker", String(64), nullable=False),
+    Column("until", Float, nullable=False),
+)
+
+Index("claims_by_worker", claims.c.worker)
+
 
 class Ruling(BaseModel):
     """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
@@ -108,6 +108,12 @@ class Run:
     settings: dict[str, JsonValue]
 
 
+class Fence(Protocol):
+    """Says of each answer whether it may be written, in the transaction that writes it."""
+
+    def __call__(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]: ...
+
+
 class Store:
     """One open store. Reading and writing may happen from several threads and processes."""
 
@@ -123,6 +129,11 @@ class Store:
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
+
+    @property
+    def dialect(self) -> str:
+        """Of the database: "sqlite" or "postgresql"."""
+        return str(self._engine.dialect.name)
 
     def close(self) -> None:
         """Gives all connections back."""
@@ -148,8 +159,6 @@ class Store:
         except DBAPIError as error:
             reason = str(error.orig).strip() or type(error.orig).__name__
             raise InputError(self.shown, found=reason, expected="a store that can be written") from error
-
-    # -- benchmarks and their items
 
     def add_benchmark(self, benchmark: Benchmark) -> None:
         """Keeps a benchmark's items. The same name with other items is an `InputError`: answers are
@@ -217,7 +226,7 @@ class Store:
 
     def set_flags(self, benchmark: str, name: str, values: dict[str, str]) -> None:
         """Replaces one derived facet (such as `guessable`) of a benchmark's items."""
-        ids = self._ids(benchmark)
+        ids = self.item_numbers(benchmark)
         rows = [{"item": ids[item], "name": name, "value": value} for item, value in values.items()]
         with self.writing() as connection:
             own = select(schema.items.c.id).where(
@@ -226,8 +235,6 @@ class Store:
             connection.execute(delete(schema.flags).where(schema.flags.c.name == name, schema.flags.c.item.in_(own)))
             if rows:
                 connection.execute(insert(schema.flags), rows)
-
-    # -- runs
 
     def start_run(self, benchmark: str, system: str, condition: str, settings: dict[str, JsonValue]) -> Run:
         """The run of that name, new or to be resumed.
@@ -297,8 +304,6 @@ class Store:
             ids = [run.id for run in runs]
             connection.execute(update(table).where(table.c.id.in_(ids)).values(owner_seen=time.time()))
 
-    # -- answers, scores, votes
-
     def settled(self, run: Run) -> set[str]:
         """The ids of items that need no asking: those with an answer that is not `failed`."""
         return self._item_names(run, failed=False)
@@ -307,40 +312,48 @@ class Store:
         """The ids of items whose answer failed."""
         return self._item_names(run, failed=True)
 
-    def count_answers(self, run: Run) -> tuple[int, int]:
-        """How many answers of a run are settled, and how many failed."""
+    def count_by_status(self, run: Run) -> dict[Status, int]:
+        """How many answers of a run have each status."""
         table = schema.answers
         query = select(table.c.status, func.count()).where(table.c.run == run.id).group_by(table.c.status)
         with self.reading() as connection:
-            counts = {row[0]: int(row[1]) for row in connection.execute(query)}
-        failed = counts.pop(Status.FAILED.value, 0)
+            return {Status(row[0]): int(row[1]) for row in connection.execute(query)}
+
+    def count_answers(self, run: Run) -> tuple[int, int]:
+        """How many answers of a run are settled, and how many failed."""
+        counts = self.count_by_status(run)
+        failed = counts.pop(Status.FAILED, 0)
         return sum(counts.values()), failed
 
     def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
-        """Writes answers with their scores in one transaction. A `failed` one is replaced, any other
-        stays as it was first recorded."""
+        """Writes answers with their scores in one transaction; a `failed` one is replaced, any other stays."""
         self.write_many([(run, answer, scores) for answer, scores in marked])
 
-    def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]]) -> None:
-        """The same for several runs at once."""
+    def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> None:
+        """The same for several runs at once; with a `fence` only what it lets through."""
         if not rows:
             return
-        answers: list[dict[str, Any]] = []
-        scores: list[dict[str, Any]] = []
-        for run, answer, marks in rows:
-            ids = self._ids(run.benchmark)
-            if answer.item_id not in ids:
+        for run, answer, _ in rows:
+            if answer.item_id not in self.item_numbers(run.benchmark):
                 raise InputError(self.shown, found=f"an answer to {answer.item_id!r}", expected="a known item")
-            answers.append(answer_row(run.id, ids[answer.item_id], answer))
-            scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
         with self.writing() as connection:
-            connection.execute(self._answer_upsert, answers)
+            if fence is not None:
+                let = fence(connection, [(run, answer) for run, answer, _ in rows])
+                rows = [row for row, through in zip(rows, let, strict=True) if through]
+            answers: list[dict[str, Any]] = []
+            scores: list[dict[str, Any]] = []
+            for run, answer, marks in rows:
+                ids = self.item_numbers(run.benchmark)
+                answers.append(answer_row(run.id, ids[answer.item_id], answer))
+                scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
+            if answers:
+                connection.execute(self._answer_upsert, answers)
             if scores:
                 connection.execute(self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
-        """Writes scores that came after the answers; the same metric by the same scorer is replaced."""
-        ids = self._ids(run.benchmark)
+        """Writes scores that came after the answers; those of the same metric and scorer are replaced."""
+        ids = self.item_numbers(run.benchmark)
         rows = [score_row(run.id, ids[score.item_id], score) for score in scores]
         if rows:
             with self.writing() as connection:
@@ -349,7 +362,7 @@ class Store:
     def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
         """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
         replaced; a vote that is there already stays as it is."""
-        rows = [score_row(run.id, self._ids(run.benchmark)[one.item_id], one) for run, one in scores]
+        rows = [score_row(run.id, self.item_numbers(run.benchmark)[one.item_id], one) for run, one in scores]
         keep = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
         with self.writing() as connection:
             if votes:
@@ -359,7 +372,7 @@ class Store:
 
     def answers(self, run: Run) -> dict[str, Answer]:
         """All answers of a run by item id."""
-        names = {number: name for name, number in self._ids(run.benchmark).items()}
+        names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.answers
         with self.reading() as connection:
             found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
@@ -367,7 +380,7 @@ class Store:
 
     def marked(self, run: Run, scorer: str) -> set[str]:
         """The ids of items that a scorer has marked in this run."""
-        names = {number: name for name, number in self._ids(run.benchmark).items()}
+        names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.scores
         query = select(table.c.item).where(table.c.run == run.id, table.c.scorer == scorer).distinct()
         with self.reading() as connection:
@@ -429,8 +442,6 @@ class Store:
                     found[vote.key] = vote
         return found
 
-    # -- inside
-
     def _benchmark(self, connection: Connection, name: str) -> RowMapping:
         known = benchmark_row(connection, name)
         if known is None:
@@ -443,7 +454,8 @@ class Store:
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
         return known
 
-    def _ids(self, benchmark: str) -> dict[str, int]:
+    def item_numbers(self, benchmark: str) -> dict[str, int]:
+        """The number of each item in this store, by its id."""
         if benchmark not in self._item_ids:
             table = schema.items
             with self.reading() as connection:

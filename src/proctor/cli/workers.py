@@ -1,0 +1,108 @@
+"""A run asked by several processes of this machine: each runs the same command with `--share`."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.cli.output import note
+from proctor.cli.progress import show_asking, stopping
+from proctor.core import ConfigurationError, Status
+
+if TYPE_CHECKING:
+    from proctor.api import Evaluation, PreparedRun
+    from proctor.runs import Tally
+
+_LOOK_S = 0.5
+_FINE = {0, 3, 130}  # done, some answers failed, stopped by hand
+
+
+def shared_command(words: Sequence[str]) -> list[str]:
+    """The words of a run as each of its workers is started.
+
+    >>> shared_command(["run", "focus", "--workers", "4", "--store", "runs.db", "--workers=2"])
+    ['run', 'focus', '--store', 'runs.db', '--share']
+    """
+    kept, skip = [], False
+    for word in words:
+        if not skip and word != "--workers" and not word.startswith("--workers="):
+            kept.append(word)
+        skip = word == "--workers"
+    return kept if "--share" in kept else [*kept, "--share"]
+
+
+async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
+    """Starts the workers, shows what is on disk while they are at it, and says how it ended. The first Ctrl-C lets the
+    answers under way come in. Raises `ConfigurationError` with what the first worker said that broke."""
+    from proctor.runs import Outcome
+
+    store, runs = prepared.store, prepared.plan.runs
+    before = {run.id: store.count_by_status(run) for run in runs}
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="proctor-") as folder, show_asking(prepared.plan.to_ask) as update:
+        logs = [Path(folder) / f"{number}.log" for number in range(count)]
+        with stopping() as stop:
+            workers = [await _started(log) for log in logs]
+            try:
+                while not await _ended(workers):
+                    update(_tally(prepared, before, begun))
+                    if stop.is_set():
+                        _signal(workers, signal.SIGTERM)
+                        await asyncio.gather(*(one.wait() for one in workers))
+            finally:  # at the second Ctrl-C
+                _signal(workers, signal.SIGKILL)
+        codes = [await one.wait() for one in workers]
+        told = [log.read_text("utf-8", "replace").strip() for log in logs]
+    broken = [(code, text) for code, text in zip(codes, told, strict=True) if code not in _FINE]
+    tally = _tally(prepared, before, begun)
+    killed = [code for code, _ in broken if code < 0]
+    said = [text.splitlines()[-1] for code, text in broken if code > 0 and text]
+    if said and not tally.done:
+        raise ConfigurationError(said[0].removeprefix("proctor: "))
+    note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
+    note(*([f"{len(killed)} of {count} workers were killed; the others went on"] if killed else []))
+    outcome = Outcome(tally, sum(store.count_answers(run)[1] for run in runs), tally.remaining)
+    return prepared.evaluation(outcome)
+
+
+async def _started(log: Path) -> asyncio.subprocess.Process:
+    with log.open("wb") as file:
+        command = [sys.executable, "-m", "proctor", *shared_command(sys.argv[1:])]
+        return await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+
+
+async def _ended(workers: Sequence[asyncio.subprocess.Process]) -> bool:
+    """Whether all have ended, after a moment."""
+    waits = [asyncio.ensure_future(one.wait()) for one in workers]
+    _, pending = await asyncio.wait(waits, timeout=_LOOK_S)
+    for one in pending:
+        one.cancel()
+    return not pending
+
+
+def _signal(workers: Sequence[asyncio.subprocess.Process], number: signal.Signals) -> None:
+    for one in workers:
+        if one.returncode is None:
+            with suppress(ProcessLookupError):
+                one.send_signal(number)
+
+
+def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: float) -> Tally:
+    """What has come since the start, from the store."""
+    from proctor.runs import Tally
+
+    tally = Tally(total=prepared.plan.to_ask, started=begun)
+    for run in prepared.plan.runs:
+        for status, found in prepared.store.count_by_status(run).items():
+            known = 0 if status is Status.FAILED else before[run.id].get(status, 0)  # failed ones are asked again
+            tally.by_status[status] += found - known
+    return tally

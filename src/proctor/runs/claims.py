@@ -1,0 +1,125 @@
+"""Several processes at work on the same runs: each claims items by a lease, and writes nothing that it has no claim on
+any more."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from proctor.core import Answer, Status
+from proctor.runs import schema
+from proctor.runs.database import clock, refuse_owned
+from proctor.runs.store import Run, Store
+
+LEASE_S = 60.0
+"""How long a claim holds without a sign of life."""
+
+_RESTING = "failed"
+_REST_S = 600.0  # what failed is left alone by all workers for so long, or until a run is started again alone
+_PART = 500
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Of the items asked for: those that this worker has now, and those that another one is at work on. The others need
+    no asking: they are settled, or failed a moment ago."""
+
+    mine: list[str]
+    busy: list[str]
+
+
+class ItemClaims:
+    """One worker's claims on items of shared runs. All times are by the database's clock, so that machines need not
+    agree on theirs."""
+
+    def __init__(self, store: Store, lease_s: float = LEASE_S) -> None:
+        self.worker = secrets.token_hex(16)
+        self.lease_s = lease_s
+        self.stale = 0
+        """Answers that came after their claim had gone to another worker; they were dropped."""
+        self._store = store
+        self._upsert = postgresql.insert if store.dialect == "postgresql" else sqlite.insert
+
+    @contextmanager
+    def sharing(self, runs: Sequence[Run]) -> Iterator[None]:
+        """Within it items of the runs can be taken; afterwards what is left of the claims is given back. Raises
+        `RunTakenError` where a process has one of the runs for itself."""
+        with self._store.writing() as connection:
+            schema.claims.create(connection, checkfirst=True)
+            refuse_owned(connection, [run.id for run in runs], self._store.shown)
+        try:
+            yield
+        finally:
+            with self._store.writing() as connection:
+                connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
+
+    def take(self, run: Run, items: Sequence[str]) -> Taken:
+        """ItemClaims those of the items that nobody has and that have no settled answer. Raises `RunTakenError` where a
+        process has taken the run for itself."""
+        ids = self._store.item_numbers(run.benchmark)
+        names = {ids[item]: item for item in items}
+        table, numbers = schema.claims, sorted(names)  # one order for all: nobody waits for somebody who waits for them
+        with self._store.writing() as connection:
+            refuse_owned(connection, [run.id], self._store.shown, share=True)
+            now = clock(connection)
+            rows = [{"run": run.id, "item": one, "worker": self.worker, "until": now + self.lease_s} for one in numbers]
+            new = self._upsert(table).values(rows)
+            statement = new.on_conflict_do_update(
+                index_elements=["run", "item"],
+                set_={"worker": new.excluded.worker, "until": new.excluded.until},
+                where=table.c.until < now,
+            )
+            mine = set(connection.scalars(statement.returning(table.c.item)))
+            # Claimed first and looked at then: an answer that came in between is seen here.
+            settled = self._settled(connection, run, mine)
+            for part in _parts(settled):
+                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(part)))
+            others = sorted(names.keys() - mine)
+            held = select(table.c.item).where(table.c.run == run.id, table.c.worker != _RESTING)
+            busy = {one for part in _parts(others) for one in connection.scalars(held.where(table.c.item.in_(part)))}
+        return Taken(
+            [names[one] for one in names if one in mine and one not in settled],
+            [names[one] for one in names if one in busy],
+        )
+
+    def beat(self) -> None:
+        """Renews all claims."""
+        with self._store.writing() as connection:
+            own = schema.claims.c.worker == self.worker
+            connection.execute(update(schema.claims).where(own).values(until=clock(connection) + self.lease_s))
+
+    def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
+        """Which of these answers may be written, in the same transaction: those that this worker still has the claim
+        on, which ends with it. The others are another worker's by now."""
+        table, places = schema.claims, dict[tuple[int, bool], list[int]]()
+        numbers = [self._store.item_numbers(run.benchmark)[answer.item_id] for run, answer in answers]
+        for (run, answer), number in zip(answers, numbers, strict=True):
+            places.setdefault((run.id, answer.status is Status.FAILED), []).append(number)
+        rest = {"worker": _RESTING, "until": clock(connection) + _REST_S}
+        mine = set[tuple[int, int]]()
+        for (run_id, failed), some in places.items():
+            for part in _parts(some):
+                own = (table.c.run == run_id, table.c.item.in_(part), table.c.worker == self.worker)
+                ended = update(table).where(*own).values(rest) if failed else delete(table).where(*own)
+                mine |= {(run_id, one) for one in connection.scalars(ended.returning(table.c.item))}
+        found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
+        self.stale += found.count(False)
+        return found
+
+    def _settled(self, connection: Connection, run: Run, items: Iterable[int]) -> set[int]:
+        table = schema.answers
+        query = select(table.c.item).where(table.c.run == run.id, table.c.status != Status.FAILED.value)
+        return {
+            one for part in _parts(sorted(items)) for one in connection.scalars(query.where(table.c.item.in_(part)))
+        }
+
+
+def _parts(numbers: Iterable[int]) -> Iterator[list[int]]:
+    ordered = sorted(numbers)
+    for start in range(0, len(ordered), _PART):
+        yield ordered[start : start + _PART]
