@@ -100,7 +100,9 @@ def test_a_pipeline_judges_what_it_learned_from_by_what_was_learned_without_it(
     told = {(line[0], line[1]): line[2] for line in lines if len(line) > 8 and line[0] in {"en", "zh"}}
     assert told[("en", "overall")] == f"{frame.measure(cell, *paired(cell, scores)).mean.observed:.3f}"
     refused = proctor("score", "mediqa-eval", "--judge", "local-pipeline", "--store", store)
-    assert (refused.returncode, refused.stderr.count("expected fit=FILE")) == (1, 1), refused.stderr
+    assert (refused.returncode, refused.stderr.count("expected a model (--model), or fit=FILE")) == (1, 1), (
+        refused.stderr
+    )
 
 
 def test_nothing_is_overwritten_nor_half_written(trained: tuple[Path, str], task: Path, tmp_path: Path) -> None:

@@ -260,3 +260,47 @@ def test_a_language_without_prompts_is_refused(documents: dict[str, str]) -> Non
 
     with pytest.raises(InputError, match="language: found 'fr', expected one of en, zh"):
         examined(what=replace(case(), language="fr"), options=documents)
+
+
+def ranked_folder(folder: Path) -> dict[str, str]:
+    """Thirty documents for E1, in the order of their names, one for a language of E2, and one for all others."""
+    documents = folder / "ranked"
+    for number in range(1, 31):
+        file = documents / "iiyi" / "E1" / f"{number:02d} guide.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"Eczema guide {number}: a steroid cream helps.", encoding="utf-8")
+    for name, text in (("iiyi/E2/zh/01.md", "湿疹外用激素。"), ("general.md", "See a doctor.")):
+        (documents / name).parent.mkdir(parents=True, exist_ok=True)
+        (documents / name).write_text(text, encoding="utf-8")
+    return {"documents": str(documents), "ranked": "25"}
+
+
+def sources_for(options: dict[str, str], what: Any) -> set[str]:
+    """The documents that passages were shown of."""
+    said = examined(Model(), what, options=options | {"passages": "12"})
+    claims: Any = said.evidence[0]["claims"]
+    return {passage["source"] for claim in claims for passage in claim["passages"]}
+
+
+def test_each_encounter_has_its_first_ranked_documents_alone(tmp_path: Path) -> None:
+    options = ranked_folder(tmp_path)
+    found = sources_for(options, case())
+    assert len(found) > 6
+    assert found <= {f"iiyi/E1/{number:02d} guide.md" for number in range(1, 26)}
+    first = sources_for(options | {"ranked": "2"}, case())
+    assert first == {"iiyi/E1/01 guide.md", "iiyi/E1/02 guide.md"}
+    second = {"encounter": "iiyi/E2"}
+    assert sources_for(options, case(language="zh", id="iiyi/E2/zh", **second)) == {"iiyi/E2/zh/01.md"}
+    assert sources_for(options, case(id="iiyi/E2/en", **second)) == {"general.md"}
+    assert sources_for(options, case(id="iiyi/E12/en", encounter="iiyi/E12")) == {"general.md"}
+    everywhere = sources_for(options | {"ranked": "0"}, case(id="iiyi/E12/en", encounter="iiyi/E12"))
+    assert any(one.startswith("iiyi/E1/") for one in everywhere)
+
+
+def test_an_encounter_without_documents_is_said(tmp_path: Path) -> None:
+    options = ranked_folder(tmp_path)
+    (Path(options["documents"]) / "general.md").unlink()
+    with pytest.raises(
+        InputError, match=r"^documents: item iiyi/E3/en: found none that belong to it, expected some in iiyi/E3/"
+    ):
+        sources_for(options, case(id="iiyi/E3/en", encounter="iiyi/E3"))

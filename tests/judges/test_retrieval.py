@@ -372,9 +372,9 @@ def test_a_cross_encoder_decides_where_one_is_given() -> None:
 
     matches = [Match(Passage(f"p{k}", "s", None, 0, "x" * k), 0.1, None, None) for k in (1, 3, 2, 3)]
     longest = PairReranker(lambda _, texts: np.array([len(one) for one in texts], dtype=np.float32), "folder")
-    ranked = asyncio.run(longest.ranked(Sought("q", "en", "i"), matches, 3))
+    ranked = asyncio.run(longest.ranked(Sought("q", "en", "i", "e"), matches, 3))
     assert [one.passage.id for one in ranked.matches] == ["p3", "p3", "p2"]
-    assert asyncio.run(longest.ranked(Sought("q", "en", "i"), [], 3)).matches == ()
+    assert asyncio.run(longest.ranked(Sought("q", "en", "i", "e"), [], 3)).matches == ()
 
 
 def test_a_cross_encoder_and_an_encoder_are_loaded_from_folders(tmp_path: Path, real_encoder: None) -> None:

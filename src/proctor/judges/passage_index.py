@@ -148,9 +148,11 @@ class Words:
             return np.zeros(self._count)
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
-    def ranking(self, query: str, most: int) -> list[int]:
-        """The places of the best texts, best first; only those that share a word with the query."""
+    def ranking(self, query: str, most: int, among: NDArray[np.bool_] | None = None) -> list[int]:
+        """The places of the best texts, best first; only those that share a word with the query, and of those `among`
+        marks."""
         scores = self.scores(query)
+        scores = scores if among is None else np.where(among, scores, 0.0)
         order = np.argsort(-scores, kind="stable")[:most]
         return [int(one) for one in order if scores[one] > 0]
 
@@ -179,31 +181,36 @@ class PassageIndex:
         self._encoder = encoder
         self._words = Words([one.text for one in self.passages])
         self._lock = threading.Lock()
-        self._found: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
+        self._found: dict[tuple[str, int, tuple[str, ...]], tuple[list[int], list[int]]] = {}
 
-    def search(self, queries: Sequence[str], most: int, *, pool: int = 24) -> list[Match]:
+    def search(self, queries: Sequence[str], most: int, *, pool: int = 24, sources: Sequence[str] = ()) -> list[Match]:
         """The best `most` passages for any of the queries: for each query the best `pool` by words and by
-        meaning, all these rankings fused. Queries without a letter or digit find nothing."""
+        meaning, all these rankings fused. Queries without a letter or digit find nothing. Where `sources` name documents,
+        no others are looked at."""
         asked = [one for one in dict.fromkeys(queries) if tokens(one)]
-        pairs = [self._rankings(one, pool) for one in asked]
+        pairs = [self._rankings(one, pool, tuple(sources)) for one in asked]
         by_words, by_meaning = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         return [
             Match(self.passages[place], score, _best(place, by_words), _best(place, by_meaning))
             for place, score in fused([ranking for pair in pairs for ranking in pair])[:most]
         ]
 
-    def _rankings(self, query: str, pool: int) -> tuple[list[int], list[int]]:
+    def _rankings(self, query: str, pool: int, sources: tuple[str, ...]) -> tuple[list[int], list[int]]:
         with self._lock:  # encoders are not made for threads
-            if (query, pool) not in self._found:
-                self._found[query, pool] = (self._words.ranking(query, pool), self._near(query, pool))
-            return self._found[query, pool]
+            if (query, pool, sources) not in self._found:
+                named = set(sources)
+                among = np.array([one.source in named for one in self.passages]) if sources else None
+                found = (self._words.ranking(query, pool, among), self._near(query, pool, among))
+                self._found[query, pool, sources] = found
+            return self._found[query, pool, sources]
 
-    def _near(self, query: str, pool: int) -> list[int]:
+    def _near(self, query: str, pool: int, among: NDArray[np.bool_] | None) -> list[int]:
         vector = np.asarray(self._encoder([query])[0], dtype=np.float32)
         length = float(np.linalg.norm(vector))
         apart = 1 - self._vectors @ (vector / (length or 1.0))
         # Rounded, so that passages of one text keep their order whatever the processor's last digits are.
-        return [int(place) for place in np.argsort(np.round(apart, 6), kind="stable")[:pool]]
+        order = np.argsort(np.round(apart, 6), kind="stable")
+        return [int(place) for place in (order if among is None else order[among[order]])[:pool]]
 
 
 def _best(place: int, rankings: Sequence[Sequence[int]]) -> int | None:

@@ -8,7 +8,7 @@ SloCal-Net: retrieve, ground, reason, score (Peng et al., Kocbek et al. 2026; se
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
 
-from proctor.core import JudgementCache
+from proctor.core import InputError, JudgementCache
 from proctor.judges.cached_model import CachedModel, Prompts, as_said, load_prompts, prompt_for, prompt_hashes, together
 from proctor.judges.dimensions.case import Case, injection_flags
 from proctor.judges.dimensions.model_judge import Context, with_passages
@@ -38,11 +38,12 @@ _FOR_RERANKING = 3  # this many times the passages shown are read by the reranke
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What passages are to help with, in which language, and for which item."""
+    """What passages are to help with, in which language, and for which item of which encounter."""
 
     text: str
     language: str
     item_id: str
+    encounter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,36 @@ def _order_form(count: int, most: int) -> type[_Order]:
     return form
 
 
-class Retriever:
-    """Finds the passages to show. Raises `InfrastructureError` where a model that is to put them in order does not:
-    nothing is shown in another order instead."""
+def ranked_documents(names: Iterable[str], sought: Sought, most: int) -> tuple[str, ...]:
+    """The first documents in the order of their names: those in the folder of the item, else of its encounter, else
+    those that lie in no folder.
 
-    def __init__(self, opened: Opened, shown: int, reranker: PairReranker | ModelReranker | None) -> None:
+    >>> names = ["10 burns.md", "e/1/02 ice.md", "e/1/01 water.md"]
+    >>> ranked_documents(names, Sought("?", "en", "e/1/en", "e/1"), 25)
+    ('e/1/01 water.md', 'e/1/02 ice.md')
+    >>> ranked_documents(names, Sought("?", "en", "e/2/en", "e/2"), 25)
+    ('10 burns.md',)
+    """
+    names = sorted(names)
+    for folder in (f"{sought.item_id}/", f"{sought.encounter}/", ""):
+        found = [one for one in names if one.startswith(folder) and "/" not in one[len(folder) :]]
+        if found:
+            return tuple(found[:most])
+    return ()
+
+
+class Retriever:
+    """Finds the passages to show: in all documents, or in the first `ranked` of those that belong to the item (see
+    `ranked_documents`). Raises `InfrastructureError` where a model that is to put them in order does not: nothing is
+    shown in another order instead; `InputError` for an item to which no document belongs."""
+
+    def __init__(
+        self, opened: Opened, shown: int, reranker: PairReranker | ModelReranker | None, ranked: int = 0
+    ) -> None:
         self._opened = opened
         self._shown = shown
         self._reranker = reranker
+        self._ranked = ranked
 
     @property
     def settings(self) -> dict[str, JsonValue]:
@@ -137,13 +160,18 @@ class Retriever:
             "documents": dict(self._opened.documents),
             "index": self._opened.mark,
             "passages": self._shown,
+            **({"ranked": self._ranked} if self._ranked else {}),
             **({"rerank": "none"} if self._reranker is None else self._reranker.settings),
         }
 
     async def find(self, queries: Sequence[str], sought: Sought) -> Ranked:
         """The passages that are best for any of the queries and help with what is sought, best first."""
+        sources = ranked_documents(self._opened.documents, sought, self._ranked) if self._ranked else ()
+        if self._ranked and not sources:
+            expected = f"some in {sought.encounter}/ or in no folder"
+            raise InputError("documents", f"item {sought.item_id}", found="none that belong to it", expected=expected)
         most = self._shown * (_FOR_RERANKING if self._reranker else 1)
-        matches = await asyncio.to_thread(self._opened.index.search, queries, most)
+        matches = await asyncio.to_thread(self._opened.index.search, queries, most, sources=sources)
         if self._reranker is None:
             return Ranked(tuple(matches))
         return await self._reranker.ranked(sought, matches, self._shown)
@@ -175,7 +203,9 @@ class Passages:
         del judge
         references = [one.text for one in case.sorted_references[:_REFERENCES]]
         text = "\n".join([case.query, *(f"- {one}" for one in references)])
-        found = await self._retriever.find([case.query, *references], Sought(text, case.language, case.id))
+        found = await self._retriever.find(
+            [case.query, *references], Sought(text, case.language, case.id, case.encounter)
+        )
         shown: dict[str, JsonValue] = {"passages": passages_shown(found.matches)}
         return Context(shown, flags=_speaking(case, found.matches), votes=found.votes, passages=found.matches)
 
@@ -349,7 +379,7 @@ class Claims:
 
     async def _checked(self, case: Case, claim: str) -> GroundedClaim:
         """What the references and the passages that are found for it say of a claim."""
-        ranked = await self._retriever.find([claim], Sought(claim, case.language, case.id))
+        ranked = await self._retriever.find([claim], Sought(claim, case.language, case.id, case.encounter))
         prompt = prompt_for(self._ground, case.id, case.language)
         references: list[JsonValue] = [sanitize(one.text) for one in case.sorted_references]
         filled: dict[str, JsonValue] = {

@@ -152,7 +152,8 @@ def few_shot(setup: JudgeSetup) -> DimensionJudge:
 
 class RetrievalOptions(NoOptions):
     """Where passages come from: `documents` is a folder, `index` the place of its index (beside it, where none
-    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder."""
+    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder. With `ranked`, passages
+    are of the first ones, at most this many, that belong to the item (see `ranked_documents`)."""
 
     documents: Path
     index: Path | None = None
@@ -161,6 +162,7 @@ class RetrievalOptions(NoOptions):
     encoder: str = ""
     size: int = Field(default=160, ge=8, le=2000)
     overlap: int | None = Field(default=None, ge=0)
+    ranked: int = Field(default=0, ge=0, le=1000)
 
 
 def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions) -> Retriever:
@@ -174,7 +176,7 @@ def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: Retr
     elif options.rerank != "none":
         reranker = PairReranker(load_pair_scorer(options.rerank), options.rerank)
     settings = IndexSettings(chunking=chunking, encoder=options.encoder or EMBEDDED_ENCODER)
-    return Retriever(open_index(options.documents, options.index, settings), options.passages, reranker)
+    return Retriever(open_index(options.documents, options.index, settings), options.passages, reranker, options.ranked)
 
 
 class _PassageOptions(RetrievalOptions, ExampleOptions):
@@ -216,7 +218,8 @@ def evidence(setup: JudgeSetup) -> DimensionJudge:
     """Splits the candidate into claims, holds each against references and passages, then scores.
 
     Options: documents=FOLDER, claims=8, passages=3 (for each claim), rerank=none (or model, or a cross-encoder's
-    folder), index, encoder, size, overlap. 2 + claims calls for an answer. Raises as `retrieval-judge`.
+    folder), index, encoder, size, overlap, ranked=25 (only the first documents in each encounter's folder). 2 + claims
+    calls for an answer. Raises as `retrieval-judge`.
     """
     name = "evidence-judge"
     options = read_options(name, _ClaimOptions, setup.options)
