@@ -87,6 +87,7 @@ def commands() -> typer.Typer:
         score,
         serve,
         store,
+        train,
         users,
         worker,
     )
@@ -136,6 +137,7 @@ def commands() -> typer.Typer:
             "judge compare": judge.compare,
             "judge index": judge.index,
             "audit": audit.audit,
+            "train classifier-judge": train.classifier_judge,
         },
         BUILD: {"items audit": items.audit_items},
         REVIEW: {

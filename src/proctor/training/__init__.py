@@ -7,6 +7,13 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.training.chat_examples import ChatExample
     from proctor.training.checkpoints import CheckpointEvaluation
+    from proctor.training.classifier import (
+        ClassifierRecipe,
+        TrainedClassifier,
+        classifier_settings,
+        shuffled_ratings,
+        train_classifier,
+    )
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
     from proctor.training.leaks import encounter_folds, refuse_leaks
     from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
@@ -16,6 +23,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ChatExample", "CheckpointEvaluation", "HeldOutAgreement", "LoraSettings", "RunFolder", "data_hash",
-    "encounter_folds", "fine_tune", "fit_pipeline", "held_out_agreement", "merge", "refuse_leaks", "with_adapter",
+    "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "HeldOutAgreement", "LoraSettings", "RunFolder",
+    "TrainedClassifier", "classifier_settings", "data_hash", "encounter_folds", "fine_tune", "fit_pipeline",
+    "held_out_agreement", "merge", "refuse_leaks", "shuffled_ratings", "train_classifier", "with_adapter",
 ]  # fmt: skip

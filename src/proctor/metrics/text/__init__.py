@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         MissingExtraError,
         TokenEncoder,
         default_encoder,
+        encoder_folder,
+        encoder_limit,
         load_encoder,
     )
     from proctor.metrics.text.overlap import bleu, chrf, reference_weight, rouge_l, tokens, weighted_bleu
@@ -34,6 +36,7 @@ else:
 __all__ = [
     "EMBEDDED_ENCODER", "NO_RATIONALE", "RATIONALE_F1", "BertScore", "BertScoreSettings", "Encoder", "EncoderSettings",
     "MissingExtraError", "RationaleScorer", "SimilarityScorer", "TokenEncoder", "best", "bleu", "chrf",
-    "default_encoder", "gives_rationales", "load_bertscore", "load_encoder", "mean", "rationale_f1", "rationale_of",
-    "reference_weight", "rouge_l", "similarity_values", "text_metrics", "tokens", "weighted_bleu",
+    "default_encoder", "encoder_folder", "encoder_limit", "gives_rationales", "load_bertscore", "load_encoder", "mean",
+    "rationale_f1", "rationale_of", "reference_weight", "rouge_l", "similarity_values", "text_metrics", "tokens",
+    "weighted_bleu",
 ]  # fmt: skip

@@ -110,7 +110,7 @@ def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
         from transformers.utils import logging
     except ImportError as error:
         raise _missing("BERTScore", error) from error
-    where = _folder(settings.name)
+    where = encoder_folder(settings.name)
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # that weights of unused layers are left out is no news
@@ -134,14 +134,16 @@ def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     encoder = model.get_encoder() if config.is_encoder_decoder else model
-    return _Transformer(encoder.to(device).eval(), tokenizer, _limit(tokenizer, config), settings, layer)
+    return _Transformer(encoder.to(device).eval(), tokenizer, encoder_limit(tokenizer, config), settings, layer)
 
 
 def _missing(what: str, error: ImportError) -> MissingExtraError:
     return MissingExtraError(f"{what} needs the extra 'semantic' ({pip_install('semantic')}): {error}")
 
 
-def _folder(name: str) -> str:
+def encoder_folder(name: str) -> str:
+    """Where an encoder's files are: the embedded one has a name, others are named by their folder. Raises
+    `MissingExtraError` where the embedded one is not installed."""
     if name != EMBEDDED_ENCODER:
         return name
     try:
@@ -160,7 +162,7 @@ def _layer(settings: EncoderSettings, most: int) -> int:
     return layer
 
 
-def _limit(tokenizer: Any, config: Any) -> int:
+def encoder_limit(tokenizer: Any, config: Any) -> int:
     """How many tokens it can read at once, those at the ends included."""
     if tokenizer.model_max_length < _NO_LIMIT:
         return int(tokenizer.model_max_length)

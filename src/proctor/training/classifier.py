@@ -1,0 +1,367 @@
+"""Training of `classifier-judge`: several networks from several seeds, each epoch's network chosen on answers that were set
+aside among the training answers, and figures on encounters that were left out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import JsonValue
+from safetensors.torch import load_file
+
+from proctor.core import InputError, content_hash, generator
+from proctor.judges.classifier import (
+    ClassifierLanguage,
+    ClassifierManifest,
+    ClassifierMember,
+    FrozenEncoder,
+    LevelClassifier,
+    Loss,
+    TokenizedCase,
+    cut_counts,
+    features_of,
+    level_shares,
+    level_weights,
+    read_levels,
+    state_hash,
+    tokenized,
+)
+from proctor.judges.dimensions import RatedCase, RatedPool, all_marks
+from proctor.training.classifier_epochs import EpochPlan, FittedEpoch, TrainingRows, fit_epochs
+from proctor.training.held_out import held_out_agreement
+from proctor.training.leaks import encounter_folds, refuse_leaks
+from proctor.training.run_folder import RunFolder
+
+_CHOOSING = 5  # one of five parts of the training encounters chooses the epoch; each seed sets another one aside
+_LIBRARIES = ("numpy", "torch", "transformers", "safetensors")
+_EVERYTHING = -1  # the "fold" of the networks that learn from all encounters
+
+
+@dataclass(frozen=True)
+class ClassifierRecipe:
+    """All that decides what is learned. `encoders` are names or folders by language ('': every other one), `layers` of
+    which are trained, `learning_rate` theirs and `head_rate` that of the heads. `folds` of 0 leaves the figures out.
+    `shuffled`: the ratings are permuted among the answers of a language, as a control."""
+
+    encoders: Mapping[str, str]
+    loss: Loss = "ordinal"
+    class_weights: Literal["balanced", "none"] = "balanced"
+    references: bool = False
+    captions: str = ""
+    layers: int = 0
+    max_tokens: int = 512
+    seeds: int = 5
+    folds: int = 5
+    epochs: int = 20
+    batch_size: int = 16
+    learning_rate: float = 5e-5
+    head_rate: float = 3e-4
+    weight_decay: float = 0.01
+    seed: int = 0
+    shuffled: bool = False
+
+    def encoder(self, language: str) -> str:
+        """The encoder of a language."""
+        return self.encoders.get(language, self.encoders[""])
+
+
+@dataclass(frozen=True)
+class TrainedClassifier:
+    """What came of it: weights by language and member, and the manifest (none where ratings were shuffled: such a judge is
+    for no use); of each seed the scores that its networks give the answers of left-out encounters, by dimension, in the
+    order of the rated answers (`scores`; empty without folds); the same of all seeds together (`mean_scores`), and the
+    most probable levels (`level_scores`). `cut` counts by language the answers whose input was cut, by part."""
+
+    states: dict[str, list[dict[str, Any]]]
+    manifest: ClassifierManifest | None
+    scores: list[list[dict[str, float]]]
+    mean_scores: list[dict[str, float]]
+    level_scores: list[dict[str, float]]
+    cut: dict[str, dict[str, int]]
+
+
+@dataclass
+class _Language:
+    """The rated answers of one language."""
+
+    name: str
+    rated: list[RatedCase]
+    places: list[int]
+    captions: list[str]
+    recipe: ClassifierRecipe
+    encoder: FrozenEncoder = field(init=False)
+    inputs: list[TokenizedCase] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.encoder = FrozenEncoder(self.recipe.encoder(self.name), self.recipe.layers)
+        limit, tokenizer = min(self.recipe.max_tokens, self.encoder.limit), self.encoder.tokenizer
+        self.inputs = [
+            tokenized(one.case, caption, tokenizer, limit, references=self.recipe.references)
+            for one, caption in zip(self.rated, self.captions, strict=True)
+        ]
+        self.dimensions = _dimensions(self.rated)
+        self.shares = {
+            one.name: level_shares([each.values.get(one.name) for each in self.rated], one.levels)
+            for one in self.dimensions
+        }
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """What the frozen layers make of each input; read only where something is left to train."""
+        return self.encoder.states(self.inputs)
+
+    @cached_property
+    def fixed(self) -> Any:
+        """The features of each input, where no layer is trained: they are the same for all networks."""
+        if self.recipe.layers:
+            return None
+        begin = {one.name: [1.0] * len(one.levels) for one in self.dimensions}
+        plain = LevelClassifier(self.encoder, self.recipe.loss, begin, references=self.recipe.references)
+        return features_of(plain, self.states, self.inputs)
+
+    def rows(self, places: Sequence[int]) -> TrainingRows:
+        """Some answers, as they are trained on."""
+        return TrainingRows(
+            [self.states[k] for k in places],
+            [self.inputs[k] for k in places],
+            {name: shares[list(places)] for name, shares in self.shares.items()},
+            None if self.fixed is None else self.fixed[list(places)],
+        )
+
+    def scores(self, found: Sequence[Any], readout: Any = "expected") -> list[dict[str, float]]:
+        """Scores by dimension of probabilities (dimension → rows × levels, or members × rows × levels)."""
+        stacked = [np.asarray(one, dtype=np.float64) for one in found]
+        each = [one[None] if one.ndim == 2 else one for one in stacked]
+        return [
+            {one.name: read_levels(each[k][:, row], one, readout) for k, one in enumerate(self.dimensions)}
+            for row in range(each[0].shape[1])
+        ]
+
+
+def _dimensions(rated: Sequence[RatedCase]) -> tuple[Any, ...]:
+    """The dimensions of a language. Raises `InputError` where answers differ in them, and where all ratings of one are
+    the same."""
+    language, dimensions = rated[0].case.language, rated[0].case.dimensions
+    if any(one.case.dimensions != dimensions for one in rated):
+        raise InputError(None, f"answers in {language!r}", found="several sets of dimensions", expected="one")
+    for one in dimensions:
+        values = {each.values[one.name] for each in rated if one.name in each.values}
+        if len(values) < 2:
+            found = f"all {next(iter(values)):g}" if values else "none"
+            raise InputError(None, f"ratings of {one.name!r} in {language!r}", found=found, expected="some that differ")
+    return dimensions
+
+
+def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
+    """The same answers, with the ratings of a language permuted among its answers: nothing can be learned."""
+    found = list(rated)
+    for language in dict.fromkeys(one.case.language for one in rated):
+        places = [k for k, one in enumerate(rated) if one.case.language == language]
+        order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
+        for place, other in zip(places, order.tolist(), strict=True):
+            found[place] = RatedCase(rated[place].case, rated[places[other]].values)
+    return found
+
+
+def classifier_settings(
+    rated: Sequence[RatedCase], captions: Sequence[str], recipe: ClassifierRecipe
+) -> dict[str, JsonValue]:
+    """All that changes the result, as a run's folder keeps it."""
+    told: dict[str, JsonValue] = json.loads(json.dumps(asdict(recipe)))
+    hashes: dict[str, JsonValue] = {
+        "data_sha256": RatedPool(rated).sha256,
+        "captions_sha256": content_hash([*captions]),
+    }
+    return {"trainer": "classifier-judge", **told, **hashes}
+
+
+def train_classifier(
+    rated: Sequence[RatedCase],
+    captions: Sequence[str],
+    recipe: ClassifierRecipe,
+    folder: RunFolder,
+    on_change: Callable[[int, int], None] = lambda _done, _of: None,
+) -> TrainedClassifier:
+    """Trains the networks of all folds, seeds and languages that `folder` does not hold yet, and those that learn from
+    everything; `captions` has one text for each rated answer.
+
+    In each fold an encounter is on one side, in all languages; so it is where an epoch is chosen. On one processor core
+    the same settings give the same bits, also where training was killed and went on. Raises `InputError` for no ratings,
+    fewer encounters than folds, and ratings that are all the same.
+    """
+    if not rated:
+        raise InputError(None, "ratings", found="none", expected="answers with ratings")
+    given = shuffled_ratings(rated, recipe.seed) if recipe.shuffled else list(rated)
+    folds = encounter_folds(given, recipe.folds, recipe.seed) if recipe.folds else []
+    for inside, outside in folds:
+        refuse_leaks((given[k].case for k in inside), (given[k].case for k in outside), where="the fold left out")
+    languages = [_language(given, captions, name, recipe) for name in dict.fromkeys(one.case.language for one in given)]
+    parts = list(enumerate(folds))
+    if not recipe.shuffled:
+        parts.append((_EVERYTHING, (list(range(len(given))), [])))
+    planned = [
+        _planned(one, member, fold, sides)
+        for fold, sides in parts
+        for one in languages
+        for member in range(recipe.seeds)
+    ]
+    found: dict[tuple[str, int, int], tuple[FittedEpoch, Path]] = {}
+    first_step = 0
+    for done, one in enumerate(planned):
+        on_change(done, len(planned))
+        found[one.language.name, one.fold, one.member] = one.fitted(folder, first_step)
+        first_step += one.steps
+    on_change(len(planned), len(planned))
+    each, mean, level = _left_out(given, languages, found, folds) if folds else ([], [], [])
+    states = {
+        one.name: [load_file(found[one.name, _EVERYTHING, member][1]) for member in range(recipe.seeds)]
+        for one in languages
+        if not recipe.shuffled
+    }
+    manifest = None if recipe.shuffled else _manifest(given, languages, found, states, recipe)
+    return TrainedClassifier(
+        states, manifest, each, mean, level, {one.name: cut_counts(one.inputs) for one in languages}
+    )
+
+
+def _language(rated: Sequence[RatedCase], captions: Sequence[str], name: str, recipe: ClassifierRecipe) -> _Language:
+    places = [k for k, one in enumerate(rated) if one.case.language == name]
+    return _Language(name, [rated[k] for k in places], places, [captions[k] for k in places], recipe)
+
+
+@dataclass(frozen=True)
+class _PlannedNetwork:
+    """One network to be trained: the answers (by place in the language) that it learns from, that choose its epoch, and
+    that are left out."""
+
+    language: _Language
+    member: int
+    fold: int
+    learning: list[int]
+    choosing: list[int]
+    outside: list[int]
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        recipe = self.language.recipe
+        return recipe.epochs * math.ceil(len(self.learning) / recipe.batch_size)
+
+    def fitted(self, folder: RunFolder, first_step: int) -> tuple[FittedEpoch, Path]:
+        """Trains it, or gives what the folder has."""
+        own, recipe = self.language, self.language.recipe
+        part = "all" if self.fold == _EVERYTHING else f"fold {self.fold + 1}"
+        plan = EpochPlan(
+            name=f"{own.name}, {part}, seed {self.member + 1}",
+            seed=recipe.seed + self.member,
+            epochs=recipe.epochs,
+            batch_size=recipe.batch_size,
+            rates=(recipe.learning_rate, recipe.head_rate),
+            weight_decay=recipe.weight_decay,
+            first_step=first_step,
+            keep=self.fold == _EVERYTHING,
+        )
+        shares = {name: one[self.learning] for name, one in own.shares.items()}
+        balanced = recipe.class_weights == "balanced"
+        weights = {name: level_weights(one, balanced=balanced) for name, one in shares.items()}
+        begin = {name: ((one.sum(dim=0) + 1) * weights[name]).tolist() for name, one in shares.items()}
+        rows = (self.learning, self.choosing, self.outside)
+        return fit_epochs(
+            plan,
+            folder,
+            lambda: LevelClassifier(own.encoder, recipe.loss, begin, references=recipe.references),
+            weights,
+            lambda: (own.rows(rows[0]), own.rows(rows[1]), own.rows(rows[2])),
+            self._agreement,
+        )
+
+    def _agreement(self, found: Sequence[Any]) -> float | None:
+        """The mean over the dimensions that have one."""
+        cases = [self.language.rated[k] for k in self.choosing]
+        rows = held_out_agreement(cases, self.language.scores(found), draws=0)
+        values = [one.value for one in rows if one.dimension and one.value is not None]
+        return sum(values) / len(values) if values else None
+
+
+def _planned(language: _Language, member: int, fold: int, sides: tuple[list[int], list[int]]) -> _PlannedNetwork:
+    number = {place: k for k, place in enumerate(language.places)}
+    inside, outside = ([number[k] for k in side if k in number] for side in sides)
+    cases = [language.rated[k] for k in inside]
+    learning, choosing = encounter_folds(cases, _CHOOSING, language.recipe.seed)[member % _CHOOSING]
+    refuse_leaks((cases[k].case for k in learning), (cases[k].case for k in choosing), where="the part that chooses")
+    return _PlannedNetwork(
+        language, member, fold, [inside[k] for k in learning], [inside[k] for k in choosing], outside
+    )
+
+
+def _left_out(
+    rated: Sequence[RatedCase],
+    languages: Sequence[_Language],
+    found: Mapping[tuple[str, int, int], tuple[FittedEpoch, Path]],
+    folds: Sequence[tuple[list[int], list[int]]],
+) -> tuple[list[list[dict[str, float]]], list[dict[str, float]], list[dict[str, float]]]:
+    """The scores of the answers of left-out encounters: by each seed, by all together, and their most probable levels."""
+    each: list[list[dict[str, float]]] = [[{} for _ in rated] for _ in range(languages[0].recipe.seeds)]
+    mean: list[dict[str, float]] = [{} for _ in rated]
+    level: list[dict[str, float]] = [{} for _ in rated]
+    for fold, (_, outside) in enumerate(folds):
+        for one in languages:
+            inside = set(one.places)
+            places = [k for k in outside if k in inside]
+            own = [found[one.name, fold, member][0].outside or [] for member in range(one.recipe.seeds)]
+            for member, given in enumerate(own):
+                for place, scores in zip(places, one.scores(given), strict=True):
+                    each[member][place] = scores
+            together = [np.stack([np.asarray(given[k]) for given in own]) for k in range(len(one.dimensions))]
+            for place, scores, most in zip(places, one.scores(together), one.scores(together, "level"), strict=True):
+                mean[place], level[place] = scores, most
+    return each, mean, level
+
+
+def _manifest(
+    rated: Sequence[RatedCase],
+    languages: Sequence[_Language],
+    found: Mapping[tuple[str, int, int], tuple[FittedEpoch, Path]],
+    states: Mapping[str, Sequence[Mapping[str, Any]]],
+    recipe: ClassifierRecipe,
+) -> ClassifierManifest:
+    told: dict[str, JsonValue] = json.loads(json.dumps(asdict(recipe)))
+    return ClassifierManifest(
+        format=1,
+        judge="classifier-judge",
+        loss=recipe.loss,
+        references=recipe.references,
+        captions=recipe.captions,
+        max_tokens=recipe.max_tokens,
+        recipe=told,
+        languages={
+            one.name: ClassifierLanguage(
+                encoder=one.encoder.name,
+                encoder_sha256=one.encoder.sha256,
+                layers=recipe.layers,
+                levels={each.name: each.levels for each in one.dimensions},
+                answers=len(one.rated),
+                encounters=len({each.case.encounter for each in one.rated}),
+                cut=cut_counts(one.inputs),
+                members=tuple(
+                    _told(recipe.seed + k, found[one.name, _EVERYTHING, k][0], state)
+                    for k, state in enumerate(states.get(one.name, ()))
+                ),
+            )
+            for one in languages
+        },
+        data_sha256=RatedPool(rated).sha256,
+        trained_on=tuple(sorted(all_marks(one.case for one in rated))),
+        versions={name: version(name) for name in _LIBRARIES},
+    )
+
+
+def _told(seed: int, fitted: FittedEpoch, state: Mapping[str, Any]) -> ClassifierMember:
+    return ClassifierMember(seed=seed, epoch=fitted.epoch, chosen_by=fitted.agreement, weights_sha256=state_hash(state))
