@@ -63,17 +63,17 @@ def job_of(store: Store, run: Run, system: Scripted) -> Job:
 
 def test_what_one_worker_has_no_other_one_gets_until_the_claim_ends(url: str) -> None:
     store, run = opened(url)
-    one, other = ItemClaims(store), ItemClaims(store)
+    one, other, late = ItemClaims(store), ItemClaims(store), ItemClaims(store)
     with one.sharing([run]), other.sharing([run]):
-        first = one.take(run, ["q0", "q1", "q2"])
-        assert (first.mine, first.busy) == (["q0", "q1", "q2"], [])
-        second = other.take(run, ["q1", "q2", "q3"])
-        assert (second.mine, second.busy) == (["q3"], ["q1", "q2"])
+        assert one.take(run, ["q0", "q1", "q2"]) == ["q0", "q1", "q2"]
+        assert other.take(run, ["q1", "q2", "q3"]) == ["q3"]
         store.write_many([(run, an_answer("q1"), [])], one.kept)
-        third = other.take(run, ["q1", "q2"])
-        assert (third.mine, third.busy) == ([], ["q2"])
-    third = (late := ItemClaims(store)).take(run, ["q1", "q2"])
-    assert (third.mine, third.busy, late.stale) == (["q2"], [], 0)
+        assert other.take(run, ["q1", "q2"]) == []
+        found = other.look(run)
+        assert found.busy == {"q0", "q2", "q3"}
+        assert found.free == {f"q{number}" for number in range(4, ITEMS)}
+    assert late.look(run).busy == set()
+    assert late.take(run, ["q1", "q2"]) == ["q2"]
 
 
 def test_an_answer_that_comes_after_its_claim_ended_is_dropped(url: str) -> None:
@@ -83,8 +83,8 @@ def test_an_answer_that_comes_after_its_claim_ended_is_dropped(url: str) -> None
         ItemClaims(store),
     )  # the claims of the first one have ended when it makes them
     with slow.sharing([run]), quick.sharing([run]):
-        assert slow.take(run, ["q0", "q1"]).mine == ["q0", "q1"]
-        assert quick.take(run, ["q0"]).mine == ["q0"]
+        assert slow.take(run, ["q0", "q1"]) == ["q0", "q1"]
+        assert quick.take(run, ["q0"]) == ["q0"]
         store.write_many([(run, an_answer(name, text="slow"), []) for name in ("q0", "q1")], slow.kept)
         assert (slow.stale, store.settled(run)) == (1, {"q1"})
         store.write_many([(run, an_answer("q0", text="quick"), [])], quick.kept)
@@ -97,11 +97,12 @@ def test_what_failed_rests_for_all_workers_and_is_asked_by_a_run_that_starts_ane
     with one.sharing([run]), other.sharing([run]):
         one.take(run, ["q0"])
         store.write_many([(run, an_answer("q0", Status.FAILED), [])], one.kept)
-        rested = other.take(run, ["q0"])
-        assert (rested.mine, rested.busy) == ([], [])
+        assert other.take(run, ["q0"]) == []
+        found = other.look(run)
+        assert "q0" not in found.free | found.busy
     with store.owning([run]):
         pass
-    assert ItemClaims(store).take(run, ["q0"]).mine == ["q0"]
+    assert ItemClaims(store).take(run, ["q0"]) == ["q0"]
 
 
 def test_one_process_alone_and_workers_keep_out_of_each_others_way(url: str) -> None:

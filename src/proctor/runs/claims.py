@@ -25,12 +25,12 @@ _PART = 500
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Of the items asked for: those that this worker has now, and those that another one is at work on. The others need
-    no asking: they are settled, or failed a moment ago."""
+class OpenItems:
+    """Items of a run that need an answer: those that nobody has, and those that a worker is at work on. What failed a
+    moment ago is neither."""
 
-    mine: list[str]
-    busy: list[str]
+    free: set[str]
+    busy: set[str]
 
 
 class ItemClaims:
@@ -58,9 +58,22 @@ class ItemClaims:
             with self._store.writing() as connection:
                 connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
 
-    def take(self, run: Run, items: Sequence[str]) -> Taken:
-        """ItemClaims those of the items that nobody has and that have no settled answer. Raises `RunTakenError` where a
-        process has taken the run for itself."""
+    def look(self, run: Run) -> OpenItems:
+        """What is open just now."""
+        table, answers = schema.claims, schema.answers
+        with self._store.reading() as connection:
+            settled = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            names = {number: name for name, number in self._store.item_numbers(run.benchmark).items()}
+            for number in connection.scalars(settled):
+                names.pop(number, None)
+            live = select(table.c.item, table.c.worker).where(table.c.run == run.id, table.c.until >= clock(connection))
+            held = {row.item: row.worker for row in connection.execute(live)}
+        busy = {name for number, name in names.items() if held.get(number, _RESTING) != _RESTING}
+        return OpenItems({name for number, name in names.items() if number not in held}, busy)
+
+    def take(self, run: Run, items: Sequence[str]) -> list[str]:
+        """Claims those of the items that nobody has and that have no settled answer; which these are. Raises
+        `RunTakenError` where a process has taken the run for itself."""
         ids = self._store.item_numbers(run.benchmark)
         names = {ids[item]: item for item in items}
         table, numbers = schema.claims, sorted(names)  # one order for all: nobody waits for somebody who waits for them
@@ -79,13 +92,7 @@ class ItemClaims:
             settled = self._settled(connection, run, mine)
             for part in _parts(settled):
                 connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(part)))
-            others = sorted(names.keys() - mine)
-            held = select(table.c.item).where(table.c.run == run.id, table.c.worker != _RESTING)
-            busy = {one for part in _parts(others) for one in connection.scalars(held.where(table.c.item.in_(part)))}
-        return Taken(
-            [names[one] for one in names if one in mine and one not in settled],
-            [names[one] for one in names if one in busy],
-        )
+        return [name for number, name in names.items() if number in mine - settled]
 
     def beat(self) -> None:
         """Renews all claims."""

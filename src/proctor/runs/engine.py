@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import cast
@@ -36,7 +36,7 @@ from proctor.core import (
     View,
 )
 from proctor.media import RecordsShown
-from proctor.runs.claims import ItemClaims
+from proctor.runs.claims import ItemClaims, OpenItems
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.store import Fence, Run, Store
 
@@ -276,24 +276,41 @@ async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tal
 async def _share(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims) -> None:
     """Takes parts of the jobs that nobody has, until all is settled: what another worker has is looked at again, since
     its claim may end. Workers begin at different places, so that they rarely want the same."""
-    left = [(job, part) for job in jobs for part in _in_parts(job.items, _TOGETHER * waiting.maxsize)]
-    start = int(claims.worker, 16) % max(1, len(left))
-    left = left[start:] + left[:start]
-    while left and not stop.is_set():
-        busy, found = [], 0
-        for job, part in left:
-            if stop.is_set():
-                return
-            by_id = {item.id: item for item in part}
-            taken = await asyncio.to_thread(claims.take, job.run, list(by_id))
-            found += len(taken.mine)
-            tally.total += len(taken.mine)
-            for name in taken.mine:
-                await waiting.put((job, by_id[name], time.monotonic()))
-            busy += [(job, [by_id[name] for name in taken.busy])] if taken.busy else []
-        left = busy
-        if left and not found:
+    parts = [(job, part) for job in jobs for part in _in_parts(job.items, _TOGETHER * waiting.maxsize)]
+    start = int(claims.worker, 16) % max(1, len(parts))
+    parts = parts[start:] + parts[:start]
+    while not stop.is_set():
+        known = {job.run.id: await asyncio.to_thread(claims.look, job.run) for job in jobs}
+        opened = {number: one.free | one.busy for number, one in known.items()}
+        parts = [(job, part) for job, part in parts if any(item.id in opened[job.run.id] for item in part)]
+        if not parts:
+            return
+        if not await _taken(parts, waiting, stop, tally, claims, known):
             await asyncio.sleep(_LOOK_S)
+
+
+async def _taken(
+    parts: Sequence[tuple[Job, list[Item]]],
+    waiting: _Waiting,
+    stop: asyncio.Event,
+    tally: Tally,
+    claims: ItemClaims,
+    known: Mapping[int, OpenItems],
+) -> bool:
+    """Asks what is free of the parts, until somebody else took one first; whether there was any."""
+    found = False
+    for job, part in parts:
+        free = {item.id: item for item in part if item.id in known[job.run.id].free}
+        if stop.is_set() or not free:
+            continue
+        mine = await asyncio.to_thread(claims.take, job.run, list(free))
+        tally.total += len(mine)
+        for name in mine:
+            await waiting.put((job, free[name], time.monotonic()))
+        found = True
+        if len(mine) < len(free):  # others are near: look again
+            break
+    return found
 
 
 def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
