@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         score_async,
         score_predictions,
         system,
+        train_answerer,
         validate,
         verify,
     )
@@ -77,7 +78,7 @@ __all__ = [
     "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
     "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "leaderboard",
     "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run",
-    "run_async", "score", "score_async", "score_predictions", "stats", "system", "validate", "verify",
+    "run_async", "score", "score_async", "score_predictions", "stats", "system", "train_answerer", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

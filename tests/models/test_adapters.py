@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from proctor.core import ConfigurationError, Frame
-from proctor.models import ModelClient, ModelSpec, base_and_adapter, read_record, weights_hash
+from proctor.core import ConfigurationError, Frame, InputError
+from proctor.models import ModelClient, ModelSpec, SeenMedia, base_and_adapter, read_record, seen_media, weights_hash
 from proctor.models.adapters import AdapterRecord
 from tests.support.tiny_adapter import make_adapter
 from tests.support.tiny_vlm import make_tiny_vlm
@@ -36,8 +36,8 @@ def offline() -> Iterator[None]:
         yield
 
 
-def write_record(adapter: Path, base: Path, *media: str) -> None:
-    record = AdapterRecord(base_sha256=weights_hash(base), media=media)
+def write_record(adapter: Path, base: Path) -> None:
+    record = AdapterRecord(base_sha256=weights_hash(base))
     (adapter / "proctor.json").write_text(record.model_dump_json())
 
 
@@ -200,10 +200,11 @@ def test_a_folder_may_have_a_plus_in_its_name(tmp_path: Path) -> None:
     assert base_and_adapter(f"{both}+{tuned}") == (str(both), tuned)
 
 
-def test_a_record_says_what_was_seen(base: Path, tmp_path: Path) -> None:
-    tmp_path.joinpath("adapter").mkdir()
-    write_record(tmp_path / "adapter", base, "a", "b")
-    found = read_record(tmp_path / "adapter")
-    assert isinstance(found, AdapterRecord)
-    assert found.media == ("a", "b")
-    assert read_record(tmp_path) is None
+def test_what_base_and_adapter_have_seen_is_told_together(base: Path, adapter: Path) -> None:
+    where = f"{base}+{adapter}"
+    assert seen_media(where) == SeenMedia()
+    (adapter / "seen.json").write_text(SeenMedia(trained=frozenset({"a"}), chosen=frozenset({"b"})).model_dump_json())
+    assert seen_media(where) == seen_media(str(adapter)) == SeenMedia(trained=frozenset({"a"}), chosen=frozenset({"b"}))
+    (adapter / "seen.json").write_text("[]")
+    with pytest.raises(InputError, match=r"seen\.json"):
+        seen_media(where)

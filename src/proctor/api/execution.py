@@ -131,7 +131,27 @@ class Arranged:
         items = self.benchmark.counted(all_items=self.plan.all_items)
         silent = sum(not item.sounding for item in items)
         unseen = [name for name in self.conditions if not CONDITIONS.get(name).shows and CONDITIONS.get(name).sees]
-        return found + [f"{name}: {silent} of {len(items)} questions have no sound" for name in unseen if silent]
+        found += [f"{name}: {silent} of {len(items)} questions have no sound" for name in unseen if silent]
+        return found + (self._seen_before(items) if sees else [])
+
+    def _seen_before(self, items: Sequence[Item]) -> list[str]:
+        """Which of the media trained weights know already."""
+        from proctor.models import seen_media
+
+        told = []
+        for client in self.access.opened:
+            seen = seen_media(client.name.partition(":")[2]) if client.spec.is_local else None
+            if seen is None or not seen.trained | seen.chosen:
+                continue
+            of = {item.id: {self.library.identity(one.source) for one in item.media} for item in items}
+            media = set[str]().union(*of.values())
+            known = sum(bool(some & (seen.trained | seen.chosen)) for some in of.values())
+            if known:
+                told.append(
+                    f"{client.name}: trained on {len(media & seen.trained)} of these {len(media)} media, and chosen by "
+                    f"{len(media & seen.chosen)}: no evidence on {count_of(known, 'question')}"
+                )
+        return told
 
 
 @dataclass(frozen=True)
@@ -206,7 +226,7 @@ def arrange(
     )
     library, under = library_as(loaded, given), tuple(listed(given["conditions"]))
     if not chosen.skip_broken:
-        _need_media(loaded, chosen_items(loaded, chosen), library, under)
+        need_media(loaded, chosen_items(loaded, chosen), library, under)
     return Arranged(loaded, built, under, library, chosen, access, given)
 
 
@@ -383,7 +403,7 @@ def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
     )
 
 
-def _need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
+def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
     """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is
     asked."""
     from proctor.media import CONDITIONS

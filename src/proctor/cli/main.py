@@ -136,6 +136,7 @@ def commands() -> typer.Typer:
             "judge fit": judge.fit,
             "judge compare": judge.compare,
             "judge index": judge.index,
+            "train answerer": train.answerer,
             "audit": audit.audit,
             "train classifier-judge": train.classifier_judge,
         },

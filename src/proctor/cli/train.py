@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from proctor.api import BenchmarkName, ClassifierOptions, StoreUrl
-from proctor.cli.output import note, print_blocks, say
+from proctor.api import AnswererOptions, BenchmarkName, BenchmarkSource, ClassifierOptions, StoreUrl
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show
 from proctor.cli.progress import show_steps
 from proctor.core import Option
 
@@ -33,3 +33,33 @@ def classifier_judge(
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)
+
+
+def answerer(
+    benchmark: BenchmarkSource,
+    options: AnswererOptions,
+    base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
+    out: Annotated[Path, Option("A new folder, or that of a training to go on with.")],
+    dry_run: Annotated[bool, Option("Say what would be learned and how long it is; train nothing.")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Fine-tune a model on a benchmark.
+
+    It is asked with the same prompt, pictures and times as proctor run asks, and examined by it after each epoch on a
+    validation part without a video of the training part. The best checkpoint is kept. Run the same command again to go
+    on after a stop.
+
+    Example: proctor train answerer focus --data training --media videos --base llava --out tuned
+    """
+    from proctor import api
+
+    plan = api.arrange_answerer(benchmark, base, out, **options)
+    note(*plan.notes)
+    if dry_run:
+        say(plan.measure())
+        return
+    made = plan.make()
+    show(output, made.rows, *made.tables)
+    note(*made.notes)
+    if output is OutputFormat.TABLE:
+        say(f"{made.data.weights}")

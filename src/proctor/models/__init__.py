@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.models.adapters import ORIGIN, base_and_adapter, read_record
+    from proctor.models.adapters import ORIGIN, SEEN, SeenMedia, base_and_adapter, read_record, seen_media
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
@@ -21,8 +21,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
-    "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "ToolResult",
-    "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price", "parse_settings",
-    "prompt_file", "reachable", "read_record", "rejection", "weights_hash",
+    "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
+    "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "SeenMedia",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price",
+    "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

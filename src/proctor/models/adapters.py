@@ -20,23 +20,44 @@ from proctor.models.spec import weights_hash
 
 ORIGIN = "proctor.json"
 """The file beside trained weights that says what they were trained from."""
+SEEN = "seen.json"
+"""The file beside trained weights that says which media they know (`SeenMedia`)."""
 _CONFIG, _TENSORS = "adapter_config.json", "adapter_model.safetensors"
 
 
 class AdapterRecord(BaseModel):
-    """What an adapter was trained from: `base_sha256` is the hash of the base weights (`weights_hash`), `media` are the
-    hashes of the files that it has seen, where that was written down."""
+    """What an adapter was trained from: `base_sha256` is the hash of the base weights (`weights_hash`)."""
 
     model_config = ConfigDict(frozen=True)
 
     base_sha256: str = Field(min_length=64, max_length=64)
-    media: tuple[str, ...] = ()
+
+
+class SeenMedia(BaseModel):
+    """Which files trained weights know, by the hashes of their contents: those that they were trained on, and those on
+    which the best checkpoint was chosen."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trained: frozenset[str] = frozenset()
+    chosen: frozenset[str] = frozenset()
 
 
 def read_record(adapter: Path) -> AdapterRecord | None:
     """What the folder says; None where it says nothing, as one that was trained elsewhere. Raises `InputError`."""
     file = adapter / ORIGIN
     return read_model(file, AdapterRecord, "what an adapter was trained from") if file.is_file() else None
+
+
+def seen_media(where: str) -> SeenMedia:
+    """What BASE or BASE+ADAPTER knows, as far as their folders say so. Raises `InputError`."""
+    base, adapter = base_and_adapter(where)
+    files = [folder / SEEN for folder in (Path(base).expanduser(), adapter) if folder is not None]
+    found = [read_model(file, SeenMedia, "the media of a training") for file in files if file.is_file()]
+    empty: frozenset[str] = frozenset()
+    return SeenMedia(
+        trained=empty.union(*(one.trained for one in found)), chosen=empty.union(*(one.chosen for one in found))
+    )
 
 
 def base_and_adapter(where: str) -> tuple[str, Path | None]:

@@ -7,7 +7,7 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
     from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
-    from proctor.runs.choice import ModelChoice, choose_run
+    from proctor.runs.choice import ModelChoice, bucket_mean, choose_run
     from proctor.runs.claims import ItemClaims
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.runs.contents import EvaluationContent, evaluation_content
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         estimate_runs,
         execute,
         plan,
+        run_settings,
         skipped_baselines,
     )
     from proctor.runs.probing import AnswersOf, NoVotes, Probe, SecondVotes, probe
@@ -127,15 +128,15 @@ __all__ = [
     "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result",
     "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile", "Tally",
     "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json", "board_rows",
-    "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs", "compare", "compare_runs",
-    "compared", "composition", "decide", "delete_benchmark", "delete_runs", "derive_guessable", "disqualify",
-    "estimate_runs", "evaluation_content", "execute", "export", "export_rows", "flag_guessable", "flagged_votes",
-    "group_sums", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
+    "bucket_mean", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs", "compare",
+    "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs", "derive_guessable",
+    "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows", "flag_guessable",
+    "flagged_votes", "group_sums", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
     "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
     "load_items", "load_orders", "load_scores", "merge_stores", "newest_run", "official_summaries", "open_engine",
     "parsed_answer", "people_ratings", "plan", "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy",
     "rank_runs", "rated_cases", "rating_summary", "read_safe_cell", "recorded", "reinstate", "rename_system", "results",
-    "results_of_recorded", "revise_benchmark", "rule_rows", "safe_cell", "score_answers", "scored_answers",
-    "scored_cases", "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_meta", "stored_runs",
-    "summary_title", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
+    "results_of_recorded", "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers",
+    "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines", "status_counts",
+    "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

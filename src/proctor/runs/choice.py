@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import InputError, percent
+from proctor.core import FailedPolicy, InputError, percent
 from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.run_scores import Contest
 from proctor.runs.store import Run, Store
-from proctor.stats import Floats, RankingPlan, Resampling, Standing, sums_difference, sums_interval
+from proctor.stats import Estimate, Floats, RankingPlan, Resampling, Standing, sums_difference, sums_interval
 
 CHOICE_RULE = (
     "the highest mean over buckets of the accuracy in each; of equal ones the highest mean over buckets of the share of "
@@ -119,13 +120,24 @@ def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan
     )
 
 
+def bucket_mean(store: Store, benchmark: str, contest: Contest, plan: Resampling = Resampling()) -> Estimate:
+    """The mean over buckets of the accuracy of the one system of a contest, with its interval over groups. What it
+    lacks is wrong. Raises `InputError` where there is no run."""
+    contest = replace(contest, failed=FailedPolicy.WRONG, baselines=("none",))
+    board = rank_runs(store, benchmark, contest, plan=RankingPlan(rule="mean", draws=1))[0]
+    return sums_interval(
+        _columns(board, contest.systems[0]), board.marks.group, _mean_over(board), plan=plan.within(0, 1)
+    )
+
+
+def _mean_over(board: Board) -> Callable[[Floats], Floats]:
+    size = len(board.standings.buckets)
+    return lambda sums: _mean_of(sums, size)
+
+
 def _candidate(board: Board, one: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
     drawn = Resampling(draws=plan.draws, seed=plan.seed, level=plan.level, bounds=(0, 1))
-    own, group, size = _columns(board, one.name), board.marks.group, len(board.standings.buckets)
-
-    def mean(sums: Floats) -> Floats:
-        return _mean_of(sums, size)
-
+    own, group, mean = _columns(board, one.name), board.marks.group, _mean_over(board)
     found = sums_interval(own, group, mean, plan=drawn)
     lead: dict[str, float | None] = {}
     if one is not best:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.training.chat_examples import ChatExample
+    from proctor.training.answerer import AnswererTraining, TrainedAnswerer, train_answerer
+    from proctor.training.chat_examples import ChatExample, measure
     from proctor.training.checkpoints import CheckpointEvaluation
     from proctor.training.classifier import (
         ClassifierRecipe,
@@ -23,7 +24,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "HeldOutAgreement", "LoraSettings", "RunFolder",
-    "TrainedClassifier", "classifier_settings", "data_hash", "encounter_folds", "fine_tune", "fit_pipeline",
-    "held_out_agreement", "merge", "refuse_leaks", "shuffled_ratings", "train_classifier", "with_adapter",
+    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "HeldOutAgreement", "LoraSettings",
+    "RunFolder", "TrainedAnswerer", "TrainedClassifier", "classifier_settings", "data_hash", "encounter_folds",
+    "fine_tune", "fit_pipeline", "held_out_agreement", "measure", "merge", "refuse_leaks", "shuffled_ratings",
+    "train_answerer", "train_classifier", "with_adapter",
 ]  # fmt: skip

@@ -1,0 +1,191 @@
+"""Fine-tuning of a model on a benchmark's training part: FOCUS's second baseline."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar, Unpack
+
+from proctor.api.execution import library_as, loaded_as, need_media
+from proctor.api.lora_options import LoraOptions, lora_settings
+from proctor.api.options import ShownOptions, condition_names, filled
+from proctor.api.parts import parts_of
+from proctor.api.tables import FrameLike, Row
+from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, percent, pip_install, plain_table
+
+if TYPE_CHECKING:
+    from proctor.core import Table
+    from proctor.models import ModelClient
+    from proctor.training import AnswererTraining, TrainedAnswerer
+
+T = TypeVar("T")
+
+
+class AnswererOptions(ShownOptions, LoraOptions, total=False):
+    """What is learned from what. `share` of the benchmark's items, by `seed`, are its validation part, as for `choose`;
+    both parts are shown under `condition`. Of a clip that is longer than its frames there are `windows` examples."""
+
+    share: Annotated[float, Option("The share of the validation part.", default=0.2, low=0, high=1)]
+    condition: Annotated[
+        str, Option("What may be seen, in training and validation.", default="video", names=condition_names)
+    ]
+    windows: Annotated[int, Option("Examples of each long clip, at drawn moments.", default=1, low=1)]
+    draws: Annotated[int, Option("Bootstrap draws behind each interval.", default=1000, low=100)]
+
+
+@dataclass(frozen=True)
+class AnswererTable(FrameLike):
+    """A row for each checkpoint, with its mean accuracy over the buckets of the validation part."""
+
+    data: "TrainedAnswerer"
+
+    @property
+    def rows(self) -> list[Row]:
+        """The step, the mean, its interval, and whether it is the one that is kept."""
+        return [
+            {
+                "step": one.step,
+                "mean": one.accuracy.value,
+                "ci_low": one.accuracy.ci_low,
+                "ci_high": one.accuracy.ci_high,
+                "questions": one.accuracy.n,
+                "groups": one.accuracy.groups,
+                "chosen": one.chosen,
+            }
+            for one in self.data.checkpoints
+        ]
+
+    @property
+    def title(self) -> str:
+        """Whose it is."""
+        return "Checkpoints on the validation part"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to compare with, and what comes next."""
+        known = ", ".join(f"{name} {percent(value)}" for name, value in self.data.baselines.items())
+        told = [f"Examples: {self.data.lengths}."] if self.data.lengths else []
+        told += [f"Without looking: {known}."] if known else []
+        flatters = "The chosen checkpoint's figure flatters, since it was chosen by it: examine it on other videos."
+        return (*told, flatters, f"Next: proctor run BENCHMARK --model {self.data.model}")
+
+    @property
+    def tables(self) -> "list[Table]":
+        """Checkpoints in the order of training."""
+        heads = (">step", ">mean over buckets", ">interval", ">questions", ">groups", "")
+        return [plain_table(self.title, heads, [_shown(row) for row in self.rows])]
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    between = DASH if row["ci_low"] is None else f"{percent(row['ci_low'])} to {percent(row['ci_high'])}"
+    counts = str(row["questions"]), str(row["groups"])
+    return str(row["step"]), percent(row["mean"]), between, *counts, "kept" if row["chosen"] else ""
+
+
+@dataclass(frozen=True)
+class AnswererPlan:
+    """A training of which all is checked that can be before weights are loaded."""
+
+    what: "AnswererTraining"
+    out: Path
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is learned from what."""
+        what = self.what
+        groups = [len({item.group for item in part.counted()}) for part in (what.training, what.validation)]
+        told = f"{count_of(len(what.lessons), 'example')} from {groups[0]} groups; "
+        told += f"{count_of(len(what.validation.counted()), 'question')} in {groups[1]} other groups to examine it by"
+        left = (
+            f"{what.left_out} training questions are left out: no reference that can be said." if what.left_out else ""
+        )
+        return (told, *([left] if left else []))
+
+    def measure(self) -> str:
+        """How long the examples are for the model, which is loaded. Raises `InputError` for those that are too long."""
+        from proctor.models import Weights
+        from proctor.training import measure
+
+        what = self.what
+        client = what.client()
+        weights = Weights(client.name, str(what.base), what.lora.device, what.lora.dtype)
+        try:
+            weights.load()
+            return measure(weights, what.examples(client)).told()
+        finally:
+            asyncio.run(client.aclose())
+
+    def make(self) -> AnswererTable:
+        """Trains, or goes on where it was stopped."""
+        from proctor.training import train_answerer
+
+        return AnswererTable(train_answerer(self.what, self.out))
+
+
+def arrange_answerer(
+    benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
+) -> AnswererPlan:
+    """The first part of `train_answerer`."""
+    from importlib.util import find_spec
+
+    from proctor.core import reader_or_default
+    from proctor.systems import ModelSystem, Sampling, prompt_for_benchmark
+    from proctor.training import AnswererTraining
+
+    given = filled("train_answerer", AnswererOptions, options)
+    missing = [name for name in ("torch", "peft", "trl") if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"{' and '.join(missing)} missing: {pip_install('train')}")
+    loaded = loaded_as(benchmark, {**given, "store": None})
+    loaded = replace(loaded, only={}) if given["all_items"] else loaded
+    library = library_as(loaded, given)
+    need_media(loaded, loaded.counted(), library, [given["condition"]])
+    sounding = any(item.sounding for item in loaded.items)
+    choice = given["prompt"] or ("" if loaded.prompt is None else str(loaded.prompt))
+    prompt = prompt_for_benchmark(loaded.name, choice, sounding=sounding)
+    briefing, sampling = reader_or_default(loaded.name).briefing, Sampling(video_as=given["video_as"])
+
+    def system(client: "ModelClient", name: str) -> ModelSystem:
+        return ModelSystem(client, prompt, name or None, sampling, briefing)
+
+    training, validation = parts_of(loaded, library, given["share"], given["seed"])
+    what = AnswererTraining(
+        base=Path(base).expanduser(),
+        training=training,
+        validation=validation,
+        library=library,
+        system=system,
+        condition=given["condition"],
+        lora=lora_settings(given),
+        windows=given["windows"],
+        draws=given["draws"],
+        seed=given["seed"],
+    )
+    return AnswererPlan(what, Path(out))
+
+
+def train_answerer(
+    benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
+) -> AnswererTable:
+    """Fine-tunes local weights (`base`, a folder) to answer a benchmark's questions: asked with the same prompt, pictures
+    and times as `run` asks them, examined after each epoch by the same engine on a validation part that shares no group
+    and no medium with what was learned. In `out` lie the adapter of the best checkpoint, its card, and the answers of
+    every checkpoint (`evaluations.db`); called again it goes on where it was stopped.
+
+    Raises `InputError` and `ConfigurationError` before anything is trained where something is missing or does not fit.
+    The command is `proctor train answerer`.
+    """
+    return outside_of_loops(arrange_answerer(benchmark, base, out, **options).make)
+
+
+def outside_of_loops(work: Callable[[], T]) -> T:
+    """Does plain work that runs event loops of its own, in another thread where one runs in this (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    with ThreadPoolExecutor(1, "proctor-training") as pool:
+        return pool.submit(work).result()
