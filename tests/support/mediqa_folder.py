@@ -30,6 +30,7 @@ def write_task(folder: Path, rated: Sequence[RatedCase]) -> None:
             "lang": case.language,
             "query": case.query,
             "references": [reference.text for reference in case.references],
+            "images": list(case.images),
         }
         given = (
             {metric: value for own, value in one.values.items() for metric in _NAMES[own]}

@@ -261,5 +261,7 @@ def test_ratings_that_teach_nothing_are_refused(encoder: str, tmp_path: Path) ->
     flat = [RatedCase(one.case, {**one.values, "overall": 1.0}) for one in RATED]
     with pytest.raises(InputError, match="ratings of 'overall' in 'en': found all 1, expected some that differ"):
         train(tmp_path / "flat", flat, recipe)
+    with pytest.raises(InputError, match="encounters in 'en' to train on: found 4, expected 5, since a part of them"):
+        train(tmp_path / "few", made_up(8, languages=("en",)), replace(recipe, folds=2))
     with pytest.raises(InputError, match="30 folds"):
         train(tmp_path / "folds", RATED, replace(recipe, folds=30))

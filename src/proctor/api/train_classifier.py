@@ -170,17 +170,20 @@ async def _captions(
     if not given["caption_model"]:
         return [""] * len(cases), "", None
     from proctor.judges.classifier import write_captions
+    from proctor.judges.dimensions import ClientPool
+    from proctor.models import reachable
     from proctor.runs import PaidVotes
 
     if given["media"] is None:
         raise InputError(None, "--caption-model", found="no --media", expected="the folder of the pictures")
-    paid, access = PaidVotes(store), ModelAccess(given)
-    (client,) = access.clients([given["caption_model"]])
-    async with access.closing():
-        await access.check_servers()
-        found = await write_captions(
-            [one.case for one in cases], client, paid, judge_prompts_of(benchmark), given["concurrency"]
-        )
+    paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
+    client = pool.client(pool.only(_JUDGE), {"temperature": 0.0})  # as the judge asks it, or all would be asked twice
+    try:
+        await reachable([client.spec.base_url])
+        texts = [one.case for one in cases]
+        found = await write_captions(texts, client, paid, judge_prompts_of(benchmark), given["concurrency"])
+    finally:
+        await pool.aclose()
     return found, client.name, paid
 
 

@@ -294,7 +294,16 @@ def _planned(language: _Language, member: int, fold: int, sides: tuple[list[int]
     number = {place: k for k, place in enumerate(language.places)}
     inside, outside = ([number[k] for k in side if k in number] for side in sides)
     cases = [language.rated[k] for k in inside]
-    learning, choosing = encounter_folds(cases, _CHOOSING, language.recipe.seed)[member % _CHOOSING]
+    try:
+        learning, choosing = encounter_folds(cases, _CHOOSING, language.recipe.seed)[member % _CHOOSING]
+    except InputError as error:
+        place, expected = (
+            f"encounters in {language.name!r} to train on",
+            f"{_CHOOSING}, since a part of them chooses the epoch",
+        )
+        raise InputError(
+            None, place, found=str(len({one.case.encounter for one in cases})), expected=expected
+        ) from error
     refuse_leaks((cases[k].case for k in learning), (cases[k].case for k in choosing), where="the part that chooses")
     return _PlannedNetwork(
         language, member, fold, [inside[k] for k in learning], [inside[k] for k in choosing], outside
