@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         import_answers_async,
         judge,
         judge_agreement,
+        judge_grid,
+        judge_grid_async,
         leaderboard,
         load,
         metric,
@@ -76,9 +78,10 @@ __all__ = [
     "ACCURACY", "Answer", "AudioClip", "Benchmark", "ConfigurationError", "Evaluation", "Image", "InfrastructureError",
     "InputError", "Item", "Metric", "ProctorError", "Reference", "RefusalError", "Status", "VideoClip", "__version__",
     "analyze", "audit", "check", "choose_model", "choose_model_async", "compare", "export", "fetch", "fit_judge",
-    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "leaderboard",
-    "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report", "reproduce", "results", "run",
-    "run_async", "score", "score_async", "score_predictions", "stats", "system", "train_answerer", "validate", "verify",
+    "fit_judge_async", "formats", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
+    "judge_grid_async", "leaderboard", "load", "metric", "open_store", "perturb", "perturb_async", "rank", "report",
+    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "stats", "system",
+    "train_answerer", "validate", "verify",
 ]  # fmt: skip
 
 _MODULES = {"formats": "proctor.core.formats", "stats": "proctor.stats"}

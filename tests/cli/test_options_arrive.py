@@ -174,6 +174,12 @@ WAYS = (
         },
     ),
     Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
+    Way(
+        "judge grid",
+        "bench --model m",
+        "api:open_store api:judge_grid_async",
+        {"stop": "the shell's", "on_change": "the shell's"},
+    ),
     Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "where it is written"}),
     Way(
         "judge index",

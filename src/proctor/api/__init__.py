@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from proctor.api.execution import PreparedRun, arrange, import_answers, import_answers_async, load, run, run_async
     from proctor.api.fetching import Fetched, fetch
     from proctor.api.fitting import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
+    from proctor.api.grid import GridOptions, JudgeGrid, judge_grid, judge_grid_async
     from proctor.api.numbers import (
         PLAIN_FORMATS,
         analyze,
@@ -96,15 +97,16 @@ __all__ = [
     "AnswererTable", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource", "Cache", "CheckTable",
     "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable", "Draws",
     "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
-    "FunctionMetric", "FunctionSystem", "ImportOptions", "JudgeFunction", "MaxSide", "ModelAccess", "ModelOptions",
-    "Overlay", "PerturbationTable", "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions",
-    "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable",
-    "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable",
-    "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "choose_model", "choose_model_async",
-    "compare", "declared", "export", "fetch", "filled_probes", "fit_judge", "fit_judge_async", "import_answers",
-    "import_answers_async", "judge", "judge_agreement", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
-    "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",
-    "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
-    "score_async", "score_predictions", "size_in_bytes", "system", "system_names", "train_answerer",
-    "train_classifier_judge", "train_classifier_judge_async", "validate", "validator_names", "verify", "write_shown",
+    "FunctionMetric", "FunctionSystem", "GridOptions", "ImportOptions", "JudgeFunction", "JudgeGrid", "MaxSide",
+    "ModelAccess", "ModelOptions", "Overlay", "PerturbationTable", "PreparedChoice", "PreparedRun", "PreparedScorer",
+    "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable",
+    "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
+    "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit",
+    "check", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "filled_probes",
+    "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
+    "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "official_summary",
+    "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank",
+    "ratings_in", "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions",
+    "size_in_bytes", "system", "system_names", "train_answerer", "train_classifier_judge",
+    "train_classifier_judge_async", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 from proctor.api.options import Draws, Seed, filled, listed
 from proctor.api.scores import ratings_in
 from proctor.api.sources import Evaluation, stored
-from proctor.core import DASH, Option, Table, content_hash, number, number_interval, plain_table, write_whole
+from proctor.core import DASH, Cell, Option, Table, content_hash, number, number_interval, plain_table, write_whole
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -122,8 +122,9 @@ class ComparedJudges:
                 {
                     "title": one.title,
                     "columns": [column.label for column in one.columns],
-                    "numeric": [column.numeric for column in one.columns],
+                    "caption": one.caption,
                     "rows": [list(row) for row in one.texts],
+                    "strong": [[isinstance(cell, Cell) and cell.strong for cell in row] for row in one.rows],
                 }
                 for one in self.tables
             ],

@@ -249,7 +249,7 @@ async def _by_dimensions(
         if scheme is None
         else lambda scorer: scored_cases(store, benchmark, scheme, scorer, images=images),
         prompts=prompts,
-        own=_rating_judge(benchmark),
+        own=rating_judge_of(benchmark),
     )
     if images is not None and not images.is_dir():
         raise InputError(images, found="no such folder", expected="the folder of images")
@@ -371,7 +371,7 @@ def _own_judge(where: Stored) -> str:
     return own
 
 
-def _rating_judge(benchmark: str) -> str:
+def rating_judge_of(benchmark: str) -> str:
     """The name of the benchmark's own judge of dimensions, which an ensemble asks too."""
     from proctor.judges import rates_dimensions
 

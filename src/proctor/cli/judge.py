@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.api import AgreementOptions, BenchmarkName, FitMethod, FitOptions, StoreUrl
+from proctor.api import AgreementOptions, BenchmarkName, FitMethod, FitOptions, GridOptions, StoreUrl
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import at_work, cost_of, show_trials
 from proctor.cli.run import watched
-from proctor.core import DASH, InputError, Option
+from proctor.core import DASH, InputError, Option, Usage
 
 if TYPE_CHECKING:
-    from proctor.api import FittedJudge
+    from proctor.api import FittedJudge, JudgeGrid
 
 
 def fit(
@@ -84,6 +85,30 @@ def compare(
         note(f"Ahead of {name} by the adjusted test: {', '.join(ahead) or 'nothing'}")
     if out is not None:
         say(f"written to {found.write(out)}")
+
+
+def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None) -> None:
+    """Judge under combinations of settings.
+
+    The benchmark's own judge under every combination of prompt, references, reason, images and documents, in one table
+    beside people's ratings: each combination's lead over the first, and what each factor is worth. Each is a scorer of
+    the store, so a second call asks nothing again.
+
+    Example: proctor judge grid mediqa-eval --model openai:gpt-4o --reason both --references both --store runs.db
+    """
+    from proctor import api
+
+    opened = api.open_store(store, create=False)
+
+    async def asked(stop: asyncio.Event, on_change: Any) -> JudgeGrid:
+        how: GridOptions = {**options, "stop": stop, "on_change": on_change}
+        return await api.judge_grid_async(opened, benchmark, **how)
+
+    with at_work("judging"):
+        found = asyncio.run(watched(asked, nullcontext(lambda _: None)))
+    print_blocks(*found.tables, apart=True)
+    count, usage = sum(one.judgements for one in found.cells), sum((one.usage for one in found.cells), Usage())
+    note(f"{count} new judgements, {cost_of(usage)}, kept in {opened.shown}" if count else "no new judgements")
 
 
 def index(

@@ -135,6 +135,7 @@ def commands() -> typer.Typer:
         JUDGE: {
             "judge fit": judge.fit,
             "judge compare": judge.compare,
+            "judge grid": judge.grid,
             "judge index": judge.index,
             "train answerer": train.answerer,
             "audit": audit.audit,

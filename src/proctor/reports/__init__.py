@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from proctor.reports.blocks import Block, Prose, Section, Story, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
     from proctor.reports.leaderboard import DECIDED_LINE, leaderboard_table, policy_line, results_tables, score
-    from proctor.reports.metric_agreement import audit_tables
+    from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
     from proctor.reports.metric_leads import lead_tables, power_tables
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
     from proctor.reports.perturbations import perturbation_notes, perturbation_tables
@@ -33,9 +33,9 @@ else:
 __all__ = [
     "DECIDED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source",
     "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
-    "comparison_blocks", "detail_tables", "differences_table", "few_groups_line", "lead_tables", "leaderboard_table",
-    "leads_tables", "metric_board_table", "metric_pairs_table", "perturbation_notes", "perturbation_tables",
-    "policy_line", "power_tables", "records_table", "results_tables", "scarce_line", "scarce_metrics", "scarce_results",
-    "score", "show_block", "show_table", "who_advances", "write_audit_report", "write_pictures", "write_public_report",
-    "write_report", "write_sections",
+    "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
+    "lead_tables", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table",
+    "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "results_tables",
+    "scarce_line", "scarce_metrics", "scarce_results", "score", "show_block", "show_table", "spoken_language",
+    "who_advances", "write_audit_report", "write_pictures", "write_public_report", "write_report", "write_sections",
 ]  # fmt: skip

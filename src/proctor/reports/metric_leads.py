@@ -12,7 +12,6 @@ from proctor.reports.metric_agreement import (
     dimension_name,
     ends_of,
     spoken_language,
-    strong_value,
     with_reasons,
 )
 
@@ -54,7 +53,8 @@ def _means(language: str, ordered: Sequence[LeadRow], over: Sequence[str]) -> Ta
             one = next((one for one in row.leads if one.over == name), None)
             ends, p = (DASH, DASH) if one is None else (ends_of(one.difference), p_value(one.p_holm))
             cells += [_lead_cell(row, name), ends, p]
-        found.append((Cell(row.metric), strong_value(row.figure), ends_of(row.figure), *cells, row.reason))
+        figure = Cell(number(row.figure.value), raw=row.figure.value)
+        found.append((Cell(row.metric), figure, ends_of(row.figure), *cells, row.reason))
     heads = [label for name in over for label in (f">Lead over {name}", ">95 % CI", ">p (Holm)")]
     title = f"{spoken_language(language)}: agreement, and leads"
     caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05."
@@ -72,8 +72,10 @@ def _parts(language: str, ordered: Sequence[LeadRow], own: _Rows, over: Sequence
                 *(_lead_cell(there, one) for one in over),
             ]
         tied = own[row.metric, "", "tied"]
-        worth = contrast_cells(tied.lead(AS_GIVEN).difference)
-        found.append((*cells, Cell(number(tied.figure.value), raw=tied.figure.value), *worth))
+        worth, ends = contrast_cells(tied.lead(AS_GIVEN).difference)
+        found.append(
+            (*cells, Cell(number(tied.figure.value), raw=tied.figure.value), Cell(worth.text, raw=worth.raw), ends)
+        )
     heads = [label for part in _NESTED for label in (f">r {part}", *(f">over {one}" for one in over))]
     title = f"{spoken_language(language)}: between and within groups, and what ties are worth"
     caption = (

@@ -217,11 +217,41 @@ class ContextProvider(Protocol):
         `InputError` for a case that it can't serve."""
 
 
+@dataclass(frozen=True)
+class ShownCase:
+    """What a judge is shown of a case, and whether it gives a reason: all, or what an experiment leaves."""
+
+    references: bool = True
+    images: bool = True
+    reason: bool = True
+
+    @property
+    def variant(self) -> str:
+        """What is left out, such as "no-references+no-reason"."""
+        return "+".join(f"no-{name}" for name, kept in vars(self).items() if not kept)
+
+    def of(self, case: Case) -> Case:
+        """The case with what is left of it."""
+        references = case.references if self.references else ()
+        images, scans = (case.images, case.scans) if self.images else ((), ())
+        return replace(case, references=references, images=images, scans=scans)
+
+    def scale(self, scale: RatingScale) -> RatingScale:
+        """The scale without a reason, where none is asked for."""
+        if self.reason:
+            return scale
+        return replace(
+            scale,
+            fill={**scale.fill, "with_reason": False},
+            stored=lambda dimensions, cites: as_said(rating_form(dimensions, cites=cites, reason=False)),
+        )
+
+
 class ModelJudge:
     """Asks one model for every dimension of a case in one reply, pictures first.
 
     `kind` is the judge's name, `variant` tells the members of an ensemble apart, `prompts` holds the task's own
-    prompts.
+    prompts, `shown` is what an experiment leaves of a case.
     """
 
     def __init__(
@@ -234,8 +264,11 @@ class ModelJudge:
         contexts: Sequence[ContextProvider] = (),
         variant: str = "",
         prompts: Path | None = None,
+        shown: ShownCase = ShownCase(),
     ) -> None:
-        self.name = f"{kind}{f'/{variant}' if variant else ''}[{client.name}]"
+        scale, named = shown.scale(scale), "+".join(one for one in (variant, shown.variant) if one)
+        self.name = f"{kind}{f'/{named}' if named else ''}[{client.name}]"
+        self._shown = shown
         self._kind, self._client, self._scale, self._contexts = kind, client, scale, tuple(contexts)
         self._model = CachedModel(self.name, client, votes)
         self._prompts = load_prompts(scale.template, prompts)
@@ -257,7 +290,7 @@ class ModelJudge:
     async def judge(self, case: Case) -> DimensionScores:
         """The scores of one answer (see `DimensionJudge`). Raises `InputError` for a language or a dimension that the
         prompt does not speak of."""
-        context = Context()
+        case, context = self._shown.of(case), Context()
         try:
             for one in self._contexts:
                 context += await one.context(case, self.name)

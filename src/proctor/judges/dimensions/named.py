@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -24,7 +24,7 @@ from proctor.judges.dimensions.few_shot import (
 )
 from proctor.judges.dimensions.fitted import read_calibration, read_choice
 from proctor.judges.dimensions.logprob import logprob_scale
-from proctor.judges.dimensions.model_judge import RATING, RUBRIC, ContextProvider, ModelJudge
+from proctor.judges.dimensions.model_judge import RATING, RUBRIC, ContextProvider, ModelJudge, ShownCase
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgesAll, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.documents import Chunking
 from proctor.judges.passage_index import IndexSettings, load_pair_scorer, load_sentence_encoder, open_index
@@ -44,6 +44,37 @@ class NoOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class RatingOptions(NoOptions):
+    """What the model is shown and asked for: off for an experiment without. `prompt` is `task` (the benchmark's own),
+    `general` (for any task), or a folder with rating.txt.j2, or one for each language, such as rating_en.txt.j2."""
+
+    references: bool = True
+    images: bool = True
+    reason: bool = True
+    prompt: str = "task"
+
+    @property
+    def shown(self) -> ShownCase:
+        """The same as a judge takes it."""
+        return ShownCase(self.references, self.images, self.reason)
+
+    def prompts(self, setup: JudgeSetup) -> Path | None:
+        """The folder of the prompts. Raises `InputError` where there is none."""
+        if self.prompt in {"task", "general"}:
+            return setup.prompts if self.prompt == "task" else None
+        folder = Path(self.prompt)
+        if not any(folder.glob("rating*.txt.j2")):
+            raise InputError(
+                folder, "prompt", found="no prompt", expected="task, general, or a folder with rating.txt.j2"
+            )
+        return folder
+
+    @property
+    def variant(self) -> str:
+        """What tells the judge apart from that with the task's prompt."""
+        return "" if self.prompt == "task" else f"prompt-{Path(self.prompt).name}"
+
+
 def _client(name: str, setup: JudgeSetup) -> ModelClient:
     """The one model, at temperature 0 where its settings name no other."""
     return setup.clients.client(setup.clients.only(name), {"temperature": 0.0})
@@ -52,13 +83,18 @@ def _client(name: str, setup: JudgeSetup) -> ModelClient:
 def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
     """The rating judge under this name, at temperature 0 where the model's settings name no other. Raises
     `ConfigurationError` unless there is exactly one model."""
-    read_options(name, NoOptions, setup.options)
-    return ModelJudge(name, _client(name, setup), setup.votes, prompts=setup.prompts)
+    options = read_options(name, RatingOptions, setup.options)
+    prompts = options.prompts(setup)
+    client = _client(name, setup)
+    return ModelJudge(name, client, setup.votes, variant=options.variant, prompts=prompts, shown=options.shown)
 
 
 @RatesDimensions
 def rating(setup: JudgeSetup) -> DimensionJudge:
-    """Every dimension in one reply, pictures first, by the task's rules."""
+    """Every dimension in one reply, pictures first, by the task's rules.
+
+    Options for experiments: references=off, images=off, reason=off; prompt=general, or a folder with rating.txt.j2.
+    """
     return rating_judge("rating-judge", setup)
 
 
@@ -179,7 +215,7 @@ def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: Retr
     return Retriever(open_index(options.documents, options.index, settings), options.passages, reranker, options.ranked)
 
 
-class _PassageOptions(RetrievalOptions, ExampleOptions):
+class _PassageOptions(RetrievalOptions, ExampleOptions, RatingOptions):
     shots: int = Field(default=4, ge=0, le=24)
 
 
@@ -188,7 +224,7 @@ def retrieval(setup: JudgeSetup) -> DimensionJudge:
     """Every dimension in one reply, beside passages of documents; with --rated after rated examples too.
 
     Options: documents=FOLDER, index, passages=4, rerank=model (or none, or a cross-encoder's folder), encoder,
-    size=160, overlap=32 (words), and those of few-shot-judge. One more call for each question where the model puts
+    size=160, overlap=32 (words), those of few-shot-judge, and those of rating-judge. One more call for each question where the model puts
     passages in order. Raises `ConfigurationError` unless there is exactly one model, and without the extra
     `retrieval`; `InputError` for documents or an index that can't be read.
     """
@@ -204,7 +240,8 @@ def retrieval(setup: JudgeSetup) -> DimensionJudge:
     elif options.examples is not None:
         raise InputError(name, "option 'examples'", expected="none with shots=0")
     contexts.append(Passages(_retriever(name, setup, client, options)))
-    return ModelJudge(name, client, setup.votes, contexts=contexts, prompts=setup.prompts)
+    how: dict[str, Any] = {"variant": options.variant, "prompts": options.prompts(setup), "shown": options.shown}
+    return ModelJudge(name, client, setup.votes, contexts=contexts, **how)
 
 
 class _ClaimOptions(RetrievalOptions):
