@@ -210,7 +210,7 @@ def rated(folder: Path, store: Path, count: int, *more: str) -> None:
 @pytest.mark.parametrize(
     ("method", "options", "said"),
     [
-        ("guess", {}, "--method: found 'guess', expected calibration, choice, examples or embedded"),
+        ("guess", {}, "--method: found 'guess', expected calibration, choice, examples, embedded or pipeline"),
         ("calibration", {}, "--scorer: found none, expected one: the judge whose scores are calibrated"),
     ],
 )

@@ -350,3 +350,31 @@ def test_phrases_of_a_hostile_candidate_stay_between_their_fences(monkeypatch: p
 def test_a_reply_that_is_none_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     said, _ = _reasoned("I would say 0.8.", case(), Votes(), monkeypatch)
     assert said.values == {}
+
+
+@pytest.mark.training
+@pytest.mark.xdist_group("training-pipeline")
+def test_all_of_it_runs_in_this_process_and_nonsense_is_no_score(tmp_path: Path) -> None:
+    from proctor.models import ModelSpec
+    from tests.support.tiny_clip import make_tiny_clip
+    from tests.support.tiny_vlm import make_tiny_vlm
+
+    (weights := tmp_path / "vlm").mkdir()
+    spec = ModelSpec(name=f"transformers:{make_tiny_vlm(weights)}", settings={"max_tokens": 12, "device": "cpu"})
+    clip = make_tiny_clip(tmp_path / "clip")
+    shown = case(images=(picture(tmp_path).name,), image_root=tmp_path)
+
+    async def run() -> DimensionScores:
+        pool = ClientPool([spec])
+        try:
+            return await built_from("local-pipeline", setup(pool, Votes(), {"pictures": str(clip)})).judge(shown)
+        finally:
+            await pool.aclose()
+
+    said = asyncio.run(run())
+    assert said.values == {}
+    assert "no readable reply in 3 tries" in said.missing["overall"]
+    told: Any = said.evidence[0]["signals"]
+    assert -1 <= told["picture-answer"] <= 1
+    assert told["answer-references"] > 0
+    assert said.flags == ()

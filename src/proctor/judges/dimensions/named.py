@@ -188,8 +188,8 @@ def few_shot(setup: JudgeSetup) -> DimensionJudge:
 
 class RetrievalOptions(NoOptions):
     """Where passages come from: `documents` is a folder, `index` the place of its index (beside it, where none
-    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder. With `ranked`, passages
-    are of the first ones, at most this many, that belong to the item (see `ranked_documents`)."""
+    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder. With `ranked`, only
+    this many documents are looked at, the first that belong to the item (see `ranked_documents`)."""
 
     documents: Path
     index: Path | None = None
