@@ -17,30 +17,33 @@ from numpy.typing import NDArray
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.scorer import JudgesAll
-from proctor.judges.embedded import Recipe, read_rated, split_encounters
+from proctor.judges.embedded import Recipe, contrasts, read_rated, split_encounters
 from proctor.judges.embedded.answers import Encoders, read_answers
 from proctor.judges.embedded.judge import IMAGES_UNSEEN, NO_OTHERS, TRAINED_ON, EmbeddedJudge
 from proctor.judges.embedded.learning import (
-    LIKENESS,
-    OF_OTHERS,
-    VIEWS,
     Design,
     Split,
     _dual,
     _mixed,
     _targets,
     draw_designs,
-    fit_views,
     fold_numbers,
     folds,
     task_figure,
 )
 from proctor.judges.embedded.validation import RatedAnswers, out_of_fold
+from proctor.judges.embedded.views import LIKENESS, OF_OTHERS, VIEWS, fit_views
 from proctor.judges.prompt_injection import INJECTION_FLAG
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
 
 SMALL = Recipe(folds=3, designs=6, kept=3)
+
+
+@pytest.fixture(autouse=True)
+def few_changed_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each wording is put around two answers: enough to learn from where texts are so alike."""
+    monkeypatch.setattr(contrasts, "_EACH", 2)
 
 
 def trained(rated: list[RatedCase], recipe: Recipe = SMALL) -> EmbeddedJudge:

@@ -66,7 +66,7 @@ def test_the_manifest_says_where_it_comes_from_and_names_nobody(judge: EmbeddedJ
     text = (saved / "manifest.json").read_text(encoding="utf-8")
     said = json.loads(text)
     assert said["recipe"] == {
-        "seed": 0, "folds": 3, "designs": 4, "kept": 2, "alone": False, "grouped": True,
+        "seed": 0, "folds": 3, "designs": 4, "kept": 2, "alone": False, "grouped": True, "contrast": 3,
     }  # fmt: skip
     assert said["languages"]["en"]["answers"] == 36
     assert said["languages"]["en"]["encounters"] == 12
@@ -239,7 +239,7 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     manifest.write_text("{", encoding="utf-8")
     assert fault(folder).startswith("manifest.json: found broken JSON")
     manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'format': found 2, expected Input should be 3"
+    assert fault(folder) == "manifest.json: field 'format': found 2, expected Input should be 4"
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
     assert fault(folder) == "manifest.json: field 'more': found 1, expected no field of this name"
     manifest.write_text(json.dumps(whole), encoding="utf-8")

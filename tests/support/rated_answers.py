@@ -14,7 +14,7 @@ from proctor.metrics.text import tokens
 from proctor.metrics.text.encoders import LongTexts, TextTokens
 
 DIMENSIONS = {
-    "en": (Dimension("disagree_flag", (0.0, 1.0)), Dimension("overall", (0.0, 0.5, 1.0))),
+    "en": (Dimension("disagree_flag", (0.0, 1.0), lower_is_better=True), Dimension("overall", (0.0, 0.5, 1.0))),
     "zh": (Dimension("overall", (0.0, 0.5, 1.0)),),
 }
 

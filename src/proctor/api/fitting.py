@@ -3,7 +3,7 @@
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
@@ -12,12 +12,13 @@ from proctor.api.access import ModelAccess
 from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in
 from proctor.api.sources import Evaluation, stored, sync_twin
-from proctor.core import DASH, InputError, Option, UsageError, number, number_interval, write_whole
+from proctor.core import DASH, HUMAN, InputError, Option, UsageError, number, number_interval, write_whole
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
     from proctor.core import Table
-    from proctor.judges.dimensions import DimensionJudge, FewShotExamples
+    from proctor.judges.dimensions import DimensionJudge, FewShotExamples, RatedCase
+    from proctor.judges.embedded import TrainingMaterial
     from proctor.runs import PaidVotes, Store
 
 FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
@@ -27,8 +28,10 @@ class FitOptions(ModelOptions, total=False):
     """How a judge is fitted. `scorer` is the judge whose scores are calibrated, or those that are chosen from; `model`
     judges with the examples that are tried: `sets` of `shots` answers, each on `held_out` groups; with `allow_missing`
     answers that lack a score are left out for all sets. `folds` are the parts of the groups that are left out in turn.
-    `alone`: an embedded judge that never compares an answer with others to its question. `encoder` and `pictures` are
-    the encoders of a pipeline, `media` the folder of the images that it sees."""
+    `alone`: an embedded judge that never compares an answer with others to its question; `encoder` is the folder of
+    another encoder than the embedded one, of an embedded judge or a pipeline, `pictures` the pipeline's encoder of
+    images, `media` the folder of the images that it sees. `stack` are judges whose stored scores an embedded judge looks
+    at, `weak` is one whose scores stand for ratings where nobody rated an answer."""
 
     scorer: Annotated[
         str | Sequence[str],
@@ -51,10 +54,15 @@ class FitOptions(ModelOptions, total=False):
     concurrency: Annotated[int, Option("examples: answers judged at once.", default=8, low=1)]
     alone: Annotated[bool, Option("embedded: never compare an answer with others to its question.", default=False)]
     encoder: Annotated[
-        str, Option("pipeline: a folder of sentence-transformers. [default: all-MiniLM-L6-v2]", default="")
+        str, Option("embedded, pipeline: a folder of sentence-transformers. [default: all-MiniLM-L6-v2]", default="")
     ]
     pictures: Annotated[str, Option("pipeline: a folder with CLIP or the like, to see images.", default="")]
     media: Annotated[str | Path | None, Option("pipeline: the folder of images.", shell=Path)]
+    stack: Annotated[
+        str | Sequence[str],
+        Option("embedded: look at this judge's stored scores, too; may be repeated.", default=(), shell=list[str]),
+    ]
+    weak: Annotated[str, Option("embedded: learn from this judge's scores where nobody rated an answer.", default="")]
     folds: Annotated[
         int, Option("calibration, choice, pipeline: parts of the groups that are left out in turn.", default=5, low=2)
     ]
@@ -249,11 +257,12 @@ def _embedded(store: "Store", benchmark: str, out: Path, given: FitOptions) -> F
     scheme, rated = ratings_in(store, benchmark)
     table = people_ratings(store, benchmark)
     recipe = embedded.Recipe(seed=given["seed"], alone=given["alone"])
-    known = embedded.read_rated(list(rated.values()))
+    material = _material(store, benchmark, rated, given)
+    known = embedded.read_rated(list(rated.values()), material=material)
     held = [(one, embedded.out_of_fold(one, recipe)) for one in known]
     validated = embedded.scores_of("embedded-judge", list(rated), held)
     shown = _beside_best(table, validated, similarity_scores(table, rated, scheme), given, recipe.folds)
-    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe)
+    judge = embedded.EmbeddedJudge.train(list(rated.values()), known, recipe, material)
     judge.save(out)
     counted = ", ".join(f"{len(one.answers)} in {one.answers.language}" for one in known)
     return FittedJudge(out, f"{judge.name} learned from {counted}; written to {out}", (shown,))
@@ -308,6 +317,39 @@ def _beside_best(
             )
             for one in beside_best(table, [judge], texts, settings)
         ],
+    )
+
+
+def _material(
+    store: "Store", benchmark: str, rated: "Mapping[tuple[str, str], RatedCase]", given: FitOptions
+) -> "TrainingMaterial":
+    """What an embedded judge learns from beside ratings. Raises `InputError` for a judge that has itself learned from
+    ratings of these encounters: on them its scores are better than anywhere else."""
+    from proctor.judges import embedded
+    from proctor.judges.dimensions import RatedCase
+    from proctor.runs import judgements_behind, scored_cases
+
+    stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
+    for name in (*stack, *([weak] if weak else [])):
+        if name.startswith(HUMAN):
+            raise InputError(
+                None, f"scores by {name}", found="a person's", expected="a judge's: people's are learned from"
+            )
+        said = judgements_behind(store, benchmark, [name])
+        if any(embedded.TRAINED_ON in one.flags for some in said.values() for one in some):
+            found = "scores of encounters that it has learned from"
+            raise InputError(
+                store.shown, f"judge {name}", found=found, expected="scores out of fold, or of other encounters"
+            )
+    scheme = store.card(benchmark).rating
+    if scheme is None:
+        return embedded.TrainingMaterial()
+    people = {one.case for one in rated.values()}
+    scored = scored_cases(store, benchmark, scheme, weak) if weak else {}
+    return embedded.TrainingMaterial(
+        encoder=Path(encoder) if encoder else None,
+        stacked={name: scored_cases(store, benchmark, scheme, name) for name in stack},
+        weak=tuple(RatedCase(case, values) for case, values in scored.items() if case not in people),
     )
 
 

@@ -1,11 +1,12 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
 from proctor.judges.embedded.crossfit import encounter_fold, leaving_each_fold, out_of_fold_from_part, splits_of
-from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
+from proctor.judges.embedded.judge import TRAINED_ON, EmbeddedJudge, build, refuse_taken
 from proctor.judges.embedded.learning import Recipe, Split
 from proctor.judges.embedded.validation import (
     Held,
     RatedAnswers,
+    TrainingMaterial,
     beside_best,
     out_of_fold,
     out_of_fold_each,
@@ -15,7 +16,7 @@ from proctor.judges.embedded.validation import (
 )
 
 __all__ = [
-    "EmbeddedJudge", "Held", "RatedAnswers", "Recipe", "Split", "beside_best", "build", "encounter_fold",
-    "leaving_each_fold", "out_of_fold", "out_of_fold_each", "out_of_fold_from_part", "read_rated", "refuse_taken",
-    "scores_of", "split_encounters", "splits_of",
+    "TRAINED_ON", "EmbeddedJudge", "Held", "RatedAnswers", "Recipe", "Split", "TrainingMaterial", "beside_best",
+    "build", "encounter_fold", "leaving_each_fold", "out_of_fold", "out_of_fold_each", "out_of_fold_from_part",
+    "read_rated", "refuse_taken", "scores_of", "split_encounters", "splits_of",
 ]  # fmt: skip

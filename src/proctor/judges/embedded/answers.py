@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
+from proctor.core import InputError, read_json
 from proctor.judges.dimensions import Case
+from proctor.judges.embedded.assertion import contradictions
+from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import (
     BertScore,
     Encoder,
+    EncoderSettings,
     TokenEncoder,
     bleu,
     chrf,
@@ -142,7 +146,13 @@ class Reading:
 def measures(reading: Reading) -> dict[str, float]:
     """All measures of one answer by itself, by name; the same names in every language."""
     return (
-        _likeness(reading) | _coverage(reading) | _question(reading) | _case(reading) | _style(reading) | _cues(reading)
+        _likeness(reading)
+        | _coverage(reading)
+        | _question(reading)
+        | _case(reading)
+        | _style(reading)
+        | _cues(reading)
+        | contradictions(reading.candidate, reading.references, reading.language)
     )
 
 
@@ -304,6 +314,9 @@ def _mean(values: Sequence[float]) -> float:
 
 Part = Literal["candidate", "references", "query"]
 
+STACKED = "judge:"
+"""How the names of measures begin that are other judges' scores."""
+
 BESIDE_OTHERS = ("others-", "beside-")
 """How the names of measures begin that compare with other answers to the same question."""
 
@@ -317,6 +330,17 @@ class Encoders:
 
     texts: Encoder
     tokens: TokenEncoder
+
+
+def encoders_in(folder: Path) -> Encoders:
+    """The encoder of sentence-transformers in a folder, for texts and, by its last layer, for tokens. Raises
+    `InputError` for a folder without one, and `ConfigurationError` without the extra."""
+    texts = load_sentence_encoder(str(folder))
+    config = read_json(folder / "config.json", "the folder of an encoder")
+    layers = config.get("num_hidden_layers") if isinstance(config, dict) else None
+    if not isinstance(layers, int):
+        raise InputError(folder / "config.json", "field 'num_hidden_layers'", found=repr(layers), expected="a number")
+    return Encoders(texts, load_encoder(EncoderSettings(str(folder), layer=layers)))
 
 
 @dataclass(frozen=True)
@@ -360,6 +384,10 @@ class Answers:
             {name: Counts(self.counts(name).table[kept], self.counts(name).column) for name in _PARTS},
         )
 
+    def stacked(self, names: Sequence[str], values: Floats) -> Answers:
+        """With further measures, scores that other judges gave: rows × `names`."""
+        return replace(self, names=(*self.names, *names), measured=np.hstack([self.measured, values]))
+
     def counts(self, part: Part) -> Counts:
         """The n-grams of a part of all cases; counted when first asked for."""
         if part not in self._counts:
@@ -398,10 +426,9 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
         [one for candidate, _, references in texts for text in (candidate, *references) for one in sentences(text)]
     )
     matched = _matched(texts, encoders.tokens)
-    readings = [
-        Reading(candidate, query, references, languages[0], vectors, matched) for candidate, query, references in texts
-    ]
-    own = [measures(one) for one in readings]
+    read = {one: Reading(*one, languages[0], vectors, matched) for one in dict.fromkeys(texts)}
+    measured_once = {one: measures(reading) for one, reading in read.items()}
+    readings, own = [read[one] for one in texts], [measured_once[one] for one in texts]
     order = {name: number for number, name in enumerate(dict.fromkeys(case.id for case in cases))}
     question = np.array([order[case.id] for case in cases], dtype=np.int64)
     rows = []

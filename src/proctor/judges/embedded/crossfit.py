@@ -10,8 +10,9 @@ import numpy as np
 
 from proctor.core import generator
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded.learning import Recipe, Rows, Split, fold_numbers, learn, relative
+from proctor.judges.embedded.learning import Recipe, Split, fold_numbers, learn, relative
 from proctor.judges.embedded.validation import Floats, RatedAnswers
+from proctor.judges.embedded.views import Rows
 
 
 def splits_of(rated: Sequence[RatedCase]) -> dict[str, Split]:
@@ -70,6 +71,6 @@ def _scored(known: RatedAnswers, recipe: Recipe, inside: Rows, outside: Rows) ->
     scores = np.full((len(outside), len(known.dimensions)), 0.5)
     if taught.any():
         names = [name for name, there in zip(known.dimensions, taught, strict=True) if there]
-        learned = learn(known.answers.part(inside), ratings[:, taught], names, known.split.part(inside), recipe)
+        learned = learn(known.training.part(inside).on(taught), names, known.split.part(inside), recipe)
         scores[:, taught] = relative(learned.rate(known.answers.part(outside)))
     return np.asarray(known.lowest + known.span * scores, dtype=np.float64)

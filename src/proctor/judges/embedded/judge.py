@@ -27,9 +27,20 @@ from proctor.judges.dimensions import (
     read_options,
 )
 from proctor.judges.dimensions.case import injection_flags
-from proctor.judges.embedded.answers import Answers, Encoders, read_answers
-from proctor.judges.embedded.learning import LIKENESS, PARTS, VIEWS, Learned, Recipe, Views, relative
-from proctor.judges.embedded.validation import RatedAnswers, train
+from proctor.judges.dimensions.scorer import RecordedBy
+from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
+from proctor.judges.embedded.learning import Learned, Recipe, relative
+from proctor.judges.embedded.validation import (
+    NOTHING_ELSE,
+    RatedAnswers,
+    Stacked,
+    TrainingMaterial,
+    stacked_columns,
+    train,
+)
+from proctor.judges.embedded.views import LIKENESS, PARTS, VIEWS, Views
+from proctor.metrics.text import EMBEDDED_ENCODER
+from proctor.models import weights_hash
 
 _EXPECTED = "the weights of a learned judge (proctor judge fit --method embedded)"
 
@@ -134,6 +145,7 @@ def _widths(views: Views) -> dict[str, int]:
     vocabulary = {part: len(views.grams[part]) for part in PARTS}
     known = {
         "likeness": 1,
+        "judges": len(views.means["judges"]),
         "measures": len(views.columns),
         "bends": len(views.phases),
         "wording-of-references": vocabulary["references"],
@@ -173,22 +185,25 @@ class LanguageManifest(BaseModel):
 
 class Manifest(BaseModel):
     """What a learned judge is and came from. `weights_sha256` is the hash of what is in the weights, which is
-    the same for the same data and seed; `trained_on` marks the encounters that it learned from, by hash."""
+    the same for the same data and seed; `encoder` is the embedded one's name or the hash of a folder; `stacked` are the judges whose scores it looks at; `trained_on` marks the encounters that it learned from, by hash."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    format: Literal[3]
+    format: Literal[4]
     judge: Literal["embedded-judge"]
     encoder: str
     recipe: dict[str, int | bool]
     languages: Annotated[dict[str, LanguageManifest], Field(min_length=1)]
     data_sha256: str
     trained_on: tuple[str, ...]
+    stacked: tuple[str, ...] = ()
     weights_sha256: str
     versions: dict[str, str]
 
 
-def manifest_of(rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, encoder: str) -> Manifest:
+def manifest_of(
+    rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, material: TrainingMaterial
+) -> Manifest:
     """The manifest of judges that were learned from these rated answers, by language."""
     languages = {}
     for language, one in learned.items():
@@ -201,13 +216,14 @@ def manifest_of(rated: Sequence[RatedCase], learned: Mapping[str, Learned], reci
             figures=one.figures,
         )
     return Manifest(
-        format=3,
+        format=4,
         judge="embedded-judge",
-        encoder=encoder,
+        encoder=EMBEDDED_ENCODER if material.encoder is None else name_of_encoder(material.encoder),
         recipe={name: getattr(recipe, name) for name in Recipe.__slots__},
         languages=languages,
-        data_sha256=_data_hash(rated),
-        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in rated})),
+        data_sha256=_data_hash([*rated, *material.weak]),
+        stacked=tuple(material.stacked),
+        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in [*rated, *material.weak]})),
         weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
@@ -276,6 +292,14 @@ def _data_hash(rated: Sequence[RatedCase]) -> str:
     return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
 
 
+def name_of_encoder(folder: Path) -> str:
+    """What an encoder in a folder is known by: the hash of its weights. Raises `InputError` for no folder."""
+    found = weights_hash(folder)
+    if not found:
+        raise InputError(folder, found="no such folder", expected="an encoder of sentence-transformers")
+    return f"sha256:{found}"
+
+
 TRAINED_ON = "trained-on"
 """Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
 
@@ -296,17 +320,45 @@ class EmbeddedJudge:
     The same cases get the same scores, in every process and in any order.
     """
 
-    def __init__(self, learned: Mapping[str, Learned], manifest: Manifest, *, encoders: Encoders | None = None) -> None:
+    def __init__(
+        self,
+        learned: Mapping[str, Learned],
+        manifest: Manifest,
+        *,
+        encoders: Encoders | None = None,
+        stacked: Stacked | None = None,
+    ) -> None:
         self._learned = dict(learned)
         self._encoders = encoders
+        self._stacked = stacked or {}
         self._trained_on = frozenset(manifest.trained_on)
         self.manifest = manifest
         self.name = f"embedded-judge[{manifest.weights_sha256[:8]}]"  # other weights are another judge
 
     @classmethod
-    def load(cls, folder: Path, *, encoders: Encoders | None = None) -> EmbeddedJudge:
-        """The judge that `proctor judge fit --method embedded` wrote. Raises `InputError` as `load_model` does."""
-        return cls(*load_model(folder), encoders=encoders)
+    def load(
+        cls,
+        folder: Path,
+        *,
+        encoder: Path | None = None,
+        encoders: Encoders | None = None,
+        recorded: RecordedBy | None = None,
+    ) -> EmbeddedJudge:
+        """The judge that `proctor judge fit --method embedded` wrote; `encoder` is the folder of the encoder that it was
+        fitted with, `recorded` reads the scores of the judges that it looks at. Raises `InputError` as `load_model`
+        does, for another encoder, and for a judge whose scores are not there."""
+        learned, manifest = load_model(folder)
+        if encoders is None:
+            given = EMBEDDED_ENCODER if encoder is None else name_of_encoder(encoder)
+            if given != manifest.encoder:
+                expected = f"{manifest.encoder}, which it was fitted with (option encoder=FOLDER)"
+                raise InputError(folder, "encoder", found=given, expected=expected)
+            encoders = None if encoder is None else encoders_in(encoder)
+        if manifest.stacked and recorded is None:
+            expected = f"a store with scores by {', '.join(manifest.stacked)}"
+            raise InputError(folder, "stacked judges", found="no store", expected=expected)
+        stacked = {name: recorded(name) for name in manifest.stacked} if recorded is not None else {}
+        return cls(learned, manifest, encoders=encoders, stacked=stacked)
 
     @classmethod
     def train(
@@ -314,13 +366,14 @@ class EmbeddedJudge:
         rated: Sequence[RatedCase],
         known: Sequence[RatedAnswers],
         recipe: Recipe,
+        material: TrainingMaterial = NOTHING_ELSE,
         *,
         encoders: Encoders | None = None,
     ) -> EmbeddedJudge:
-        """A judge that learned from rated answers; `known` is what `read_rated` made of them."""
+        """A judge that learned from rated answers and more; `known` is what `read_rated` made of them."""
         learned = {one.answers.language: train(one, recipe) for one in known}
-        name = "all-MiniLM-L6-v2" if encoders is None else "given"
-        return cls(learned, manifest_of(rated, learned, recipe, name), encoders=encoders)
+        manifest = manifest_of(rated, learned, recipe, material)
+        return cls(learned, manifest, encoders=encoders or material.opened(), stacked=material.stacked)
 
     def save(self, folder: Path) -> None:
         """Writes it to a new folder (see `save_model`)."""
@@ -356,9 +409,14 @@ class EmbeddedJudge:
         for language in dict.fromkeys(case.language for case in cases):
             places = [k for k, case in enumerate(cases) if case.language == language]
             inside = [cases[k] for k in places]
-            answers = read_answers(inside, self._encoders)
+            columns, told = stacked_columns(self._stacked, inside)
+            answers = read_answers(inside, self._encoders).stacked(columns, told)
             self._refuse_others(answers, self._learned[language])
             scored = self._scored(inside, answers, self._learned[language])
+            for k, row in enumerate(np.isfinite(told)):
+                if not row.all():
+                    reason = f"{columns[int(np.argmin(row))].removeprefix(STACKED)}: no score of this answer"
+                    scored[k] = DimensionScores.none(inside[k], reason, flags=scored[k].flags)
             found |= dict(zip(places, scored, strict=True))
         return [found[k] for k in range(len(cases))]
 
@@ -410,15 +468,18 @@ class EmbeddedJudge:
 
 class _Options(BaseModel):
     folder: Path
+    encoder: Path | None = None
 
 
 @RatesDimensions
 def build(setup: JudgeSetup) -> DimensionJudge:
     """Asks no model: learned from rated answers (`proctor judge fit --method embedded`); option `folder`.
 
-    Raises `InputError` for a folder without a learned judge.
+    The option `encoder` is the folder of the encoder that it was fitted with, where that is another one than the embedded
+    one. Raises `InputError` as `EmbeddedJudge.load`.
     """
-    return EmbeddedJudge.load(read_options("embedded", _Options, setup.options).folder)
+    options = read_options("embedded", _Options, setup.options)
+    return EmbeddedJudge.load(options.folder, encoder=options.encoder, recorded=setup.recorded)
 
 
 def _scale(levels: Sequence[float]) -> str:

@@ -4,32 +4,41 @@ averaged."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.judges.embedded.answers import BESIDE_OTHERS, Answers, Part
-
-Rows = NDArray[np.int64]
+from proctor.judges.embedded.answers import STACKED, Answers
+from proctor.judges.embedded.contrasts import Contrasts
+from proctor.judges.embedded.views import FREE, OF_OTHERS, VIEWS, Floats, Rows, Views, fit_views
 
 
 @dataclass(frozen=True)
 class Split:
-    """What decides the folds of answers: the encounter and the dataset of each row."""
+    """What decides the folds of answers: the encounter and the dataset of each row, and whether nobody rated it (`weak`;
+    empty: all were rated)."""
 
     groups: tuple[str, ...]
     datasets: tuple[str, ...]
+    weak: tuple[bool, ...] = ()
 
     def part(self, rows: Sequence[int] | Rows) -> Split:
         """That of some rows."""
-        return Split(tuple(self.groups[k] for k in rows), tuple(self.datasets[k] for k in rows))
+        weak = tuple(self.weak[k] for k in rows) if self.weak else ()
+        return Split(tuple(self.groups[k] for k in rows), tuple(self.datasets[k] for k in rows), weak)
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """The rows that people rated."""
+        return ~np.array(self.weak or [False] * len(self.groups), dtype=np.bool_)
 
 
 def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Rows:
     """The fold of each row, 0 to `count` − 1. All rows of an encounter are in one fold, whatever the order
-    of the rows; not `grouped`, every row is dealt out by itself.
+    of the rows; not `grouped`, every row is dealt out by itself. Rows that nobody rated decide nothing: they are in the
+    fold of their encounter, and in none (−1) where nothing of it was rated.
 
     Raises `InputError` for fewer encounters than folds.
 
@@ -37,7 +46,8 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     [0, 0]
     """
     units = split.groups if grouped else tuple(f"{one}#{k}" for k, one in enumerate(split.groups))
-    dataset = dict(zip(units, split.datasets, strict=True))
+    told = zip(units, split.datasets, split.told.tolist(), strict=True)
+    dataset = {unit: where for unit, where, rated in told if rated}
     if len(dataset) < count:
         raise InputError(
             None,
@@ -50,14 +60,14 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
         inside = sorted(unit for unit in dataset if dataset[unit] == one)
         for k in generator(seed, "embedded-judge", "folds", name, one).permutation(len(inside)):
             fold[inside[k]] = len(fold) % count
-    return np.array([fold[unit] for unit in units], dtype=np.int64)
+    return np.array([fold.get(unit, -1) for unit in units], dtype=np.int64)
 
 
 def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Rows, Rows]]:
-    """For each fold the rows outside it, to learn from, and those in it (see `fold_numbers`)."""
+    """For each fold the rows outside it, to learn from, and those in it that people rated (see `fold_numbers`)."""
     number = fold_numbers(split, count, seed, name, grouped=grouped)
     for k in range(count):
-        yield np.flatnonzero(number != k), np.flatnonzero(number == k)
+        yield np.flatnonzero(number != k), np.flatnonzero((number == k) & split.told)
 
 
 def parted(split: Split, number: Rows) -> int:
@@ -71,30 +81,6 @@ def parted(split: Split, number: Rows) -> int:
         seen.setdefault(group, set()).add(one)
     return sum(len(one) > 1 for one in seen.values())
 
-
-VIEWS = {
-    "measures": "measures of the answer, each standardised",
-    "bends": "the same, with bends and interactions (random Fourier features of a Gaussian kernel)",
-    "wording": "n-grams of characters of the answer (TF-IDF)",
-    "wording-apart": "how far they differ from those of the references",
-    "wording-shared": "those that the references have too",
-    "wording-of-references": "n-grams of the references",
-    "wording-of-all": "n-grams of all answers to the question, on average",
-    "wording-of-query": "n-grams of the question",
-    "meaning": "embedding of the answer",
-    "meaning-of-references": "mean embedding of the references",
-    "meaning-of-query": "embedding of the question",
-    "meaning-shared": "product of the answer's and the references' embeddings",
-    "meaning-apart": "how far they differ",
-    "likeness": "the mean of plain measures of likeness to the references (`LIKENESS`)",
-}
-"""What an answer is seen as, by name. Each view is a block of columns that a linear model weighs."""
-
-OF_OTHERS = ("wording-of-all",)
-"""Views that look at other answers to the same question (some measures do so too)."""
-
-LIKENESS = ("rouge-1-mean", "bert-f1-mean")
-"""Measures that are good metrics by themselves, whatever was learned."""
 
 _WEIGHTS = ((0.0, 0.5, 1.0, 2.0), (0.5, 0.15, 0.2, 0.15))
 _FREEDOM = (0.5, 1.0, 2.0, 4.0)
@@ -113,13 +99,14 @@ class Design:
 
     @property
     def alpha(self) -> float:
-        """The ridge's penalty. The view `likeness` does not add to it: a design that has it weighs its single
-        column almost freely, and shrinks all else towards it."""
-        return self.penalty * sum(weight for name, weight in self.weights.items() if name != "likeness")
+        """The ridge's penalty. The views in `FREE` do not add to it: a design that has one weighs its few columns
+        almost freely, and shrinks all else towards them."""
+        return self.penalty * sum(weight for name, weight in self.weights.items() if name not in FREE)
 
 
-def draw_designs(seed: int, count: int, *, alone: bool = False) -> tuple[Design, ...]:
-    """Designs drawn at random, the same for the same seed; `alone`: none looks at other answers.
+def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = False) -> tuple[Design, ...]:
+    """Designs drawn at random, the same for the same seed; `alone`: none looks at other answers; `stacked`: all look at
+    the scores of other judges.
 
     Every design has the measures in it, and every second one likeness, with as much weight as all else.
 
@@ -129,152 +116,25 @@ def draw_designs(seed: int, count: int, *, alone: bool = False) -> tuple[Design,
     rng = generator(seed, "embedded-judge", "designs")
     designs = []
     for number in range(count):
-        drawn = {name: float(rng.choice(_WEIGHTS[0], p=_WEIGHTS[1])) for name in VIEWS if name != "likeness"}
+        drawn = {name: float(rng.choice(_WEIGHTS[0], p=_WEIGHTS[1])) for name in VIEWS if name not in FREE}
         drawn["measures"] = max(drawn["measures"], float(rng.choice(_WEIGHTS[0][1:])))
         penalty, shared = float(rng.choice(_FREEDOM)), float(rng.choice(_SHARED))
         kept = {name: w for name, w in drawn.items() if w and not (alone and name in OF_OTHERS)}
-        if number % 2:
-            kept["likeness"] = sum(kept.values())
+        free = (*(["likeness"] if number % 2 else []), *(["judges"] if stacked else []))
+        kept |= dict.fromkeys(free, sum(kept.values()))
         designs.append(Design(kept, penalty, shared))
     return tuple(designs)
 
 
-Floats = NDArray[np.float64]
-
-PARTS: tuple[Part, ...] = ("candidate", "references", "query")
-"""The texts of an answer that have a vocabulary each."""
-
-_FARTHEST = 4.0  # standardised measures are cut there
-_WAVES = 400
-_LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
-
-
-@dataclass(frozen=True)
-class Views:
-    """How answers become blocks of columns; everything in it was learned from training answers alone.
-
-    `means` holds each view's mean of every column and `sizes` its block's size, so that every block has mean 0 and
-    mean squared length 1 over the training answers.
-    """
-
-    columns: tuple[int, ...]
-    centre: Floats
-    spread: Floats
-    waves: Floats
-    phases: Floats
-    grams: dict[str, tuple[str, ...]]
-    rarity: dict[str, Floats]
-    means: dict[str, Floats]
-    sizes: dict[str, float]
-
-    def blocks(self, answers: Answers) -> dict[str, Floats]:
-        """The blocks of answers: rows × columns, by view."""
-        return self.scaled(_raw(self, answers))
-
-    def scaled(self, raw: dict[str, Floats]) -> dict[str, Floats]:
-        """Blocks as they are, centred and of comparable size."""
-        return {name: (raw[name] - mean) / self.sizes[name] for name, mean in self.means.items()}
-
-
-def fit_views(answers: Answers, rows: Rows, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
-    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
-    measures that look at other answers."""
-    columns = tuple(k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS)))
-    training = answers.measured[rows][:, list(columns)]
-    centre, spread = _moments(training)
-    rng = generator(seed, "embedded-judge", "waves")
-    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel of the width that random pairs are apart.
-    waves = rng.standard_normal((len(columns), _WAVES)) / np.sqrt(len(columns))
-    phases = rng.uniform(0, 2 * np.pi, _WAVES)
-    grams: dict[str, tuple[str, ...]] = {}
-    rarity: dict[str, Floats] = {}
-    for part in PARTS:
-        grams[part], rarity[part] = _vocabulary(answers, part, rows)
-    views = Views(columns, centre, spread, waves, phases, grams, rarity, {}, {})
-    raw = _raw(views, answers)
-    for name, block in raw.items():
-        views.means[name] = block[rows].mean(axis=0)
-        size = float(np.sqrt(((block[rows] - views.means[name]) ** 2).sum(axis=1).mean()))
-        views.sizes[name] = size if size > 1e-9 else 1.0
-    return views, views.scaled(raw)
-
-
-def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
-    measured = (answers.measured[:, list(views.columns)] - views.centre) / views.spread
-    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_FARTHEST, _FARTHEST)
-    wording = _tfidf(answers, "candidate", views, "candidate")
-    expected = _tfidf(answers, "references", views, "candidate")
-    meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
-    names = [answers.names[k] for k in views.columns]
-    blocks = {
-        "likeness": measured[:, [names.index(one) for one in LIKENESS]].mean(axis=1, keepdims=True),
-        "measures": measured,
-        "bends": np.cos(measured @ views.waves + views.phases),
-        "wording": wording,
-        "wording-apart": np.abs(wording - expected),
-        "wording-shared": np.minimum(wording, expected),
-        "wording-of-references": _tfidf(answers, "references", views, "references"),
-        "wording-of-all": _mean_by(wording, answers.question),
-        "wording-of-query": _tfidf(answers, "query", views, "query"),
-        "meaning": meaning,
-        "meaning-of-references": meant,
-        "meaning-of-query": asked,
-        "meaning-shared": meaning * meant,
-        "meaning-apart": np.abs(meaning - meant),
-    }
-    return {name: blocks[name] for name in VIEWS}
-
-
-def _moments(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and spread of each column over what is known of it; 0 and 1 where nothing is."""
-    known = ~np.isnan(values)
-    count = np.maximum(known.sum(axis=0), 1)
-    centre = np.where(known, values, 0.0).sum(axis=0) / count
-    squares = np.where(known, (values - centre) ** 2, 0.0).sum(axis=0) / count
-    spread = np.sqrt(squares)
-    return centre, np.where(spread > 1e-9, spread, 1.0)
-
-
-def _vocabulary(answers: Answers, part: Part, rows: Rows) -> tuple[tuple[str, ...], Floats]:
-    """The n-grams of two or more of the rows' texts, sorted, and ln((1 + n) / (1 + texts with it)) + 1."""
-    counts = answers.counts(part)
-    having = np.asarray((counts.table[rows] > 0).sum(axis=0)).ravel()
-    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _LEAST_TEXTS)
-    within = having[[k for _, k in kept]]
-    return tuple(name for name, _ in kept), np.log((1 + len(rows)) / (1 + within)) + 1
-
-
-def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Floats:
-    """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
-    counts = answers.counts(texts)
-    names = views.grams[vocabulary]
-    found = np.zeros((len(answers), len(names)))
-    places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
-    if places:
-        here, there = (np.array(one) for one in zip(*places, strict=True))
-        times = counts.table[:, there].astype(np.float64)
-        times.data = (np.log(times.data) + 1) * views.rarity[vocabulary][here[times.indices]]
-        length = np.sqrt(np.asarray(times.power(2).sum(axis=1)).ravel())
-        times.data /= np.repeat(length, np.diff(times.indptr))
-        found[:, here] = times.toarray()
-    return found
-
-
-def _mean_by(values: Floats, group: Sequence[int] | Rows) -> Floats:
-    """Each row's mean over the rows of its group."""
-    code = np.asarray(group)
-    sums = np.zeros((int(code.max()) + 1, values.shape[1]))
-    np.add.at(sums, code, values)
-    return np.asarray(sums[code] / np.bincount(code)[code][:, None], dtype=np.float64)
-
-
+_WEAK = 0.3  # what an answer counts that a judge scored and nobody rated
 _LEAST_SLOPE = 0.05  # a calibration never turns the order round, however badly the learner did
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How is learned. `designs` are tried in `folds` folds of the training answers (whole encounters, unless
-    not `grouped`), and the `kept` best ones averaged; `alone`: no answer is compared with other answers."""
+    not `grouped`), and the `kept` best ones averaged; `alone`: no answer is compared with other answers. Each wording of
+    changed answers counts as much as `contrast` answers (0: nothing is learned from them)."""
 
     seed: int = 0
     folds: int = 5
@@ -282,6 +142,7 @@ class Recipe:
     kept: int = 20
     alone: bool = False
     grouped: bool = True
+    contrast: int = 3
 
 
 @dataclass(frozen=True)
@@ -328,49 +189,118 @@ def relative(rated: Floats) -> Floats:
     return np.asarray(np.clip(0.5 + 0.1 * rated, 0.0, 1.0), dtype=np.float64)
 
 
-def learn(answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe) -> Learned:
-    """Learns from answers and their ratings (rows × dimensions, 0 to 1).
+@dataclass(frozen=True)
+class RatedRows:
+    """What is learned from: answers, their ratings (rows × dimensions, 0 to 1), of each dimension whether more is better
+    (1, or −1), which rows people rated (the others have a judge's scores, and count less), and changed answers, if
+    any."""
+
+    answers: Answers
+    ratings: Floats
+    better: Floats
+    told: NDArray[np.bool_]
+    contrasts: Contrasts | None = None
+
+    def part(self, rows: Rows) -> RatedRows:
+        """That of some rows."""
+        contrasts = None if self.contrasts is None else self.contrasts.part(rows)
+        return RatedRows(self.answers.part(rows), self.ratings[rows], self.better, self.told[rows], contrasts)
+
+    def on(self, dimensions: NDArray[np.bool_]) -> RatedRows:
+        """That of some dimensions."""
+        return replace(self, ratings=self.ratings[:, dimensions], better=self.better[dimensions])
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """The rows that ridge regressions are fitted to: by view the answers' columns, and below them the changes that
+    wordings make, weighed."""
+
+    views: Views
+    blocks: dict[str, Floats]
+    inside: dict[str, Floats]
+    changes: Floats
+    better: Floats
+    told: NDArray[np.bool_]
+
+    def targets(self, ratings: Floats, shared: float) -> Floats:
+        """Of each row what is to be predicted: rows × dimensions. A judge's scores have a mean and spread of their
+        own."""
+        own = np.zeros(ratings.shape)
+        for rows, weigh in ((self.told, 1.0), (~self.told, _weak_weight())):
+            if rows.any():
+                own[rows] = weigh * _targets(ratings[rows], shared)
+        return np.concatenate([own, self.changes[:, None] * self.better])
+
+
+def _weak_weight() -> float:
+    """What rows that nobody rated are multiplied with."""
+    return float(np.sqrt(_WEAK))
+
+
+def _fit(training: RatedRows, inside: Rows, recipe: Recipe) -> _Fit:
+    views, blocks = fit_views(training.answers, inside, recipe.seed, alone=recipe.alone)
+    told = training.told[inside]
+    weighed = np.where(told, 1.0, _weak_weight())[:, None]
+    own = {name: block[inside] for name, block in blocks.items()}
+    rows = {name: weighed * block for name, block in own.items()}
+    contrasts = None if training.contrasts is None or not recipe.contrast else training.contrasts.part(inside)
+    if contrasts is None or not contrasts.kinds:
+        return _Fit(views, blocks, rows, np.zeros(0), training.better, told)
+    weigh = np.sqrt(recipe.contrast)
+    changed = views.blocks(contrasts.answers)
+    for name, block in own.items():
+        rows[name] = np.concatenate([rows[name], weigh * contrasts.differences(changed[name], block)])
+    return _Fit(views, blocks, rows, weigh * contrasts.expected, training.better, told)
+
+
+def learn(training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe) -> Learned:
+    """As `learn_each`, of the recipe's number of designs."""
+    return learn_each(training, dimensions, split, recipe, (recipe.kept,))[0]
+
+
+def learn_each(
+    training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe, numbers: Sequence[int]
+) -> list[Learned]:
+    """Learns from rated answers, once for each number of designs that are averaged; the designs are tried only once.
 
     Each design is judged by its mean figure over dimensions, its predictions for every inner fold coming
     from the other folds. Everything (views, standardisation, choice, calibration) is learned from these
     answers alone. Raises `InputError` for fewer encounters than folds, and for a dimension on which all
     ratings are the same.
     """
-    return learn_each(answers, ratings, dimensions, split, recipe, (recipe.kept,))[0]
-
-
-def learn_each(
-    answers: Answers, ratings: Floats, dimensions: Sequence[str], split: Split, recipe: Recipe, numbers: Sequence[int]
-) -> list[Learned]:
-    """As `learn`, once for each number of designs that are averaged; the designs are tried only once."""
-    for name, column in zip(dimensions, ratings.T, strict=True):
+    ratings, told = training.ratings, training.told
+    for name, column in zip(dimensions, ratings[told].T, strict=True):
         if len(column) and np.ptp(column) == 0:
             raise InputError(None, f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
-    designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone)
+    stacked = any(name.startswith(STACKED) for name in training.answers.names)
+    designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone, stacked=stacked)
     held_out = np.zeros((len(designs), *ratings.shape))
     for inside, outside in folds(split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):
-        held_out[:, outside] = _predictions(answers, ratings, inside, outside, designs, recipe)
-    figures = np.array([_mean_figure(one, ratings) for one in held_out])
+        held_out[:, outside] = _predictions(training, inside, outside, designs, recipe)
+    held_out = held_out[:, told]
+    figures = np.array([_mean_figure(one, ratings[told]) for one in held_out])
     order = np.argsort(-figures, kind="stable")
-    rows = np.arange(len(answers), dtype=np.int64)
-    views, blocks = fit_views(answers, rows, recipe.seed, alone=recipe.alone)
-    products = {name: block @ block.T for name, block in blocks.items()}
+    fit = _fit(training, np.arange(len(ratings), dtype=np.int64), recipe)
+    products = {name: block @ block.T for name, block in fit.inside.items()}
+    rows = np.arange(len(fit.inside["measures"]), dtype=np.int64)
     mean, spread = held_out.mean(axis=1), held_out.std(axis=1)
     spread = np.where(spread > 1e-9, spread, 1.0)
     found = []
     for number in numbers:
         chosen = order[:number]
         # The average of ridge regressions is one linear function of each view: their weights add up.
-        dual = {name: np.zeros(ratings.shape) for name in blocks}
+        dual = {name: np.zeros((len(rows), len(dimensions))) for name in fit.inside}
         for k in chosen:
-            own = _dual(products, rows, designs[k], _targets(ratings, designs[k].shared)) / spread[k] / len(chosen)
+            targets = fit.targets(ratings, designs[k].shared)
+            own = _dual(products, rows, designs[k], targets) / spread[k] / len(chosen)
             for name, weight in designs[k].weights.items():
                 dual[name] += weight * own
-        weights = {name: blocks[name].T @ one for name, one in dual.items() if one.any()}
+        weights = {name: fit.inside[name].T @ one for name, one in dual.items() if one.any()}
         averaged = ((held_out - mean[:, None]) / spread[:, None])[chosen].mean(axis=0)
         offset = -(mean / spread)[chosen].mean(axis=0)
         best = (tuple(chosen.tolist()), tuple(figures[chosen].tolist()))
-        found.append(Learned(tuple(dimensions), views, weights, offset, _curve(averaged, ratings), *best))
+        found.append(Learned(tuple(dimensions), fit.views, weights, offset, _curve(averaged, ratings[told]), *best))
     return found
 
 
@@ -399,16 +329,13 @@ def _mean_figure(scores: Floats, ratings: Floats) -> float:
     return float(np.mean([task_figure(one, other) for one, other in zip(scores.T, ratings.T, strict=True)]))
 
 
-def _predictions(
-    answers: Answers, ratings: Floats, inside: Rows, outside: Rows, designs: Sequence[Design], recipe: Recipe
-) -> Floats:
+def _predictions(training: RatedRows, inside: Rows, outside: Rows, designs: Sequence[Design], recipe: Recipe) -> Floats:
     """What each design, fitted to some rows, predicts for others: designs × rows × dimensions."""
-    _, blocks = fit_views(answers, inside, recipe.seed, alone=recipe.alone)
-    both = np.concatenate([inside, outside])
-    products = {name: block[both] @ block[inside].T for name, block in blocks.items()}
-    here = np.arange(len(inside))
-    there = np.arange(len(inside), len(both))
-    targets = {shared: _targets(ratings[inside], shared) for shared in {one.shared for one in designs}}
+    fit = _fit(training, inside, recipe)
+    products = {name: np.concatenate([own, fit.blocks[name][outside]]) @ own.T for name, own in fit.inside.items()}
+    here = np.arange(len(inside) + len(fit.changes))
+    there = np.arange(len(here), len(here) + len(outside))
+    targets = {shared: fit.targets(training.ratings[inside], shared) for shared in {one.shared for one in designs}}
     found = []
     for design in designs:
         dual = _dual(products, here, design, targets[design.shared])

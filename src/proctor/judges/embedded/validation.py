@@ -3,18 +3,21 @@ metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError
-from proctor.judges.dimensions import RatedCase
-from proctor.judges.embedded.answers import Answers, Encoders, read_answers
+from proctor.judges.dimensions import Case, RatedCase
+from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
+from proctor.judges.embedded.contrasts import Contrasts, changed_cases
 from proctor.judges.embedded.learning import (
     Learned,
+    RatedRows,
     Recipe,
     Split,
     fold_numbers,
@@ -32,7 +35,9 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class RatedAnswers:
     """Rated answers of one language, read once. `ratings` (rows × dimensions) are on the scale 0 to 1 from
-    the lowest to the highest level; `places` are the rows' places among the cases given."""
+    the lowest to the highest level; `places` are the rows' places among the cases given (answers that nobody rated come
+    last and have none), `better` says of each dimension
+    whether more is better (1, or −1)."""
 
     answers: Answers
     dimensions: tuple[str, ...]
@@ -41,18 +46,49 @@ class RatedAnswers:
     span: Floats
     split: Split
     places: tuple[int, ...]
+    better: Floats
+    contrasts: Contrasts | None = None
+
+    @property
+    def training(self) -> RatedRows:
+        """What is learned from."""
+        return RatedRows(self.answers, self.ratings, self.better, self.split.told, self.contrasts)
 
 
-def read_rated(rated: Sequence[RatedCase], encoders: Encoders | None = None) -> tuple[RatedAnswers, ...]:
-    """Rated answers by language. Raises `InputError` for none, for an answer that was not rated on all its
-    dimensions, for a dimension on which all ratings of a language are the same, and for what `read_answers`
-    refuses."""
+Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
+"""Scores that other judges gave: by judge, case and dimension."""
+
+
+@dataclass(frozen=True)
+class TrainingMaterial:
+    """What a judge learns from beside ratings. `encoder` is the folder of another encoder than the embedded one; `stacked` are other judges' scores, which it looks at; `weak` are answers that nobody
+    rated, with a judge's scores in the place of ratings."""
+
+    encoder: Path | None = None
+    stacked: Stacked = field(default_factory=dict)
+    weak: tuple[RatedCase, ...] = ()
+
+    def opened(self) -> Encoders | None:
+        """The encoders in that folder; None: the embedded ones."""
+        return None if self.encoder is None else encoders_in(self.encoder)
+
+
+NOTHING_ELSE = TrainingMaterial()
+"""Ratings alone, with the embedded encoder."""
+
+
+def read_rated(
+    rated: Sequence[RatedCase], encoders: Encoders | None = None, material: TrainingMaterial = NOTHING_ELSE
+) -> tuple[RatedAnswers, ...]:
+    """Rated answers by language, read with `encoders`, where they are given, in the place of the material's. Raises `InputError` for none, for an answer that was not rated on all its
+    dimensions, for a dimension on which all ratings of a language are the same, for an answer that a stacked judge did
+    not score, and for what `read_answers` refuses."""
     if not rated:
         raise InputError(None, "ratings", found="none", expected="answers with ratings")
     _refuse_constant(rated)  # before the texts are read, which takes minutes
+    encoders = encoders or material.opened()
     return tuple(
-        _read(rated, [k for k, one in enumerate(rated) if one.case.language == language], encoders)
-        for language in dict.fromkeys(one.case.language for one in rated)
+        _read(rated, language, material, encoders) for language in dict.fromkeys(one.case.language for one in rated)
     )
 
 
@@ -73,7 +109,7 @@ def _refuse_constant(rated: Sequence[RatedCase]) -> None:
 
 def train(known: RatedAnswers, recipe: Recipe) -> Learned:
     """Learns from all rated answers of a language."""
-    return learn(known.answers, known.ratings, known.dimensions, known.split, recipe)
+    return learn(known.training, known.dimensions, known.split, recipe)
 
 
 def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None = None) -> Floats:
@@ -93,8 +129,8 @@ def out_of_fold_each(
     scores = [np.full(known.ratings.shape, np.nan) for _ in numbers]
     seed = recipe.seed if folds_seed is None else folds_seed
     for inside, outside in folds(known.split, recipe.folds, seed, "outer", grouped=recipe.grouped):
-        answers, split = known.answers.part(inside), known.split.part(inside)
-        learned = learn_each(answers, known.ratings[inside], known.dimensions, split, recipe, numbers)
+        split = known.split.part(inside)
+        learned = learn_each(known.training.part(inside), known.dimensions, split, recipe, numbers)
         new = known.answers.part(outside)
         for table, one in zip(scores, learned, strict=True):
             table[outside] = known.lowest + known.span * relative(one.rate(new))
@@ -107,10 +143,14 @@ def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:
     return parted(known.split, number), len(set(known.split.groups))
 
 
-def _read(rated: Sequence[RatedCase], places: Sequence[int], encoders: Encoders | None) -> RatedAnswers:
-    inside = [rated[k] for k in places]
-    dimensions = inside[0].case.dimensions
+def _read(
+    rated: Sequence[RatedCase], language: str, material: TrainingMaterial, encoders: Encoders | None
+) -> RatedAnswers:
+    places = [k for k, one in enumerate(rated) if one.case.language == language]
+    dimensions = rated[places[0]].case.dimensions
     names = tuple(one.name for one in dimensions)
+    weak = [one for one in material.weak if one.case.language == language and set(one.values) == set(names)]
+    inside = [*(rated[k] for k in places), *weak]
     for one in inside:
         if one.case.dimensions != dimensions or set(one.values) != set(names):
             raise InputError(
@@ -122,15 +162,41 @@ def _read(rated: Sequence[RatedCase], places: Sequence[int], encoders: Encoders 
     lowest = np.array([one.levels[0] for one in dimensions])
     span = np.array([one.levels[-1] for one in dimensions]) - lowest
     values = np.array([[one.values[name] for name in names] for one in inside])
+    cases = [one.case for one in inside]
+    made, changed, origin, wording = changed_cases(cases[: len(places)], 0)
+    read = read_answers([*cases, *made], encoders)
+    own, new = read.part(np.arange(len(cases))), read.part(np.arange(len(cases), len(read)))
+    columns, told = stacked_columns(material.stacked, cases)
+    if not np.isfinite(told).all():
+        judge = columns[int(np.flatnonzero(~np.isfinite(told).all(axis=0))[0])]
+        raise InputError(None, judge, found="no score of some answers", expected="one of each: proctor score first")
+    beside = np.full((len(made), len(columns)), np.nan)
+    beside[changed] = told[origin]  # a changed answer was never scored: nothing of it is known to differ
     return RatedAnswers(
-        read_answers([one.case for one in inside], encoders),
+        own.stacked(columns, told),
         names,
         (values - lowest) / span,
         lowest,
         span,
-        Split(tuple(one.case.encounter for one in inside), tuple(one.case.dataset for one in inside)),
+        Split(
+            tuple(one.encounter for one in cases),
+            tuple(one.dataset for one in cases),
+            tuple(k >= len(places) for k in range(len(cases))) if weak else (),
+        ),
         tuple(places),
+        np.array([-1.0 if one.lower_is_better else 1.0 for one in dimensions]),
+        Contrasts(new.stacked(columns, beside), np.array(changed), np.array(origin), tuple(wording)),
     )
+
+
+def stacked_columns(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str, ...], Floats]:
+    """The names of the measures that other judges' scores are, and rows × these, NaN where one gave no score."""
+    columns = tuple(f"{STACKED}{judge}:{one.name}" for judge in stacked for one in cases[0].dimensions)
+    rows = [
+        [given.get(case, {}).get(one.name, float("nan")) for given in stacked.values() for one in case.dimensions]
+        for case in cases
+    ]
+    return columns, np.array(rows, dtype=np.float64).reshape(len(cases), len(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +217,7 @@ def scores_of(name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[
     """Scores as an audit takes them; `keys` are item and system of each case that was read."""
     scores: dict[Key, float | None] = {}
     for known, table in found:
-        for place, row in zip(known.places, table.tolist(), strict=True):
+        for place, row in zip(known.places, table[known.split.told].tolist(), strict=True):
             scores |= {(*keys[place], name): value for name, value in zip(known.dimensions, row, strict=True)}
     return MetricScores(name, scores)
 
