@@ -173,6 +173,32 @@ def test_it_knows_what_it_was_trained_on_under_another_name(trained: tuple[Path,
     assert other.flags == ("images-unseen", "input-cut")
 
 
+def test_an_empty_answer_to_no_question_is_scored(trained: tuple[Path, TrainedClassifier]) -> None:
+    judge = ClassifierJudge(*load_classifier(trained[0] / "judge"))
+    (one,) = judged(judge, replace(RATED[0].case, query="", candidate=" ", references=()))
+    assert one.values.keys() == {"disagree_flag", "overall"}
+
+
+def test_an_encoder_without_its_weights_is_refused_and_one_without_a_pooler_is_the_same(
+    encoder: str, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(Path(encoder) / "model.safetensors")
+    for name, start in (("plain", "pooler."), ("broken", "encoder.layer.1.output.")):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in Path(encoder).iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        kept = {key: value for key, value in state.items() if not key.startswith(start)}
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    assert FrozenEncoder(str(tmp_path / "plain"), 1).sha256 == FrozenEncoder(encoder, 1).sha256
+    with pytest.raises(
+        ProctorError, match=r"no weights for encoder\.layer\.1\.output\.LayerNorm\.bias \(4 are missing\)"
+    ):
+        FrozenEncoder(str(tmp_path / "broken"), 1)
+
+
 def test_what_it_has_not_learned_is_refused(trained: tuple[Path, TrainedClassifier]) -> None:
     judge = ClassifierJudge(*load_classifier(trained[0] / "judge"))
     with pytest.raises(InputError, match="the language 'zh', expected one that it has learned: en"):

@@ -46,12 +46,12 @@ def kept_lengths(lengths: dict[PartName, int], room: int) -> dict[PartName, int]
 
 def tokenized(case: Case, caption: str, tokenizer: Any, limit: int, *, references: bool) -> TokenizedCase:
     """A case as tokens, `limit` at most, those counted that an encoder wants around each text. References stand in the
-    order of `Case.sorted_references`."""
+    order of `Case.sorted_references`. An empty answer is read as such; other parts that are empty are left out."""
     texts: dict[PartName, list[str]] = {"caption": [caption], "question": [case.query], "answer": [case.candidate]}
     texts["references"] = [one.text for one in case.sorted_references] if references else []
     found: dict[PartName, list[list[int]]] = {}
     for name, some in texts.items():
-        ids = [list(tokenizer(text, verbose=False).input_ids) for text in some if text.strip()]
+        ids = [list(tokenizer(text, verbose=False).input_ids) for text in some if text.strip() or name == "answer"]
         if ids:
             found[name] = ids
     lengths: dict[PartName, int] = {name: sum(map(len, ids)) for name, ids in found.items()}

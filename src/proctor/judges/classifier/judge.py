@@ -148,6 +148,7 @@ class ClassifierJudge:
         self._trained = dict(trained)
         self._captions = captions
         self._readout = readout
+        self._lock = asyncio.Lock()
         self._trained_on = frozenset(manifest.trained_on)
         self.manifest = manifest
         self.name = f"{_NAME}{'' if readout == 'expected' else f'/{readout}'}[{manifest.sha256[:8]}]"
@@ -177,9 +178,10 @@ class ClassifierJudge:
                 flags.append(IMAGES_UNSEEN)
         except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=flags)
-        found, cut = await asyncio.to_thread(
-            self._trained[case.language].probabilities, case, caption.text, self.manifest
-        )
+        async with self._lock:  # tokenizers are not made for threads
+            found, cut = await asyncio.to_thread(
+                self._trained[case.language].probabilities, case, caption.text, self.manifest
+            )
         flags += [*caption.flags, *([INPUT_CUT] if cut else [])]
         flags += [TRAINED_ON] if encounter_marks(case) & self._trained_on else []
         scores = self._read(case, dict(zip(self._trained[case.language].members[0].names, found, strict=True)))

@@ -48,11 +48,17 @@ class FrozenEncoder:
             raise ConfigurationError(f"the encoder {name!r}: no such folder")
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(where, local_files_only=True)
-            whole = AutoModel.from_pretrained(
-                where, dtype=torch.float32, use_safetensors=True, local_files_only=True
-            ).eval()
+            whole, told = AutoModel.from_pretrained(
+                where, dtype=torch.float32, use_safetensors=True, local_files_only=True, output_loading_info=True
+            )
         except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
             raise ConfigurationError(f"the encoder {name!r} can't be loaded: {error}") from error
+        lacking = sorted(one for one in told["missing_keys"] if not one.startswith("pooler."))
+        if lacking:
+            raise ConfigurationError(f"the encoder {name!r}: no weights for {lacking[0]} ({len(lacking)} are missing)")
+        if hasattr(whole, "pooler"):
+            whole.pooler = None  # not used, and drawn at random where a folder has none
+        whole.eval()
         self.width, depth = int(whole.config.hidden_size), int(whole.config.num_hidden_layers)
         if not 0 <= layers <= depth:
             raise InputError(None, "--layers", found=str(layers), expected=f"0 to {depth}, the layers of {name}")
