@@ -37,6 +37,10 @@ class Way(NamedTuple):
 
 
 STORE = "api:open_store api:name_in"
+PROBING = (
+    "base_url", "settings", "timeout_s", "retries", "price", "structured", "perturb", "perturbations", "answers", "model",
+    "options", "prompt", "concurrency",
+)  # fmt: skip
 WAYS = (
     Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
     Way("serve", "folder", "cli.serve:holds_challenge web:Listening challenges:open_challenge"),
@@ -171,8 +175,34 @@ WAYS = (
             "old": "of the former spelling",
             **dict.fromkeys(("scores", "ratings"), "go together"),
             **dict.fromkeys(("report", "media", "dimensions", "protocol"), "how it is shown"),
+            **dict.fromkeys(PROBING, "of changed answers"),
         },
     ),
+    Way(
+        "audit",
+        "bench --perturb",
+        "api:filled_probes",
+        {
+            **FORMAT,
+            **dict.fromkeys(("benchmark", "store"), "given beside"),
+            **dict.fromkeys(("old", "scores", "ratings", "report", "dimensions", "protocol"), "of ratings"),
+            **dict.fromkeys(("against", "allow_missing", "lead_over", "power", "rater_agreement"), "refused"),
+        },
+    ),
+    Way(
+        "train classifier-judge",
+        "bench --out folder",
+        "api:open_store api:train_classifier_judge",
+        {"encoders": "as a table by language"},
+    ),
+    Way(
+        "train answerer",
+        "bench --base weights --out folder",
+        "api:arrange_answerer",
+        {**FORMAT, "dry_run": "trains nothing"},
+    ),
+    Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "afterwards"}),
+    Way("judge grid", "bench", "api:open_store api:judge_grid_async"),
     Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
     Way(
         "judge grid",
