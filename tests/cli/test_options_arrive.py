@@ -203,6 +203,7 @@ WAYS = (
     ),
     Way("judge compare", "bench", "api:open_store api:judge_agreement", {"out": "afterwards"}),
     Way("judge grid", "bench", "api:open_store api:judge_grid_async"),
+    Way("train generative-judge", "bench --base b --out folder", f"{STORE} api:train_generative_judge"),
     Way("judge fit", "bench --method choice --out x.json", f"{STORE} api:prepare_fit"),
     Way(
         "judge grid",

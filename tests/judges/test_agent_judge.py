@@ -16,8 +16,9 @@ from PIL import Image
 
 from proctor.core import ConfigurationError, Frame, InputError
 from proctor.judges.agent.closer import CloserLook, Magnifier
-from proctor.judges.agent.tools import TRAINED_ON, SimilarCases, SimilarTo, Toolbox, learned_scores
+from proctor.judges.agent.tools import SimilarCases, SimilarTo, Toolbox, learned_scores
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, RatedPool, ReferenceAnswer
+from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import without_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, RatedCase
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.scorer import JudgesAll
 from proctor.judges.embedded import Recipe, contrasts, read_rated, split_encounters
 from proctor.judges.embedded.answers import Encoders, read_answers
-from proctor.judges.embedded.judge import IMAGES_UNSEEN, NO_OTHERS, TRAINED_ON, EmbeddedJudge
+from proctor.judges.embedded.judge import NO_OTHERS, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     Design,
     Split,

@@ -59,8 +59,9 @@ def make_tiny_vlm(folder: Path) -> Path:
     return folder
 
 
-def make_tiny_lm(folder: Path, *, std: float = 0.3) -> Path:
-    """Writes a model of texts alone, of the Llama family, with the same tokenizer; its messages are plain texts."""
+def make_tiny_lm(folder: Path, *, std: float = 0.3, learns: bool = False) -> Path:
+    """Writes a model of texts alone, of the Llama family, with the same tokenizer; its messages are plain texts. With
+    `learns`, the weights that scale stay 1, as in real models: an adapter then learns much faster."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -72,7 +73,8 @@ def make_tiny_lm(folder: Path, *, std: float = 0.3) -> Path:
     )
     model = LlamaForCausalLM(_text_config(tokenizer, LlamaConfig))
     for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=std)
+        if weight.dim() > 1 or not learns:
+            torch.nn.init.normal_(weight, std=std)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

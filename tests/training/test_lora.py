@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,9 @@ from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, wit
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 
-pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]
+pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft"), pytest.mark.usefixtures("one_thread")]
 
 FORM = FixedForm(('{"overall": ', "}"), (("0", "1", "2"),))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def alone() -> Iterator[None]:
-    """One thread, and no hub is ever asked."""
-    import torch
-    from huggingface_hub import constants
-
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(constants, "HF_HUB_OFFLINE", True)
-        yield
 
 
 @pytest.fixture(scope="module", params=[make_tiny_lm, make_tiny_vlm], ids=["text", "pictures"])

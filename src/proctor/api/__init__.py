@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from proctor.api.sources import Evaluation, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
     from proctor.api.train_classifier import ClassifierOptions, train_classifier_judge, train_classifier_judge_async
+    from proctor.api.train_generative import GenerativeOptions, train_generative_judge
     from proctor.api.verification import VerificationTable, verify
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
@@ -97,16 +98,16 @@ __all__ = [
     "AnswererTable", "AuditOptions", "AuditTable", "BenchmarkName", "BenchmarkSource", "Cache", "CheckTable",
     "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable", "Draws",
     "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
-    "FunctionMetric", "FunctionSystem", "GridOptions", "ImportOptions", "JudgeFunction", "JudgeGrid", "MaxSide",
-    "ModelAccess", "ModelOptions", "Overlay", "PerturbationTable", "PreparedChoice", "PreparedRun", "PreparedScorer",
-    "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions", "ReproductionTable",
-    "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl",
-    "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit",
-    "check", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "filled_probes",
+    "FunctionMetric", "FunctionSystem", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeFunction",
+    "JudgeGrid", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "PerturbationTable", "PreparedChoice",
+    "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
+    "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
+    "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_answerer", "arrange_choice",
+    "audit", "check", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "filled_probes",
     "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
     "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "official_summary",
     "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank",
     "ratings_in", "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions",
     "size_in_bytes", "system", "system_names", "train_answerer", "train_classifier_judge",
-    "train_classifier_judge_async", "validate", "validator_names", "verify", "write_shown",
+    "train_classifier_judge_async", "train_generative_judge", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

@@ -114,7 +114,7 @@ async def train_classifier_judge_async(
     rated = dict(sorted(ratings_in(store, name, images)[1].items()))
     cases = list(rated.values())
     if given["audited"]:
-        _refuse_audited(cases, open_store(given["audited"], create=False), name, images)
+        refuse_audited(cases, open_store(given["audited"], create=False), name, images)
     captions, captioner, paid = await _captions(store, name, cases, given)
     recipe = _recipe(given, captioner)
     with RunFolder.opened(path, classifier_settings(cases, captions, recipe)) as folder:
@@ -150,7 +150,8 @@ def _recipe(given: ClassifierOptions, captioner: str) -> "ClassifierRecipe":
     )
 
 
-def _refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str, images: Path | None) -> None:
+def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str, images: Path | None) -> None:
+    """Raises `InputError` where a rated answer shares its encounter with an item that another store is audited on."""
     from proctor.judges.dimensions import case_of
     from proctor.training import refuse_leaks
 

@@ -138,6 +138,7 @@ def commands() -> typer.Typer:
             "judge grid": judge.grid,
             "judge index": judge.index,
             "train answerer": train.answerer,
+            "train generative-judge": train.generative_judge,
             "audit": audit.audit,
             "train classifier-judge": train.classifier_judge,
         },

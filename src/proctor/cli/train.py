@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from proctor.api import AnswererOptions, BenchmarkName, BenchmarkSource, ClassifierOptions, StoreUrl
+from proctor.api import AnswererOptions, BenchmarkName, BenchmarkSource, ClassifierOptions, GenerativeOptions, StoreUrl
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show
-from proctor.cli.progress import show_steps
+from proctor.cli.progress import at_work, show_steps
 from proctor.core import Option
 
 
@@ -63,3 +63,29 @@ def answerer(
     note(*made.notes)
     if output is OutputFormat.TABLE:
         say(f"{made.data.weights}")
+
+
+def generative_judge(
+    benchmark: BenchmarkName,
+    base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
+    out: Annotated[Path, Option("The folder of the training; the same call goes on with it.")],
+    options: GenerativeOptions,
+    dry_run: Annotated[bool, Option("Say what would be learned and how long it is; train nothing.")] = False,
+    store: StoreUrl = None,
+) -> None:
+    """Fine-tune a model to judge as people do.
+
+    It learns to fill in all dimensions in one reply, with the prompt and pictures that it is later asked with. The
+    checkpoint is chosen on encounters that it did not learn from, its agreement is that on others. Then: proctor score
+    BENCHMARK --judge generative-judge:OUT.
+
+    Example: proctor train generative-judge mediqa-eval --base qwen --out judge --store runs.db
+    """
+    from proctor import api
+
+    opened = api.open_store(store, create=False)
+    with at_work("training"):
+        made = api.train_generative_judge(opened, benchmark, base=base, out=out, dry_run=dry_run, **options)
+    print_blocks(*made.tables)
+    note(*made.notes)
+    say(made.done)

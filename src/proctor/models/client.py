@@ -219,12 +219,13 @@ class ModelClient:
         `ConfigurationError` for a model elsewhere."""
         self._local().use(weights)
 
-    def query(self, parts: Sequence[Part], *, system: str = "") -> Query:
+    def query(self, parts: Sequence[Part], *, system: str = "", schema: type[BaseModel] | None = None) -> Query:
         """What local weights would be asked by `ask`, without asking them: what they can be trained on. Raises
         `ConfigurationError` for a model elsewhere."""
         from pydantic_ai.models import ModelRequestParameters
 
-        return self._local().query([self._message(parts, system)], self._settings, ModelRequestParameters())
+        form = self._form(schema) if schema else ModelRequestParameters()
+        return self._local().query([self._message(parts, system)], self._settings, form)
 
     def _local(self) -> LocalModel:
         from proctor.models.local import LocalModel

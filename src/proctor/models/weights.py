@@ -123,13 +123,14 @@ class Weights:
         made.tokenizer.padding_side = "left"
         return made
 
-    def load(self) -> None:
-        """Loads it, the first time. Raises `ConfigurationError` that says what is missing."""
+    def load(self, *, empty: bool = False) -> None:
+        """Loads it, the first time; `empty` leaves out the numbers, so that it can be measured and not asked. Raises
+        `ConfigurationError` that says what is missing."""
         if self._model is not None:
             return
         try:
-            self._processor, self._model = self._loaded()
-            if self._adapter is not None:
+            self._processor, self._model = self._loaded(empty)
+            if self._adapter is not None and not empty:
                 apply_adapter(self._name, self._model, self._adapter, self._probe)
         except ConfigurationError:
             self._model = None
@@ -179,9 +180,13 @@ class Weights:
         half = len(queries) // 2
         return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
 
-    def prompts(self, queries: Sequence[Query]) -> Any:
+    def encoded(self, queries: Sequence[Query]) -> Any:
         """Questions as the model reads them, up to where its reply begins; padded on the left."""
-        given = self._inputs([_messages(query) for query in queries], [query.clips for query in queries])
+        return self._inputs([_messages(query) for query in queries], [query.clips for query in queries])
+
+    def prompts(self, queries: Sequence[Query]) -> Any:
+        """The same where the model is."""
+        given = self.encoded(queries)
         if self.takes_pictures:
             return given.to(self._model.device, dtype=self._model.dtype)
         return given.to(self._model.device)
@@ -225,7 +230,7 @@ class Weights:
         shown = self._worded(messages)
         return str(self._processor.apply_chat_template(shown, tokenize=False, add_generation_prompt=asks))
 
-    def _loaded(self) -> tuple[Any, Any]:
+    def _loaded(self, empty: bool) -> tuple[Any, Any]:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
         from transformers.utils import logging
@@ -241,6 +246,9 @@ class Weights:
                 raise ValueError("its chat template does not come to an end")
         getattr(processor, "tokenizer", processor).padding_side = "left"
         kind = AutoModelForCausalLM if config.get_text_config() is config else AutoModelForImageTextToText
+        if empty:
+            with torch.device("meta"):
+                return processor, kind.from_config(config)
         model = kind.from_pretrained(self._where, dtype=self._dtype, use_safetensors=True)
         device = self._device
         if device == "auto":

@@ -336,8 +336,11 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
     }
 
 
-def add_recorded_scores(store: Store, benchmark: str, scorer: str, scores: Mapping[Key, float | None]) -> int:
-    """Keeps scores that were given elsewhere as those of `scorer`, and returns how many. None is no score.
+def add_recorded_scores(
+    store: Store, benchmark: str, scorer: str, scores: Mapping[Key, float | None], *, more: bool = False
+) -> int:
+    """Keeps scores that were given elsewhere as those of `scorer`, and returns how many. None is no score. With `more`,
+    they come to those that it has of other answers.
 
     Raises `InputError` where `scorer` is a person's name, or has other scores of these answers already.
     """
@@ -345,7 +348,8 @@ def add_recorded_scores(store: Store, benchmark: str, scorer: str, scores: Mappi
         raise InputError(None, "scorer", found=repr(scorer), expected="the name of an automatic scorer")
     given = _Given(store, benchmark, all_items=True, short_names=True)
     before = given.marks(scorer)
-    other = next((key for key, value in before.items() if scores.get(key) != value), None)
+    known = {key: value for key, value in before.items() if not more or key in scores}
+    other = next((key for key, value in known.items() if scores.get(key) != value), None)
     if other is not None:
         raise InputError(
             store.shown,

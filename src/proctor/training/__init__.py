@@ -15,7 +15,17 @@ if TYPE_CHECKING:
         shuffled_ratings,
         train_classifier,
     )
+    from proctor.training.generative import (
+        GenerativePlan,
+        JudgeParts,
+        TrainedGenerative,
+        majority,
+        part_encounters,
+        rehearse,
+        train_generative,
+    )
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
+    from proctor.training.judge_card import judge_card
     from proctor.training.leaks import encounter_folds, refuse_leaks
     from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
     from proctor.training.pipeline import fit_pipeline
@@ -24,8 +34,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "HeldOutAgreement", "LoraSettings",
-    "RunFolder", "TrainedAnswerer", "TrainedClassifier", "classifier_settings", "data_hash", "encounter_folds",
-    "fine_tune", "fit_pipeline", "held_out_agreement", "measure", "merge", "refuse_leaks", "shuffled_ratings",
-    "train_answerer", "train_classifier", "with_adapter",
+    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "GenerativePlan", "HeldOutAgreement",
+    "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier", "TrainedGenerative",
+    "classifier_settings", "data_hash", "encounter_folds", "fine_tune", "fit_pipeline", "held_out_agreement",
+    "judge_card", "majority", "measure", "merge", "part_encounters", "refuse_leaks", "rehearse", "shuffled_ratings",
+    "train_answerer", "train_classifier", "train_generative", "with_adapter",
 ]  # fmt: skip

@@ -58,7 +58,7 @@ def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths
     questions, pictures = [], []
     image = getattr(weights.processor, "image_token_id", None)
     for one in examples:
-        ids = weights.prompts([one.query])["input_ids"][0]
+        ids = weights.encoded([one.query])["input_ids"][0]
         questions.append(len(ids))
         pictures.append(0 if image is None else int((ids == image).sum()))
     replies = tuple(len(weights.reply_tokens(one.answer)) for one in examples)

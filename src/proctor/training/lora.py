@@ -21,7 +21,7 @@ from proctor.training.checkpoints import Checkpoints, Evaluate, quiet, read_orig
 if TYPE_CHECKING:
     from proctor.training.run_folder import RunFolder
 
-_BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*"
+BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*"
 
 
 class LoraSettings(BaseModel):
@@ -97,7 +97,7 @@ def lora_config(settings: LoraSettings, weights: Weights) -> Any:
     """PEFT's configuration of an adapter of these weights."""
     from peft import LoraConfig
 
-    beside = None if settings.vision or not weights.takes_pictures else _BESIDE_LANGUAGE
+    beside = None if settings.vision or not weights.takes_pictures else BESIDE_LANGUAGE
 
     return LoraConfig(
         r=settings.rank,
@@ -112,10 +112,14 @@ def lora_config(settings: LoraSettings, weights: Weights) -> Any:
 def with_adapter(
     base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto", trainable: bool = False
 ) -> Weights:
-    """A base with an adapter on it, read as it is when it is used; `trainable` to train it further. Raises `InputError`
-    for the adapter of another base."""
+    """A base with an adapter on it, read as it is when it is used; `trainable` to train it further; weights that were
+    trained as a whole stand alone. Raises `InputError` for the adapter of another base."""
     from peft import PeftModel
 
+    if not (adapter / "adapter_config.json").exists():
+        whole = Weights(f"transformers:{adapter}", str(adapter), device, dtype)
+        whole.load()
+        return whole
     origin = read_origin(adapter)
     if origin.get("base_sha256") != weights_hash(base):
         raise InputError(adapter, found=f"an adapter of {origin.get('base')}", expected=f"one of {base}")

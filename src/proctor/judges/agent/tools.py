@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from proctor.core import InputError, NoVerdictError
 from proctor.judges.agent.closer import CloserLook, Magnifier
 from proctor.judges.cached_model import CachedModel, Prompts, as_said, prompt_for
-from proctor.judges.dimensions.case import Case, RatedCase
+from proctor.judges.dimensions.case import TRAINED_ON, Case, RatedCase
 from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, shown, without_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.judges.dimensions.scorer import DimensionJudge
@@ -25,7 +25,6 @@ from proctor.models import AgentTool, MultimodalEncoder, ToolResult
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", strict=True)
 _MOST_CASES = 5
-TRAINED_ON = "trained-on"
 
 
 class SimilarTo(BaseModel):

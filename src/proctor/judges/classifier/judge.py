@@ -36,8 +36,8 @@ from proctor.judges.dimensions import (
     encounter_marks,
     read_options,
 )
-from proctor.judges.dimensions.case import injection_flags
-from proctor.judges.embedded.judge import IMAGES_UNSEEN, TRAINED_ON, hash_of
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
+from proctor.judges.embedded.judge import hash_of
 
 if TYPE_CHECKING:
     from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier

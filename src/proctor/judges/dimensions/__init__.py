@@ -19,6 +19,14 @@ if TYPE_CHECKING:
         search_examples,
     )
     from proctor.judges.dimensions.fitted import choose_judges, fit_calibration, rated_scores
+    from proctor.judges.dimensions.generative import (
+        GenerativeManifest,
+        generative_client,
+        generative_query,
+        read_generative,
+        rubric_prompts,
+    )
+    from proctor.judges.dimensions.logprob import mean_level
     from proctor.judges.dimensions.marks import all_marks, encounter_marks
     from proctor.judges.dimensions.model_judge import look
     from proctor.judges.dimensions.named import rating_judge
@@ -42,3 +50,11 @@ __all__ = [
 __all__ += ["few_shot_judge", "look"]
 __all__ += ["BlendMember", "best_alone", "blended", "equal_weights", "stacked_weights"]
 __all__ += ["fit_calibration", "rated_scores", "rating_judge", "read_options", "read_scheme", "search_examples"]
+__all__ += [
+    "GenerativeManifest",
+    "generative_client",
+    "generative_query",
+    "mean_level",
+    "read_generative",
+    "rubric_prompts",
+]

@@ -119,6 +119,12 @@ def _rank(value: float | None) -> tuple[bool, float]:
 IMAGES_ABSENT = "images-absent"
 """Flag: the question has images, none of which is at hand; judged from text."""
 
+IMAGES_UNSEEN = "images-unseen"
+"""Flag: the question has images, which this judge never looks at."""
+
+TRAINED_ON = "trained-on"
+"""Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
+
 IMAGES_BROKEN = "images-broken"
 """Flag: some of the question's images could not be loaded; judged from the others and from text."""
 

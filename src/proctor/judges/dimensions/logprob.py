@@ -9,6 +9,8 @@ gave on rated data (isotonic; never on the encounter that is judged).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -53,10 +55,26 @@ def _stored(model: str, dimensions: tuple[Dimension, ...]) -> StoredReply[Chance
     return StoredReply(rating_form(dimensions, whole=True, reason=False), dump, Chances.model_validate)
 
 
-def logprob_scale(model: str, calibration: Calibration | None = None) -> RatingScale:
+def mean_level(levels: Sequence[float], chances: Sequence[float]) -> float | None:
+    """The mean of levels under their probabilities; None where less than half of the probability is on them.
+
+    >>> mean_level((0.0, 0.5, 1.0), (0.25, 0.25, 0.25)), mean_level((0.0, 1.0), (0.2, 0.2))
+    (0.5, None)
+    """
+    covered = sum(chances)
+    if covered < _ENOUGH:
+        return None
+    mean = sum(level * chance for level, chance in zip(levels, chances, strict=True)) / covered
+    return min(max(mean, levels[0]), levels[-1])
+
+
+def logprob_scale(
+    model: str, calibration: Calibration | None = None, readout: Literal["expected", "sampled"] = "expected"
+) -> RatingScale:
     """The mean of the levels that the model could have given, mapped by a calibration where there is one.
 
-    A dimension on whose levels the server lists less than half of the probability is missing.
+    A dimension on whose levels the server lists less than half of the probability is missing. With the readout
+    `sampled`, the level that was drawn stands for the mean.
     """
 
     def read(case: Case, said: Chances) -> DimensionScores:
@@ -64,12 +82,11 @@ def logprob_scale(model: str, calibration: Calibration | None = None) -> RatingS
         missing: dict[str, str] = {}
         for one in case.dimensions:
             chances = said.chances[one.name]
-            covered = sum(chances)
-            if covered < _ENOUGH:
-                missing[one.name] = f"only {covered:.2f} of the probability is on the levels"
+            mean = one.levels[said.drawn[one.name]] if readout == "sampled" else mean_level(one.levels, chances)
+            if mean is None:
+                missing[one.name] = f"only {sum(chances):.2f} of the probability is on the levels"
             else:
-                mean = sum(level * chance for level, chance in zip(one.levels, chances, strict=True)) / covered
-                expected[one.name] = min(max(mean, one.levels[0]), one.levels[-1])
+                expected[one.name] = mean
         values = {name: mapped(case, name, value) for name, value in expected.items()}
         told: dict[str, JsonValue] = {**said.model_dump(mode="json"), "expected": dict(expected)}
         return DimensionScores(values, missing, breaks=case.breaks(expected), evidence=(told,))

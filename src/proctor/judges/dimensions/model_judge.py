@@ -14,12 +14,27 @@ from typing import Annotated, Any, Protocol
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
 from proctor.core import Dimension, Frame, InfrastructureError, InputError, JudgementCache, Scan
-from proctor.judges.cached_model import CachedModel, StoredReply, as_said, load_prompts, prompt_for, prompt_hashes
-from proctor.judges.dimensions.case import IMAGES_ABSENT, IMAGES_BROKEN, Case, DimensionScores, injection_flags
+from proctor.judges.cached_model import (
+    CachedModel,
+    Prompts,
+    StoredReply,
+    as_said,
+    load_prompts,
+    prompt_for,
+    prompt_hashes,
+)
+from proctor.judges.dimensions.case import (
+    IMAGES_ABSENT,
+    IMAGES_BROKEN,
+    IMAGES_UNSEEN,
+    Case,
+    DimensionScores,
+    injection_flags,
+)
 from proctor.judges.passage_index import CITES_UNSEEN, Match, passages_told
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.media import MediaSettings, encode, locate, read_image
-from proctor.models import ModelClient, Reply
+from proctor.models import ModelClient, Part, Reply
 
 Filled = Mapping[str, JsonValue]
 
@@ -247,6 +262,43 @@ class ShownCase:
         )
 
 
+@dataclass(frozen=True)
+class RatingRequest:
+    """One request for ratings: the system's message, pictures and text, and the dimensions that are asked for; by which
+    prompt, with which of the task's own words."""
+
+    system: str
+    parts: tuple[Part, ...]
+    asked: tuple[Dimension, ...]
+    prompt_sha256: str
+    wording: Filled
+
+
+def rating_request(
+    scale: RatingScale, prompts: Prompts, case: Case, pictures: Pictures, fill: Filled | None = None
+) -> RatingRequest:
+    """What a model is asked about a case, with nothing asked yet. Raises `InputError` for a language or a dimension that
+    the prompt does not speak of."""
+    prompt = prompt_for(prompts, case.id, case.language)
+    asked = scale.asked(case)
+    wording = wording_of(case, asked)
+    filled = {
+        **(scale.fill if fill is None else fill),
+        "query": sanitize(case.query),
+        "references": [sanitize(one.text) for one in case.sorted_references],
+        "candidate": sanitize(case.candidate),
+        "images_named": pictures.named,
+        "images_shown": len(pictures.frames),
+        "fence_open": FENCE_OPEN,
+        "fence_close": FENCE_CLOSE,
+    }
+    system, user = prompt.render(**filled | wording)
+    for one in asked:
+        if one.name not in system:
+            raise InputError(prompt.name, found=f"nothing about {one.name!r}", expected="every dimension")
+    return RatingRequest(system, (*pictures.frames, user), asked, prompt.sha256, wording)
+
+
 class ModelJudge:
     """Asks one model for every dimension of a case in one reply, pictures first.
 
@@ -296,7 +348,7 @@ class ModelJudge:
                 context += await one.context(case, self.name)
         except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=injection_flags(case))
-        pictures = await look(case)
+        pictures = await self._look(case)
         shown = (*injection_flags(case), *pictures.flags)
         try:
             said, key = await self._ask(case, context, pictures, shown)
@@ -312,34 +364,21 @@ class ModelJudge:
             votes=(*context.votes, key),
         )
 
+    async def _look(self, case: Case) -> Pictures:
+        return await look(case)
+
     async def _ask(self, case: Case, context: Context, pictures: Pictures, shown: tuple[str, ...]) -> tuple[Any, str]:
         """The reply, and the key of its judgement."""
-        prompt = prompt_for(self._prompts, case.id, case.language)
-        asked = self._scale.asked(case)
-        wording = wording_of(case, asked)
+        request = rating_request(self._scale, self._prompts, case, pictures, {**self._fill, **context.fill})
         references: list[JsonValue] = [one.text for one in case.sorted_references]
-        filled = {
-            **self._fill,
-            "query": sanitize(case.query),
-            "references": [sanitize(one.text) for one in case.sorted_references],
-            "candidate": sanitize(case.candidate),
-            "images_named": pictures.named,
-            "images_shown": len(pictures.frames),
-            "fence_open": FENCE_OPEN,
-            "fence_close": FENCE_CLOSE,
-        }
-        system, user = prompt.render(**filled, **wording, **context.fill)
-        for one in asked:
-            if one.name not in system:
-                raise InputError(prompt.name, found=f"nothing about {one.name!r}", expected="every dimension")
         said, vote = await self._model.ask(
-            context.stored(self._scale.stored(asked, context.passages is not None)),
-            [*pictures.frames, user],
-            system=system,
+            context.stored(self._scale.stored(request.asked, context.passages is not None)),
+            request.parts,
+            system=request.system,
             item_id=case.id,
             content={
                 "judge": self._kind,
-                "prompt_sha256": prompt.sha256,
+                "prompt_sha256": request.prompt_sha256,
                 **self._fill,
                 "language": case.language,
                 "query": case.query,
@@ -347,7 +386,7 @@ class ModelJudge:
                 "candidate": case.candidate,
                 "images_named": pictures.named,
                 "images": pictures.hashes,
-                **(wording if words_itself(case) else {}),
+                **(request.wording if words_itself(case) else {}),
                 **context.fill,
             },
             flags=lambda said: (*self._scale.breaks(case, said), *context.cited(said).flags, *shown),
@@ -408,10 +447,13 @@ class Pictures:
         return {"images": shown | ({"problems": list(self.problems)} if self.problems else {})}
 
 
-async def look(case: Case) -> Pictures:
-    """Loads a case's pictures. One that can't be loaded is left out, and said; no error is raised."""
+async def look(case: Case, shows: bool = True) -> Pictures:
+    """Loads a case's pictures, unless none is to be shown. One that can't be loaded is left out, and said; no error is
+    raised."""
     if not case.images:
         return Pictures((), 0)
+    if not shows:
+        return Pictures((), len(case.images), (IMAGES_UNSEEN,))
     if case.image_root is None:
         return Pictures((), len(case.images), (IMAGES_ABSENT,))
     return await asyncio.to_thread(

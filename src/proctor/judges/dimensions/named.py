@@ -36,6 +36,7 @@ PERSONAS = ("diagnostic-consistency", "clinical-safety", "professional-communica
 """With what eye a judge of a panel looks at every dimension."""
 
 _LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "openai_top_logprobs": 20}
+_LOCAL_LIKES: dict[str, JsonValue] = {"temperature": 0.0, "fill_form": True}
 
 
 class NoOptions(BaseModel):
@@ -131,7 +132,7 @@ def logprob(setup: JudgeSetup) -> DimensionJudge:
     spec = setup.clients.only(name)
     calibration = read_calibration(options.calibration) if options.calibration else None
     try:
-        client = setup.clients.client(spec, _LIKES)
+        client = setup.clients.client(spec, _LOCAL_LIKES if spec.is_local else _LIKES)
     except ConfigurationError as error:
         if "unknown model setting 'openai_" not in str(error):
             raise

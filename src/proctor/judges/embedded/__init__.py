@@ -1,7 +1,8 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
+from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.embedded.crossfit import encounter_fold, leaving_each_fold, out_of_fold_from_part, splits_of
-from proctor.judges.embedded.judge import TRAINED_ON, EmbeddedJudge, build, refuse_taken
+from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
 from proctor.judges.embedded.learning import Recipe, Split
 from proctor.judges.embedded.validation import (
     Held,

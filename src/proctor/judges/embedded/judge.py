@@ -26,7 +26,7 @@ from proctor.judges.dimensions import (
     RatesDimensions,
     read_options,
 )
-from proctor.judges.dimensions.case import injection_flags
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
 from proctor.judges.dimensions.scorer import RecordedBy
 from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
 from proctor.judges.embedded.learning import Learned, Recipe, relative
@@ -300,14 +300,8 @@ def name_of_encoder(folder: Path) -> str:
     return f"sha256:{found}"
 
 
-TRAINED_ON = "trained-on"
-"""Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
-
 NO_OTHERS = "no-other-answers"
 """Flag: the judge compares answers to one question, and was shown no other answer to this one."""
-
-IMAGES_UNSEEN = "images-unseen"
-"""Flag: the question has images, which this judge never looks at."""
 
 _DIGITS = 6  # beyond them, encoding a text beside other texts changes its embedding
 

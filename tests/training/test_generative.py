@@ -1,0 +1,154 @@
+"""A tiny judge learns what stands in one word of an answer, and nothing from shuffled ratings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core import InputError
+from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
+from proctor.judges.dimensions.generative import MANIFEST, build, read_generative
+from proctor.models import Weights
+from proctor.training.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
+from proctor.training.lora import LoraSettings
+from proctor.training.run_folder import RunFolder
+from tests.support.dimension_cases import setup
+from tests.support.killed_child import killed
+from tests.support.tiny_vlm import make_tiny_lm
+from tests.support.trained_judge import short_prompts, told_by_a_word
+from tests.support.votes import Votes
+
+pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft"), pytest.mark.usefixtures("one_thread")]
+
+SETTINGS = LoraSettings(device="cpu", learning_rate=2e-2, epochs=8, batch=6, evaluate_every=24)
+PARTS = part_encounters(told_by_a_word(30), folds=5, fold=1, seed=0)
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> GenerativePlan:
+    return GenerativePlan(
+        make_tiny_lm(tmp_path_factory.mktemp("base"), learns=True),
+        SETTINGS,
+        short_prompts(tmp_path_factory.mktemp("prompts")),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run") / "judge"
+
+
+@pytest.fixture(scope="module")
+def trained(plan: GenerativePlan, folder: Path) -> TrainedGenerative:
+    """Killed between two checkpoints, and gone on with."""
+    note = RunFolder.note
+
+    def dies(opened: RunFolder, **told: Any) -> None:
+        note(opened, **told)
+        if told["step"] == 30:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunFolder, "note", dies)
+        killed(lambda: train_generative(PARTS, plan, folder))
+    return train_generative(PARTS, plan, folder)
+
+
+def judged(plan: GenerativePlan, folder: Path, cases: list[Case], **options: str) -> list[DimensionScores]:
+    async def run() -> list[DimensionScores]:
+        pool = ClientPool([])
+        try:
+            judge = opened(pool, plan, folder, **options)
+            return await asyncio.gather(*(judge.judge(one) for one in cases))
+        finally:
+            await pool.aclose()
+
+    return asyncio.run(run())
+
+
+def opened(pool: ClientPool, plan: GenerativePlan, folder: Path, **options: str) -> DimensionJudge:
+    given = setup(pool, Votes(), {"folder": str(folder), "device": "cpu", **options})
+    return build(replace(given, prompts=plan.prompts))
+
+
+def test_it_agrees_with_people_on_encounters_that_it_has_not_seen(trained: TrainedGenerative) -> None:
+    whole = trained.agreement[0]
+    assert (whole.language, whole.dimension, whole.encounters, whole.missing) == ("en", "", 6, 0)
+    assert (whole.value or 0) > 0.7
+    assert (whole.ci_low or 0) > 0.4
+
+
+def test_shuffled_ratings_teach_nothing(trained: TrainedGenerative, plan: GenerativePlan, tmp_path: Path) -> None:
+    """The control is at zero within its interval, and at least 0.5 below."""
+    control = train_generative(PARTS, replace(plan, shuffled=True), tmp_path / "control").agreement[0]
+    value, low, high = control.value, control.ci_low, control.ci_high
+    assert value is not None, control.reason
+    assert low is not None
+    assert high is not None
+    assert low <= 0 <= high
+    assert (trained.agreement[0].value or 0) - value > 0.5
+
+
+def test_the_judge_gives_what_was_measured(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:
+    (folder / MANIFEST).write_text(trained.manifest.model_dump_json())
+    held = [one.case for one in trained.held]
+    said = judged(plan, folder, held)
+    for one, measured in zip(said, trained.scores, strict=True):
+        assert one.values == pytest.approx(measured, abs=1e-4)
+        assert TRAINED_ON not in one.flags
+    drawn = judged(plan, folder, held, readout="sampled")
+    assert {value for one in drawn for value in one.values.values()} <= {0.0, 0.5, 1.0}
+    renamed = replace(PARTS.learn[0].case, id="other/en", encounter="other")
+    (learned,) = judged(plan, folder, [replace(renamed, images=("a.png",))])
+    assert set(learned.flags) == {TRAINED_ON, IMAGES_UNSEEN}
+
+
+def test_a_second_run_asks_nothing(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:
+    """Votes are found again by the weights' content."""
+    (folder / MANIFEST).write_text(trained.manifest.model_dump_json())
+    votes = Votes()
+
+    async def run(*, twice: bool) -> DimensionScores:
+        pool = ClientPool([])
+        given = replace(setup(pool, votes, {"folder": str(folder), "device": "cpu"}), prompts=plan.prompts)
+        judge = build(given)
+        if twice:
+            pool.opened[0].use(Weights("gone", "/nowhere"))  # which fails when it is asked
+        try:
+            return await judge.judge(trained.held[0].case)
+        finally:
+            await pool.aclose()
+
+    assert asyncio.run(run(twice=False)) == asyncio.run(run(twice=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"base_sha256": "0" * 64}, "other weights, expected the base that it was trained on"),
+        ({"adapter_sha256": "0" * 64}, "other weights, expected the adapter that the manifest names"),
+        ({"base": "/nowhere"}, "no such folder, expected the base that it was trained on"),
+        ({"prompts": {"": "0" * 64}}, "other prompts, expected those that it was trained with"),
+    ],
+)
+def test_what_is_not_the_trained_judge_is_refused(
+    trained: TrainedGenerative, plan: GenerativePlan, folder: Path, change: dict[str, object], found: str
+) -> None:
+    (folder / MANIFEST).write_text(json.dumps(trained.manifest.model_dump(mode="json") | change))
+    with pytest.raises(InputError, match=found):
+        judged(plan, folder, [])
+
+
+def test_what_it_has_not_learned_is_refused(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:
+    (folder / MANIFEST).write_text(trained.manifest.model_dump_json())
+    assert read_generative(folder).held_out[0]["value"] == trained.agreement[0].value
+    with pytest.raises(InputError, match="found zh, overall"):
+        judged(plan, folder, [replace(trained.held[0].case, language="zh")])
