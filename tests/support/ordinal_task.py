@@ -9,7 +9,8 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from proctor.core import generator
+from proctor.core import Dimension, generator
+from proctor.judges.dimensions import Case, RatedCase
 from proctor.models import Choices, FixedForm, Query, Weights
 from proctor.training.chat_examples import ChatExample
 from proctor.training.checkpoints import CheckpointEvaluation
@@ -29,14 +30,14 @@ _QUESTIONS = [f"{first}{second}" for first in "PQRSTUVW" for second in "PQRSTUVW
 
 def rated_prompts(count: int, *, answers: int = 2, seed: int = 0, shuffled: bool = False) -> list[RatedPrompt]:
     """Prompts about `answers` answers in each encounter. The letters at the border between two grades are graded by a
-    second rater, too, who says the other grade; `shuffled` deals the grades anew."""
+    second rater, too, who says the other grade; `shuffled` deals the grades out at random."""
     draw = generator(seed, "ordinal task")
     letters = [_LETTERS[int(at)] for at in draw.integers(len(_LETTERS), size=count)]
     graded = [letters[int(at)] for at in draw.permutation(count)] if shuffled else letters
     questions = [_QUESTIONS[int(at)] for at in draw.integers(len(_QUESTIONS), size=count)]
     return [
         RatedPrompt(
-            Query("", (f"{questions[place // answers]}{letter}",), Choices(16), FORM),
+            Query("fit", (f"{questions[place // answers]}{letter}",), Choices(16), FORM),
             Target(f"{seed}/{place // answers}", {"fit": _ratings(grade)}),
         )
         for place, (letter, grade) in enumerate(zip(letters, graded, strict=True))
@@ -67,6 +68,27 @@ def parity_items(prompts: Sequence[RatedPrompt]) -> list[ParityItem]:
     return [ParityItem(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
 
 
+def rated_cases(prompts: Sequence[RatedPrompt]) -> list[RatedCase]:
+    """The same as rated answers; a judge whose prompt is `PROMPT` is asked the same about them."""
+    found = []
+    for place, one in enumerate(prompts):
+        case = Case(
+            id=f"{one.target.cluster}#{place}",
+            encounter=one.target.cluster,
+            dataset="ordinal",
+            language="en",
+            query=f"Question {one.target.cluster}",
+            references=(),
+            candidate=str(one.query.parts[0]),
+            dimensions=(Dimension("fit", LEVELS),),
+        )
+        found.append(RatedCase(case, {"fit": one.target.centre("fit")}, one.target.ratings))
+    return found
+
+
+PROMPT = "{% block system %}{{ dimensions[0].name }}{% endblock %}{% block user %}{{ candidate }}{% endblock %}"
+
+
 @dataclass(frozen=True)
 class OrdinalJudge:
     """A tiny base that knows the form of a reply and nothing of grades, and an adapter that learned some."""
@@ -77,18 +99,23 @@ class OrdinalJudge:
     held_out: tuple[RatedPrompt, ...]
 
 
-def make_ordinal_judge(folder: Path, *, epochs: int = 16, shuffled: bool = False) -> OrdinalJudge:
-    """Trains both; a few seconds. What is learned in the last step is how good the judge was in memory, with its scores
-    for the parity gate beside it."""
-    prompts, held_out = rated_prompts(64, shuffled=shuffled), rated_prompts(9, seed=1)
+_COMMON = {"device": "cpu", "batch": 16, "evaluate_every": 10**6}
+
+
+def make_ordinal_judge(folder: Path) -> OrdinalJudge:
+    """Trains both; a few seconds."""
     untaught = examples(rated_prompts(64, seed=5, shuffled=True))
     make_tiny_lm(folder / "raw", std=0.1)
-    common = {"device": "cpu", "batch": 16, "learning_rate": 1e-2, "evaluate_every": 10**6}
     with RunFolder.opened(folder / "pretrained", {"task": "ordinal"}) as run:
-        settings = LoraSettings.model_validate({**common, "epochs": 80, "rank": 0, "learning_rate": 2e-2})
+        settings = LoraSettings.model_validate({**_COMMON, "epochs": 80, "rank": 0, "learning_rate": 2e-2})
         base = fine_tune(folder / "raw", untaught, settings, run)
+    return tune(folder, base, rated_prompts(64), rated_prompts(9, seed=1))
+
+
+def tune(folder: Path, base: Path, prompts: Sequence[RatedPrompt], held_out: Sequence[RatedPrompt]) -> OrdinalJudge:
+    """Fine-tunes the base, and keeps what the parity gate compares with."""
     with RunFolder.opened(folder / "tuned", {"task": "ordinal"}) as run:
-        settings = LoraSettings.model_validate({**common, "epochs": epochs})
+        settings = LoraSettings.model_validate({**_COMMON, "epochs": 16, "learning_rate": 1e-2})
         adapter = fine_tune(base, examples(prompts), settings, run, evaluated(held_out))
     write_items(folder / "tuned", parity_items(held_out))
     return OrdinalJudge(base, adapter, tuple(prompts), tuple(held_out))

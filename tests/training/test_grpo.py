@@ -12,18 +12,20 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError
-from proctor.models import Query, Weights
+from proctor.models import Choices, Query, Weights
+from proctor.training.chat_examples import ChatExample
 from proctor.training.checkpoints import CheckpointEvaluation, read_origin
 from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, reinforce, without_signal
-from proctor.training.lora import with_adapter
-from proctor.training.rewards import SampledReply
+from proctor.training.lora import LoraSettings, fine_tune, with_adapter
+from proctor.training.rewards import SampledReply, Target
 from proctor.training.run_folder import RunFolder
 from tests.support.killed_child import killed
 from tests.support.ordinal_task import RANGES, OrdinalJudge, read
+from tests.support.tiny_vlm import jpeg, make_tiny_vlm
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft")]
 
-SHORT = GrpoSettings(steps=4, samples=4, prompts=2, max_tokens=16, learning_rate=1e-3, evaluate_every=2)
+SHORT = GrpoSettings(steps=4, samples=3, prompts=2, max_tokens=16, learning_rate=1e-3, evaluate_every=2)
 
 
 def reinforced(
@@ -60,12 +62,13 @@ def test_a_judge_earns_more_and_keeps_the_form(ordinal_judge: OrdinalJudge, tmp_
     ).read_bytes()
 
 
-def test_what_was_killed_goes_on_to_the_same_bits(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [2, 4])
+def test_what_was_killed_goes_on_to_the_same_bits(ordinal_judge: OrdinalJudge, tmp_path: Path, at: int) -> None:
     def evaluate(_: Weights) -> CheckpointEvaluation:
         return CheckpointEvaluation(None)
 
     def dies(_: Weights) -> CheckpointEvaluation:
-        if (tmp_path / "killed" / "checkpoints" / "checkpoint-4").exists():
+        if (tmp_path / "killed" / "checkpoints" / f"checkpoint-{at}").exists():
             os.kill(os.getpid(), signal.SIGKILL)
         return CheckpointEvaluation(None)
 
@@ -75,6 +78,19 @@ def test_what_was_killed_goes_on_to_the_same_bits(ordinal_judge: OrdinalJudge, t
     assert again[1] == whole[1]  # every loss and every reward, bit for bit
     weights = "adapter_model.safetensors"
     assert (again[0] / weights).read_bytes() == (whole[0] / weights).read_bytes()
+
+
+@pytest.mark.parametrize(("values", "best"), [((0.5, 0.4, 0.5), 0), ((0.5, 0.4, 0.6), 4)])
+def test_a_judge_that_rewards_do_not_improve_stays_as_it_was(
+    ordinal_judge: OrdinalJudge, tmp_path: Path, values: tuple[float, ...], best: int
+) -> None:
+    left = iter(values)
+    out, steps, end = reinforced(ordinal_judge, tmp_path / "run", evaluate=lambda _: CheckpointEvaluation(next(left)))
+    assert [one["evaluation"] for one in steps if "evaluation" in one] == list(values)
+    assert end["best"]["step"] == best
+    weights = "adapter_model.safetensors"
+    same = (out / weights).read_bytes() == (ordinal_judge.adapter / weights).read_bytes()
+    assert same == (best == 0)
 
 
 def test_groups_that_all_earn_the_same_end_the_training(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
@@ -101,3 +117,18 @@ def test_one_encounter_alone_is_refused(ordinal_judge: OrdinalJudge, tmp_path: P
     few = OrdinalJudge(ordinal_judge.base, ordinal_judge.adapter, ordinal_judge.prompts[:2], ())
     with pytest.raises(InputError, match=r"found 2 prompts about 1 encounters, expected 2 or more, about two or more$"):
         reinforced(few, tmp_path / "run")
+
+
+def test_prompts_with_pictures_are_rewarded_too(tmp_path: Path) -> None:
+    base = make_tiny_vlm(tmp_path / "base")
+    prompts = [
+        RatedPrompt(Query("", (jpeg(k), "Fit?"), Choices(4)), Target(f"e{k}", {"fit": (k / 3,)})) for k in range(4)
+    ]
+    learned = [ChatExample(one.query, "1", one.target.cluster) for one in prompts]
+    with RunFolder.opened(tmp_path / "tuned", {"of": "pictures"}) as run:
+        adapter = fine_tune(base, learned, LoraSettings(device="cpu", epochs=1, learning_rate=1e-2), run)
+    judge = OrdinalJudge(base, adapter, tuple(prompts), ())
+    settings = GrpoSettings(steps=1, samples=2, prompts=2, max_tokens=3, evaluate_every=1, learning_rate=1e-2)
+    out, steps, _ = reinforced(judge, tmp_path / "run", settings)
+    assert [one["step"] for one in steps] == [1, 1]
+    assert (out / "adapter_model.safetensors").exists()

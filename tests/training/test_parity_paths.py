@@ -49,7 +49,7 @@ def test_weights_that_were_not_compared_are_not_exported(run: Path) -> None:
         require_parity(run)
     check_run(run, device="cpu")
     (run / "merged" / "config.json").write_text((run / "merged" / "config.json").read_text() + " ")
-    with pytest.raises(InputError, match="merged: found other weights than those that were compared"):
+    with pytest.raises(InputError, match="run: found other weights than those that were compared"):
         require_parity(run)
 
 
@@ -83,11 +83,11 @@ def test_an_adapter_without_effect_is_caught(run: Path) -> None:
 
 def test_another_template_is_caught(run: Path) -> None:
     file = run / "merged" / "chat_template.jinja"
-    file.write_text("Be quick.\n" + file.read_text())
+    file.write_text(file.read_text().replace("ASSISTANT:", "JUDGE:"))
     found = faults(run)
     assert "merged: another chat template" in found
     assert "merged: prompts of other tokens than in training: 9" in found
-    assert any(one.startswith("served: a score is off by") for one in found)
+    assert any(one.startswith("served: ") for one in found)
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["as-it-is", "stored-as-float32"])
@@ -112,3 +112,14 @@ def test_another_tokenizer_is_caught(run: Path) -> None:
     found = faults(run)
     assert "merged: another tokenizer" in found
     assert any(one.startswith("merged: prompts of other tokens") for one in found)
+
+
+def test_weights_that_were_trained_as_a_whole_have_a_path_less(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(merge(ordinal_judge.base, ordinal_judge.adapter, tmp_path / "merged"), run / "weights")
+    for name in ("parity_memory.json", "proctor.json"):
+        shutil.copy2(ordinal_judge.adapter / name, run / "weights")
+    shutil.copy2(ordinal_judge.adapter.parent / "parity_items.json", run)
+    report = check_run(run, device="cpu")
+    assert report.faults == ()
+    assert [one.path for one in report.rows] == ["memory", "reloaded", "served"]

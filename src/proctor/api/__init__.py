@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
     from proctor.api.agreement import AgreementOptions, ComparedJudges, judge_agreement
     from proctor.api.answerer import AnswererOptions, AnswererTable, arrange_answerer, train_answerer
+    from proctor.api.check_parity import ParityOptions, check_parity
     from proctor.api.checking import CheckTable, check, validate
     from proctor.api.choosing import (
         ChooseOptions,
@@ -99,15 +100,16 @@ __all__ = [
     "ChooseOptions", "ChosenModel", "ClassifierOptions", "CompareOptions", "ComparedJudges", "ComparisonTable", "Draws",
     "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
     "FunctionMetric", "FunctionSystem", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeFunction",
-    "JudgeGrid", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "PerturbationTable", "PreparedChoice",
-    "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions", "ReproduceOptions",
-    "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored", "Seed", "Selection",
-    "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange", "arrange_answerer", "arrange_choice",
-    "audit", "check", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch", "filled_probes",
-    "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid",
-    "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "official_summary",
-    "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank",
-    "ratings_in", "report", "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions",
-    "size_in_bytes", "system", "system_names", "train_answerer", "train_classifier_judge",
-    "train_classifier_judge_async", "train_generative_judge", "validate", "validator_names", "verify", "write_shown",
+    "JudgeGrid", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "ParityOptions", "PerturbationTable",
+    "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions",
+    "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored",
+    "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable", "analyze", "arrange",
+    "arrange_answerer", "arrange_choice", "audit", "check", "check_parity", "choose_model", "choose_model_async",
+    "compare", "declared", "export", "fetch", "filled_probes", "fit_judge", "fit_judge_async", "import_answers",
+    "import_answers_async", "judge", "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of",
+    "leaderboard", "load", "metric", "name_in", "official_summary", "open_store", "perturb", "perturb_async",
+    "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank", "ratings_in", "report", "reproduce",
+    "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes", "system",
+    "system_names", "train_answerer", "train_classifier_judge", "train_classifier_judge_async",
+    "train_generative_judge", "validate", "validator_names", "verify", "write_shown",
 ]  # fmt: skip

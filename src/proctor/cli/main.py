@@ -140,6 +140,7 @@ def commands() -> typer.Typer:
             "train answerer": train.answerer,
             "train generative-judge": train.generative_judge,
             "audit": audit.audit,
+            "train check-parity": train.check_parity,
             "train classifier-judge": train.classifier_judge,
         },
         BUILD: {"items audit": items.audit_items},

@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from proctor.api import AnswererOptions, BenchmarkName, BenchmarkSource, ClassifierOptions, GenerativeOptions, StoreUrl
+from proctor.api import (
+    AnswererOptions,
+    BenchmarkName,
+    BenchmarkSource,
+    ClassifierOptions,
+    GenerativeOptions,
+    ParityOptions,
+    StoreUrl,
+)
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show
 from proctor.cli.progress import at_work, show_steps
-from proctor.core import Option
+from proctor.core import InputError, Option
 
 
 def classifier_judge(
@@ -89,3 +97,25 @@ def generative_judge(
     print_blocks(*made.tables)
     note(*made.notes)
     say(made.done)
+
+
+def check_parity(
+    run: Annotated[Path, Option("The folder of a trained judge.", metavar="DIR", argument=True)], options: ParityOptions
+) -> None:
+    """Compare a trained judge along all its paths.
+
+    Its scores of up to 50 items must be the same in the trainer's memory, with the adapter loaded again, merged, and
+    served over HTTP, and others than its base's: an adapter that is not loaded, another chat template or tokenizer and
+    lower precision are found. With --export the judge is written where others can use it, unless a path has a fault.
+
+    Example: proctor train check-parity judge --export judge-for-others
+    """
+    from proctor import api
+
+    with at_work("comparing"):
+        checked = api.check_parity(run, **options)
+    print_blocks(checked.table)
+    note(*checked.faults)
+    if checked.faults:
+        raise InputError(run, found=f"{len(checked.faults)} faults", expected="the same judge on every path: no export")
+    say(f"the same judge on every path{f': {checked.exported}' if checked.exported else ''}")

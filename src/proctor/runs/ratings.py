@@ -272,7 +272,7 @@ def _on_scale(metric: Metric, share: float) -> float:
 def rated_cases(
     store: Store, benchmark: str, scheme: RatingScheme, *, images: Path | None = None
 ) -> dict[tuple[str, str], RatedCase]:
-    """The answers that people rated, as cases with the mean of their raters, by item and system."""
+    """The answers that people rated, as cases with their ratings, by item and system."""
     from proctor.judges.dimensions import RatedCase
 
     given = _Given(store, benchmark, all_items=False, short_names=True)
@@ -282,7 +282,11 @@ def rated_cases(
             ratings.setdefault((item, system), {}).setdefault(dimension, []).append(value)
     cases = _cases(given, scheme, images)
     return {
-        key: RatedCase(case, {name: sum(values) / len(values) for name, values in ratings[key].items()})
+        key: RatedCase(
+            case,
+            {name: sum(values) / len(values) for name, values in ratings[key].items()},
+            {name: tuple(values) for name, values in ratings[key].items()},
+        )
         for key, case in cases.items()
         if key in ratings
     }

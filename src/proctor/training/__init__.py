@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from proctor.training.judge_card import judge_card
     from proctor.training.leaks import encounter_folds, refuse_leaks
     from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
+    from proctor.training.parity_paths import check_run, export_run
     from proctor.training.pipeline import fit_pipeline
     from proctor.training.run_folder import RunFolder
 else:
@@ -35,8 +36,8 @@ else:
 
 __all__ = [
     "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "GenerativePlan", "HeldOutAgreement",
-    "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier", "TrainedGenerative",
-    "classifier_settings", "data_hash", "encounter_folds", "fine_tune", "fit_pipeline", "held_out_agreement",
-    "judge_card", "majority", "measure", "merge", "part_encounters", "refuse_leaks", "rehearse", "shuffled_ratings",
-    "train_answerer", "train_classifier", "train_generative", "with_adapter",
+    "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier", "TrainedGenerative", "check_run",
+    "classifier_settings", "data_hash", "encounter_folds", "export_run", "fine_tune", "fit_pipeline",
+    "held_out_agreement", "judge_card", "majority", "measure", "merge", "part_encounters", "refuse_leaks", "rehearse",
+    "shuffled_ratings", "train_answerer", "train_classifier", "train_generative", "with_adapter",
 ]  # fmt: skip

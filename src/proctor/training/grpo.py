@@ -27,6 +27,7 @@ NO_SIGNAL = 0.8
 """With a larger share of groups that teach nothing, on average over the last `_WINDOW` steps, training stops."""
 
 _WINDOW = 10
+_BEFORE = "checkpoint-0"
 _ZERO_STD = "frac_reward_zero_std"
 
 
@@ -75,7 +76,8 @@ def reinforce(
     origin: Mapping[str, JsonValue],
     evaluate: Evaluate | None = None,
 ) -> Path:
-    """Trains the adapter that is on `weights`; the folder of the best checkpoint's adapter, with `origin` in it.
+    """Trains the adapter that is on `weights`; the folder of the best checkpoint's adapter, with `origin` in it. Where no
+    checkpoint is evaluated higher than the adapter was before, that one stays: step 0.
 
     Each step is noted with `loss`, `reward` (its mean), `formed` (the share of replies of valid form), `length` (tokens
     of a reply, on average), `cut_off` (the share of replies that the limit of tokens ended) and `frac_reward_zero_std`,
@@ -98,8 +100,11 @@ def reinforce(
     with quiet():
         trainer = _trainer(checkpoints, task, settings)
         _refuse_other_tokens(trainer, weights, task.prompts)
-        if last is None or without_signal(folder) <= NO_SIGNAL:
-            trainer.train(resume_from_checkpoint=last)
+        if last is None and evaluate is not None:
+            weights.model.save_pretrained(folder.checkpoints / _BEFORE)
+            checkpoints.evaluated(0, weights.model)
+        if without_signal(folder) <= NO_SIGNAL:
+            trainer.train(resume_from_checkpoint=None if last is None or last.endswith(_BEFORE) else last)
     best = checkpoints.publish(out)
     stopped = without_signal(folder) > NO_SIGNAL
     folder.finish({"best": best, "prompts": len(task.prompts), "stopped": "no signal" if stopped else ""})
@@ -199,6 +204,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
         seed=settings.seed,
         bf16=False,
         gradient_checkpointing=False,
+        disable_dropout=True,  # what is sampled is the judge as it is used
         use_vllm=False,
         use_cpu=weights.model.device.type == "cpu",
         remove_unused_columns=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +34,9 @@ from proctor.training.parity import ITEMS, ParityPath, ParityReport, PathScores,
 MEMORY = "parity_memory.json"
 """The file beside trained weights with the scores that they gave in the trainer's memory."""
 
-_ITEMS = "parity_items.json"
-_REPORT = "parity.json"
+_ITEMS, _REPORT = "parity_items.json", "parity.json"
+_WEIGHTS = ("adapter", "merged", "weights")
+_EXPORTED = (*_WEIGHTS, "manifest.json", "README.md", _REPORT)
 _LISTED = 20  # alternatives to a token that servers list at most
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -133,34 +135,40 @@ def form_chances(form: FixedForm, reply: Reply[Any]) -> list[dict[str, float]] |
 
 
 def check_run(run: Path, *, server: ModelSpec | None = None, device: str = "auto") -> ParityReport:
-    """Compares the paths of a run's adapter, which is merged into `run/merged` unless it is there; what was found is
-    kept in `run/parity.json`, with the hashes of the weights that it holds for. `server` is asked instead of one that
-    is started here for the check.
+    """Compares the paths of a run's adapter, which is merged into `run/merged` unless it is there; of weights that were
+    trained as a whole nothing is merged. What was found is kept in `run/parity.json`, with the hashes of the weights
+    that it holds for. `server` is asked instead of one that is started here for the check.
 
-    Raises `InputError` where the run has no adapter, no items or no scores from the trainer's memory.
+    Raises `InputError` where the run has no trained weights, no items or no scores from the trainer's memory.
     """
-    adapter, merged = run / "adapter", run / "merged"
-    base = Path(str(read_origin(adapter).get("base")))
-    memory, items = read_model(adapter / MEMORY, PathScores, "the scores in the trainer's memory"), read_items(run)
-    found = [
-        local_scores("base", Weights(f"transformers:{base}", str(base), device), items),
-        local_scores("reloaded", Weights(f"transformers:{base}+{adapter}", f"{base}+{adapter}", device), items),
-    ]
-    if not merged.exists():
-        merge(base, adapter, merged)
-    weights = Weights(f"transformers:{merged}", str(merged), device)
-    found.append(local_scores("merged", weights, items))
+    whole, adapter, merged = run / "weights", run / "adapter", run / "merged"
+    trained = whole if whole.is_dir() else adapter
+    memory = read_model(trained / MEMORY, PathScores, "the scores in the trainer's memory")
+    base, items = str(read_origin(trained).get("base")), read_items(run)
+    found = [local_scores("base", _weights(base, device), items)]
+    if trained is adapter:
+        found.append(local_scores("reloaded", _weights(f"{base}+{adapter}", device), items))
+        if not merged.exists():
+            merge(Path(base), adapter, merged)
+    weights = _weights(str(merged if trained is adapter else whole), device)
+    found.append(local_scores("merged" if trained is adapter else "reloaded", weights, items))
     if server is None:
         with WeightsServer(weights, "judge") as own:
             found.append(_served(ModelSpec(name="judge", base_url=own.url), items))
     else:
         found.append(_served(server, items))
     report = compare_paths(found[0], memory, found[1:])
-    kept = CheckedParity(
-        faults=list(report.faults), adapter_sha256=weights_hash(adapter), merged_sha256=weights_hash(merged)
-    )
+    kept = CheckedParity(faults=list(report.faults), weights_sha256=_hashes(run))
     write_whole(run / _REPORT, kept.model_dump_json(indent=1) + "\n")
     return report
+
+
+def _weights(where: str, device: str) -> Weights:
+    return Weights(f"transformers:{where}", where, device)
+
+
+def _hashes(run: Path) -> dict[str, str]:
+    return {name: weights_hash(run / name) for name in _WEIGHTS if (run / name).is_dir()}
 
 
 class CheckedParity(BaseModel):
@@ -169,19 +177,36 @@ class CheckedParity(BaseModel):
     model_config = _FROZEN
 
     faults: list[str]
-    adapter_sha256: str
-    merged_sha256: str
+    weights_sha256: dict[str, str]
 
 
 def require_parity(run: Path) -> CheckedParity:
     """Raises `InputError` unless the very weights that stand in the run's folder were compared, and found to be the
     same judge on every path."""
     kept = read_model(run / _REPORT, CheckedParity, "a run whose paths were compared (proctor train check-parity)")
-    for name, known in (("adapter", kept.adapter_sha256), ("merged", kept.merged_sha256)):
-        if weights_hash(run / name) != known:
-            raise InputError(run / name, found="other weights than those that were compared", expected="the same")
+    if _hashes(run) != kept.weights_sha256:
+        raise InputError(run, found="other weights than those that were compared", expected="the same")
     ParityReport((), tuple(kept.faults)).check()
     return kept
+
+
+def export_run(run: Path, out: Path) -> Path:
+    """Writes what others need to use a judge into a new folder, whole or not at all: adapter, merged weights, manifest,
+    card and what the comparison found. Nothing of the answers that it learned from is in it.
+
+    Raises `InputError` unless these very weights were compared without a fault.
+    """
+    require_parity(run)
+    draft = out.with_name(f".{out.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for name in _EXPORTED:
+        if (run / name).is_dir():
+            shutil.copytree(run / name, draft / name)
+        elif (run / name).exists():
+            shutil.copy2(run / name, draft / name)
+    draft.rename(out)
+    return out
 
 
 def _served(spec: ModelSpec, items: Sequence[ParityItem]) -> PathScores:

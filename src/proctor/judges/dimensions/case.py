@@ -70,11 +70,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class RatedCase:
-    """An answer with what people gave it: the mean of its raters, by dimension. For learning from, never of
-    the encounter that is judged."""
+    """An answer with what people gave it: the mean of its raters, by dimension, and what `each` of them gave, where that
+    is known. For learning from, never of the encounter that is judged."""
 
     case: Case
     values: Mapping[str, float]
+    each: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def case_of(item: Item, candidate: str, scheme: RatingScheme, image_root: Path | None = None) -> Case:
