@@ -110,12 +110,6 @@ WAYS = (
         {"systems": "system"},
     ),
     Way("train check-parity", "folder", "api:check_parity"),
-    Way(
-        "train answerer",
-        "bench --base folder --out folder",
-        "api:arrange_answerer",
-        {**FORMAT, "dry_run": "trains nothing"},
-    ),
     Way("choose", "bench --out folder", "api:arrange_choice", FORMAT),
     Way("import", "bench file", "api:import_answers"),
     Way("merge", "a.db", "api:open_store", {**FORMAT, "sources": "opened afterwards"}),

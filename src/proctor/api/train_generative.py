@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 from pydantic import JsonValue
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import Store
-    from proctor.training import GenerativePlan, JudgeParts, TrainedGenerative
+    from proctor.training import GenerativePlan, GrpoSettings, JudgeParts, TrainedGenerative
 
     _Store = Store | str | Path | None
 else:
@@ -30,7 +30,29 @@ else:
 _JUDGE = "generative-judge"
 
 
-class GenerativeOptions(TypedDict, total=False):
+_REWARDS = "Rewards"
+
+
+class RewardOptions(TypedDict, total=False):
+    """Whether a judge learns on from rewards after it was fine-tuned, and how (see `GrpoSettings`)."""
+
+    then: Annotated[
+        Literal["nothing", "grpo"],
+        Option("grpo: learn on from rewards for sampled replies.", default="nothing", group=_REWARDS),
+    ]
+    reward: Annotated[
+        Literal["graded", "exact"],
+        Option("Distance and order, or exact match as published.", default="graded", group=_REWARDS),
+    ]
+    samples: Annotated[int, Option("Replies to each prompt.", default=8, low=2, group=_REWARDS)]
+    step_prompts: Annotated[int, Option("Prompts of a step.", default=8, low=2, group=_REWARDS)]
+    reward_steps: Annotated[int, Option("Steps.", default=200, low=1, group=_REWARDS)]
+    reward_rate: Annotated[float, Option("Rate of learning.", default=1e-5, low=1e-9, group=_REWARDS)]
+    kl: Annotated[float, Option("Weight of the distance from before.", default=0.0, low=0, group=_REWARDS)]
+    sampling_temperature: Annotated[float, Option("Temperature of sampling.", default=1.0, low=0.01, group=_REWARDS)]
+
+
+class GenerativeOptions(RewardOptions, total=False):
     """How a judge is fine-tuned (see `LoraSettings`), on all encounters but those of `fold`, one of `folds`, and
     those of the next one, by which the checkpoint is chosen. `audited` is a store with answers that the judge is to be
     audited on: what shares an encounter with them is refused. `shuffled` shuffles the ratings, as a control.
@@ -99,6 +121,7 @@ def train_generative_judge(
         fold=given["fold"],
         shuffled=given["shuffled"],
         licence=given["licence"],
+        then=_rewards(given),
     )
     notes = _notes(cases, images)
     if dry_run:
@@ -111,6 +134,22 @@ def train_generative_judge(
         return FittedJudge(path, f"ratings shuffled: no judge in {path}", shown, notes)
     done = _written(path, trained, plan, rated, store, name)
     return FittedJudge(path, done, shown, notes)
+
+
+def _rewards(given: RewardOptions) -> "GrpoSettings | None":
+    from proctor.training import GrpoSettings
+
+    if given["then"] == "nothing":
+        return None
+    return GrpoSettings(
+        reward=given["reward"],
+        samples=given["samples"],
+        prompts=given["step_prompts"],
+        steps=given["reward_steps"],
+        learning_rate=given["reward_rate"],
+        kl=given["kl"],
+        temperature=given["sampling_temperature"],
+    )
 
 
 def _dry(parts: "JudgeParts", plan: "GenerativePlan", path: Path, notes: tuple[str, ...]) -> FittedJudge:

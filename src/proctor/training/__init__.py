@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         rehearse,
         train_generative,
     )
+    from proctor.training.grpo import GrpoSettings
     from proctor.training.held_out import HeldOutAgreement, held_out_agreement
     from proctor.training.judge_card import judge_card
     from proctor.training.leaks import encounter_folds, refuse_leaks
@@ -35,9 +36,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "GenerativePlan", "HeldOutAgreement",
-    "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier", "TrainedGenerative", "check_run",
-    "classifier_settings", "data_hash", "encounter_folds", "export_run", "fine_tune", "fit_pipeline",
-    "held_out_agreement", "judge_card", "majority", "measure", "merge", "part_encounters", "refuse_leaks", "rehearse",
-    "shuffled_ratings", "train_answerer", "train_classifier", "train_generative", "with_adapter",
+    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "GenerativePlan", "GrpoSettings",
+    "HeldOutAgreement", "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier",
+    "TrainedGenerative", "check_run", "classifier_settings", "data_hash", "encounter_folds", "export_run", "fine_tune",
+    "fit_pipeline", "held_out_agreement", "judge_card", "majority", "measure", "merge", "part_encounters",
+    "refuse_leaks", "rehearse", "shuffled_ratings", "train_answerer", "train_classifier", "train_generative",
+    "with_adapter",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -166,7 +166,7 @@ def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
         places = [k for k, one in enumerate(rated) if one.case.language == language]
         order = generator(seed, "classifier-judge", "shuffled", language).permutation(len(places))
         for place, other in zip(places, order.tolist(), strict=True):
-            found[place] = RatedCase(rated[place].case, rated[places[other]].values)
+            found[place] = replace(rated[places[other]], case=rated[place].case)
     return found
 
 

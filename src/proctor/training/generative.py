@@ -10,7 +10,7 @@ import asyncio
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -27,17 +27,21 @@ from proctor.judges.dimensions import (
     mean_level,
     rubric_prompts,
 )
-from proctor.models import ModelClient, Query, Weights, weights_hash
+from proctor.models import FixedForm, ModelClient, Query, Weights, weights_hash
 from proctor.training.chat_examples import ChatExample, measure, template_hash
-from proctor.training.checkpoints import CheckpointEvaluation
+from proctor.training.checkpoints import CheckpointEvaluation, Evaluate, read_origin
 from proctor.training.classifier import shuffled_ratings
 from proctor.training.footprint import footprint
+from proctor.training.grpo import GrpoSettings, reinforce
 from proctor.training.held_out import HeldOutAgreement, held_out_agreement
+from proctor.training.judge_rewards import parity_items, rewarded_task
 from proctor.training.leaks import encounter_folds, refuse_leaks
 from proctor.training.lora import LoraSettings, data_hash, fine_tune, with_adapter
+from proctor.training.parity_paths import remembered, write_items
 from proctor.training.run_folder import RunFolder
 
 _BATCH = 8
+_BEYOND = 8  # tokens that a sampled reply may be longer than the longest form
 _SAME = 1e-9
 
 
@@ -54,14 +58,24 @@ class JudgeQuestion:
 
         Raises `InputError` for an answer that lacks a rating.
         """
-        form = self.query.form
-        lacking = [one.name for one in self.rated.case.dimensions if one.name not in self.rated.values]
-        if form is None or lacking:
-            place = f"case {self.rated.case.id}"
-            raise InputError(None, place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
-        around = [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
+        around = self._around()
+        form = self.query.form or FixedForm(("",), ())
         both = [form.filled([str(pair[side]) for pair in around]) for side in (0, 1)]
         return list(dict.fromkeys(both))
+
+    def ratings(self) -> dict[str, tuple[float, ...]]:
+        """What raters gave, by dimension; where only their mean is known, one between two levels is taken for both.
+        Raises as `answers`."""
+        pairs = zip(self.rated.case.dimensions, self._around(), strict=True)
+        means = {one.name: tuple(dict.fromkeys(one.levels[place] for place in pair)) for one, pair in pairs}
+        return {name: self.rated.each.get(name) or both for name, both in means.items()}
+
+    def _around(self) -> list[tuple[int, int]]:
+        lacking = [one.name for one in self.rated.case.dimensions if one.name not in self.rated.values]
+        if self.query.form is None or lacking:
+            place = f"case {self.rated.case.id}"
+            raise InputError(None, place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
+        return [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
 
     def examples(self) -> list[ChatExample]:
         """What is learned from it."""
@@ -183,7 +197,8 @@ def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
 @dataclass(frozen=True)
 class GenerativePlan:
     """How a judge is trained: on what `base`, with which of the task's `prompts`, which `fold` of `folds` is held out,
-    and whether the ratings that it learns from are `shuffled`, as a control. `licence` is that of the weights."""
+    and whether the ratings that it learns from are `shuffled`, as a control. With `then` it learns on from rewards; how
+    long a reply may be follows from the forms. `licence` is that of the weights."""
 
     base: Path
     settings: LoraSettings
@@ -192,6 +207,7 @@ class GenerativePlan:
     fold: int = 1
     shuffled: bool = False
     licence: str = ""
+    then: GrpoSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +224,8 @@ class TrainedGenerative:
 def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> TrainedGenerative:
     """Trains a judge in the folder `out`, or goes on with it, and states its agreement with people on the encounters
     that are held out. Raises as `RunFolder.opened` and `fine_tune` do."""
+    if plan.then is not None and not plan.settings.rank:
+        raise InputError(None, "rewards", found="rank 0", expected="an adapter that can learn on")
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
     weights.load(empty=True)
     sees = weights.takes_pictures
@@ -220,13 +238,18 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         "folds": plan.folds,
         "fold": plan.fold,
         "shuffled": plan.shuffled,
+        **({} if plan.then is None else {"then": plan.then.model_dump()}),
     }
     data = {"examples": data_hash(examples), "choose": _data(choose), "held": _data(held)}
     told: dict[str, JsonValue] = {**known, "base": weights_hash(plan.base), "data": {**data}}
+    compared = parity_items([*held, *choose])
+
+    def evaluate(model: Weights) -> CheckpointEvaluation:
+        return replace(merit(parts.choose, scores(model, choose)), beside=remembered(model, compared))
+
     with RunFolder.opened(out, told) as folder:
-        adapter = fine_tune(
-            plan.base, examples, plan.settings, folder, lambda model: merit(parts.choose, scores(model, choose))
-        )
+        write_items(out, compared)
+        adapter = _learned(plan, questions, folder, evaluate)
         judge = with_adapter(plan.base, adapter, device=plan.settings.device, dtype=plan.settings.dtype)
         given = scores(judge, held)
         agreement = held_out_agreement(parts.held, given, seed=plan.settings.seed)
@@ -248,6 +271,21 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         licence=plan.licence,
     )
     return TrainedGenerative(manifest, parts.held, tuple(given), tuple(agreement))
+
+
+def _learned(plan: GenerativePlan, questions: Sequence[JudgeQuestion], folder: RunFolder, evaluate: Evaluate) -> Path:
+    """The weights after fine-tuning, and after rewards where the plan has them: fine-tuning then has a folder of its own
+    inside the run's."""
+    examples = [example for one in questions for example in one.examples()]
+    if plan.then is None:
+        return fine_tune(plan.base, examples, plan.settings, folder, evaluate)
+    told: dict[str, JsonValue] = {**plan.settings.model_dump(), "data": data_hash(examples)}
+    with RunFolder.opened(folder.path / "fine-tuning", told) as first:
+        start = fine_tune(plan.base, examples, plan.settings, first, evaluate)
+    weights = with_adapter(plan.base, start, device=plan.settings.device, dtype=plan.settings.dtype, trainable=True)
+    longest = max(len(weights.reply_tokens(one.answer)) for one in examples)
+    settings = plan.then.model_copy(update={"max_tokens": longest + _BEYOND})
+    return reinforce(weights, rewarded_task(questions), settings, folder, read_origin(start), evaluate)
 
 
 def rehearse(parts: JudgeParts, plan: GenerativePlan) -> tuple[str, ...]:
