@@ -78,9 +78,11 @@ def leads(
     >>> from proctor.audits import Rating
     >>> values = {f"e{k}": value for k, value in enumerate([0.0, 0.5, 1.0, 1.0])}
     >>> table = RatingsTable(tuple(Rating(e, "…", "s", "overall", "r", v) for e, v in values.items()))
-    >>> given = {n: [MetricScores(n, {(e, "s", "overall"): s * k for k, e in enumerate(values)})] for n, s in (("a", 1), ("b", -1))}
-    >>> [round(row.lead("b").difference.value, 2) for row in leads(table, given, ["b"]) if row.metric == "a" and row.part == "all"]
-    [1.85, 1.85]
+    >>> ranks = {(e, "s", "overall"): float(k) for k, e in enumerate(values)}
+    >>> up, down = MetricScores("up", ranks), MetricScores("down", {key: -score for key, score in ranks.items()})
+    >>> found = leads(table, {"up": [up], "down": [down]}, ["down"])
+    >>> [round(row.lead("down").difference.value, 2) for row in found if (row.metric, row.part) == ("up", "all")]
+    [1.87, 1.87]
     """
     for name in over:
         if name not in metrics:
