@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
-from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, generator
+from proctor.core import ACCURACY, Benchmark, Frame, Image, Item, Reference, generator
 from proctor.core.formats import CountFormat
 from proctor.media import MediaLibrary
 from proctor.metrics import AccuracyScorer
@@ -172,16 +172,31 @@ async def through_engine(bench: Bench) -> AsyncIterator[Run]:
 
 
 @asynccontextmanager
+async def through_client(bench: Bench) -> AsyncIterator[Run]:
+    """Proctor's client alone: the requests that the engine makes, and nothing around them."""
+    client = ModelClient(ModelSpec(name="local", base_url=bench.url))
+
+    async def call(number: int) -> None:
+        frames = [Frame(jpeg, None, _label(place)) for place, jpeg in enumerate(bench.jpegs)]
+        reply = await client.ask([*frames, _asked(number)], system=SYSTEM)
+        assert reply.text
+
+    yield lambda: in_parallel(bench.calls, bench.concurrency, call)
+    await client.aclose()
+
+
+@asynccontextmanager
 async def through_pydantic_ai(bench: Bench) -> AsyncIterator[Run]:
-    """The model library alone: the requests that the engine makes, and nothing around them."""
+    """The model library alone, with the clients that it brings."""
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import BinaryContent, ModelRequest, SystemPromptPart, UserPromptPart
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
 
-    from proctor.models.provider import build_model, http_client
+    from proctor.models.provider import http_client
 
-    spec = ModelSpec(name="local", base_url=bench.url)
-    http = http_client(spec.timeout_s)
-    model = build_model(spec, http)
+    http = http_client(180.0)
+    model = OpenAIChatModel("local", provider=OpenAIProvider(base_url=bench.url, api_key="none", http_client=http))
 
     async def call(number: int) -> None:
         user: list[Any] = []
@@ -239,6 +254,7 @@ async def through_sockets(bench: Bench) -> AsyncIterator[Run]:
 
 WAYS: dict[str, Way] = {
     ENGINE: through_engine,
+    "proctor's client alone": through_client,
     "pydantic-ai alone": through_pydantic_ai,
     "openai alone": through_openai,
     "plain sockets (the server's limit)": through_sockets,
@@ -286,7 +302,9 @@ def table(case: Case, bench: Bench, rates: Sequence[Rate]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--answers", type=int, default=2000, help="per round; with images a quarter of it")
+    parser.add_argument(
+        "--answers", type=int, default=2000, help="per round; with 8 images a quarter of it, with 64 a sixteenth"
+    )
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2, help="for client and server together")
@@ -294,7 +312,11 @@ def main() -> None:
     parser.add_argument("--format", choices=["table", "json"], default="table")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
-    cases = (Case("without images", 0, options.answers, 250.0), Case("with images", 8, options.answers // 4, 100.0))
+    cases = (
+        Case("without images", 0, options.answers, 1000.0),
+        Case("with images", 8, options.answers // 4, 400.0),
+        Case("with many images", 64, options.answers // 16, 60.0),
+    )
     found = []
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, cheap_server() as port:
         for number, case in enumerate(cases):

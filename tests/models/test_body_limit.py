@@ -13,8 +13,14 @@ from proctor.core import InfrastructureError
 from proctor.models import ModelClient, ModelSpec
 from proctor.models.body_limit import MOST_BYTES
 from tests.support.raw_server import completion, raw_server
+from tests.support.scripted_transport import TRANSPORTS, choose_transport
 
 GOOD = completion("Answer: A")
+
+
+@pytest.fixture(params=TRANSPORTS, autouse=True)
+def _by_each_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose_transport(monkeypatch, request.param)
 
 
 def ask(url: str) -> str:

@@ -24,8 +24,14 @@ from proctor.core import (
 from proctor.models import ModelClient, ModelSpec, Reply, rejection
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer
 from tests.support.raw_server import completion, raw_server
-from tests.support.scripted_transport import GOOD, HANG, Outcome, answer_by_script
+from tests.support.scripted_transport import GOOD, HANG, TRANSPORTS, Outcome, answer_by_script, choose_transport
 from tests.support.virtual_time import run_in_virtual_time
+
+
+@pytest.fixture(params=TRANSPORTS, autouse=True)
+def _by_each_transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose_transport(monkeypatch, request.param)
+
 
 SECRET = "sk-proj-THISISSECRET0123456789"
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx2
 import pytest
+from openai import AsyncOpenAI
+
+from proctor.models.connections import Connections, Posted
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,26 @@ def answer_by_script(
             return httpx2.Response(outcome.status, headers=headers, json=error)
         return httpx2.Response(200, headers=headers, stream=_Trickle(_body(text), outcome.body_s))
 
+    async def post(_: Connections, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+        try:
+            response = await handle(httpx2.Request("POST", url, headers=dict(headers), content=body))
+        except httpx2.ReadError as error:
+            raise ConnectionError("reset") from error
+        return Posted(response.status_code, {**response.headers}, await response.aread())
+
     def client(timeout_s: float) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(transport=httpx2.MockTransport(handle), timeout=timeout_s)
 
     monkeypatch.setattr("proctor.models.provider.http_client", client)
+    monkeypatch.setattr(Connections, "post", post)
     return left
+
+
+TRANSPORTS = ("own", "library")
+
+
+def choose_transport(monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    """`library` has compatible servers asked as the model library asks all others: by OpenAI's client and httpx2."""
+    if which == "library":
+        monkeypatch.setattr("proctor.models.compatible._Client.chat", AsyncOpenAI.chat)
+        monkeypatch.setattr("proctor.models.compatible._data_uri", lambda item: item.data_uri)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from proctor.media.clips import ClipFile, from_jpegs
     from proctor.media.conditions import CONDITIONS, Condition
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
-    from proctor.media.entries import KeptEntry, damaged, drop, kept, prune
+    from proctor.media.entries import KeptEntry, StoredPicture, damaged, drop, kept, prune
     from proctor.media.excerpts import Excerpts, MediaAs, Placed
     from proctor.media.files import (
         AUDIO_EXTENSIONS,
@@ -41,9 +41,9 @@ __all__ = [
     "AUDIO_EXTENSIONS", "CONDITIONS", "IMAGE_EXTENSIONS", "VIDEO_EXTENSIONS", "Catalogue", "ClipFile", "Condition",
     "Excerpts", "FrameIndex", "KeptEntry", "MediaAs", "MediaLibrary", "MediaProblem", "MediaSettings", "Picture",
     "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
-    "ShowsOriginals", "Sound", "SpeechPart", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder", "damaged",
-    "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes", "in_order",
-    "inspect_video", "kept", "labels_of", "locate", "look_at", "nifti_facts", "outside_of", "parse_scan",
+    "ShowsOriginals", "Sound", "SpeechPart", "StoredPicture", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder",
+    "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes",
+    "in_order", "inspect_video", "kept", "labels_of", "locate", "look_at", "nifti_facts", "outside_of", "parse_scan",
     "parse_window", "pictures_at", "plain_media", "prune", "read_image", "redact", "sampled", "scan_kind",
     "shown_again", "speech_parts", "view", "viewer", "write_page",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import threading
 import weakref
 import zipfile
 import zlib
+from binascii import b2a_base64
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -133,7 +134,7 @@ def source_of(entry: Path) -> str:
 
 class StoredPicture(bytes):
     """A picture as it was read from an entry. It stays in memory and is shown many times: its digest is worked out
-    once.
+    once, and so is its base64 text.
 
     >>> StoredPicture(b"one").sha256.hex()[:8]
     '7692c3ad'
@@ -142,6 +143,10 @@ class StoredPicture(bytes):
     @cached_property
     def sha256(self) -> bytes:
         return hashlib.sha256(self).digest()
+
+    @cached_property
+    def base64(self) -> bytes:
+        return b2a_base64(self, newline=False)
 
 
 def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPicture] | None:

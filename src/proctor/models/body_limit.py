@@ -38,26 +38,25 @@ async def limit_body(response: httpx2.Response) -> None:
             self._encoding = encoding
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            unpack, read, given = _Unpacker(self._encoding), 0, 0
+            body = LimitedBody(self._encoding)
             async for packed in self._stream:
-                read += len(packed)
-                for piece in unpack.pieces(packed):
-                    given += len(piece)
-                    if max(read, given) > MOST_BYTES:
-                        raise BodyError(f"a reply of more than {MOST_BYTES // 2**20} MB")
+                for piece in body.pieces(packed):
                     yield piece
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    encoding = response.headers.pop("content-encoding", "identity")
     response.stream = Limited(response.stream, encoding)  # type: ignore[arg-type]
 
 
-class _Unpacker:
-    """Unpacks a body piece by piece, never more at once than a little."""
+class LimitedBody:
+    """Unpacks a body piece by piece, never more at once than a little, and no more than `MOST_BYTES` in all."""
 
     def __init__(self, encoding: str) -> None:
+        """`encoding` as the header says it. Raises `BodyError` for one that was not asked for."""
+        encoding = encoding.strip().lower()
+        self._read = self._given = 0
         if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise BodyError(f"a reply packed as {encoding[:40]!r}, which was not asked for")
         self._packed = encoding not in {"", "identity"}
@@ -65,7 +64,16 @@ class _Unpacker:
         self._first = True
 
     def pieces(self, packed: bytes) -> Iterator[bytes]:
-        """What these bytes unpack to; raises `BodyError` where they are not packed as the server says."""
+        """What these bytes unpack to. Raises `BodyError` where the body exceeds its limit, packed or unpacked, and
+        where it is not packed as the server says."""
+        self._read += len(packed)
+        for piece in self._unpacked(packed):
+            self._given += len(piece)
+            if max(self._read, self._given) > MOST_BYTES:
+                raise BodyError(f"a reply of more than {MOST_BYTES // 2**20} MB")
+            yield piece
+
+    def _unpacked(self, packed: bytes) -> Iterator[bytes]:
         if not self._packed:
             yield packed
             return

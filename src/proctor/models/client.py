@@ -114,6 +114,8 @@ class ModelClient:
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._http.aclose()
+        if (connections := getattr(self._model, "connections", None)) is not None:
+            await connections.aclose()
 
     @overload
     async def ask(self, parts: Sequence[Part], *, system: str = "") -> Reply[None]: ...

@@ -14,19 +14,15 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
 
-from openai import AsyncOpenAI
-from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletionContentPartParam
 from pydantic import TypeAdapter, ValidationError
-from pydantic_ai.messages import BinaryContent
-from pydantic_ai.models.openai import OpenAIChatModel
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError, first_problem, one_of
 from proctor.models.body_limit import ENCODINGS, limit_body
+from proctor.models.connections import Connections
 from proctor.models.faults import one_line
 from proctor.models.spec import RESERVED, ModelSpec
 
@@ -52,12 +48,16 @@ def http_client(timeout_s: float) -> httpx2.AsyncClient:
     timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
     usual = create_async_httpx2_client(timeout=timeout, transport=httpx2.AsyncBaseTransport())
     return httpx2.AsyncClient(
-        verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+        verify=_tls(),
         timeout=timeout,
         limits=limits,
         headers=usual.headers | {"Accept-Encoding": ENCODINGS},
         event_hooks=usual.event_hooks | {"response": [*usual.event_hooks["response"], limit_body]},
     )
+
+
+def _tls() -> SSLContext:
+    return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @cache
@@ -138,25 +138,11 @@ def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> M
     provider, _, model = spec.name.partition(":")
     if spec.base_url is None or (_known(provider) and provider not in {"openai", "openai-chat"}):
         return None
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+    from proctor.models.compatible import CompatibleModel
 
-    key = key or _key(spec.base_url)
-    # The price list looks for providers' names within this name: with "openai" in it, a local server
-    # would be priced as OpenAI. Every such server knows `max_tokens`, not all know its newer name; and
-    # they hold a reply to a JSON schema whatever the model, while tool calls need a switch on most.
-    return CompatibleModel(
-        model if _known(provider) else spec.name,
-        provider=OpenAICompatibleProvider(
-            "compatible",
-            openai_client=_Client(base_url=spec.base_url, api_key=key or "api-key-not-set", http_client=http),
-            profile=OpenAIModelProfile(
-                openai_chat_supports_max_completion_tokens=False,
-                supports_json_schema_output=True,
-                supports_video_input=True,
-            ),
-        ),
-    )
+    bare = model if _known(provider) else spec.name
+    connections = Connections(_tls(), min(_CONNECT_S, spec.timeout_s))
+    return CompatibleModel(bare, spec.base_url, key or _key(spec.base_url), http, connections)
 
 
 def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
@@ -254,50 +240,6 @@ def _no_retries(model: Model) -> None:
     client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
-
-
-class _VideoUrl(TypedDict):
-    url: str
-
-
-class _VideoPart(TypedDict):
-    type: Literal["video_url"]
-    video_url: _VideoUrl
-
-
-class CompatibleModel(OpenAIChatModel):
-    """Sends a video file as a `video_url` part with the bytes in it, which these servers know and OpenAI's own
-    protocol does not."""
-
-    _unsupported_file_inputs = frozenset()
-
-    async def _map_binary_content_item(self, item: BinaryContent) -> ChatCompletionContentPartParam:
-        if not item.is_video:
-            return await super()._map_binary_content_item(item)
-        part: _VideoPart = {"type": "video_url", "video_url": {"url": item.data_uri}}
-        return cast("ChatCompletionContentPartParam", part)
-
-
-class _Client(AsyncOpenAI):
-    @property
-    def chat(self) -> AsyncChat:
-        return _Chat(self)
-
-
-class _Chat(AsyncChat):
-    @property
-    def completions(self) -> AsyncCompletions:
-        return _Completions(self._client)
-
-
-class _Completions(AsyncCompletions):
-    """Sends messages and forms as they are. They are JSON already, but the library would compare each of their parts
-    with every type of part that it knows, for values to convert: a third of the time that a request takes here."""
-
-    async def create(self, *, messages: Any, extra_body: Any = None, **more: Any) -> Any:
-        forms = {key: more.pop(key) for key in ("tools", "response_format") if key in more}
-        body = {"messages": messages, **forms, **(extra_body or {})}
-        return await super().create(messages=[], extra_body=body, **more)
 
 
 _PATIENCE_S = 15.0
