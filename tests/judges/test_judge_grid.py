@@ -13,12 +13,14 @@ import pytest
 
 import proctor
 from proctor.core import InputError, UsageError
+from proctor.judges import passage_index
 from proctor.judges.dimensions import ClientPool, ReferenceAnswer
 from proctor.models import ModelSpec
 from proctor.runs import Store, judges_of
 from tests.support.dimension_cases import ENGLISH, built_from, case, rating, setup
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.program import within
+from tests.support.rated_answers import hashed
 from tests.support.votes import Votes
 
 OWN = ModelSpec(name="openai:j", base_url="http://127.0.0.1:9/v1")
@@ -30,8 +32,11 @@ def _reply(request: Request) -> str:
     good = "right" in request.text.rsplit("<<<ANSWER", 1)[-1]
     told = any(one in request.text for one in REFERENCES)
     score = (0.9 if good else 0.2) if told else 0.1 * (request.text.count("a") % 10)
-    scores = dict.fromkeys(ENGLISH, score) | {"disagree_flag": int(not good) if told else request.text.count("a") % 2}
-    return rating(scores, reason="because" if '"reason"' in request.text else None)
+    scores: dict[str, Any] = dict.fromkeys(ENGLISH, score) | {
+        "disagree_flag": int(not good) if told else request.text.count("a") % 2
+    }
+    cited: dict[str, Any] = {"cited": []} if '"cited"' in request.text else {}
+    return rating(scores | cited, reason="because" if '"reason"' in request.text else None)
 
 
 @pytest.fixture
@@ -102,6 +107,35 @@ def test_every_combination_is_a_scorer_and_what_a_factor_is_worth_is_told(store:
         "English: one judge under 4 combinations",
         "English: what each factor is worth, averaged over the others",
     ]
+
+
+def test_documents_are_a_factor_too(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passage_index, "load_sentence_encoder", lambda _: hashed.texts)
+    folder = tmp_path / "guidelines"
+    folder.mkdir()
+    (folder / "skin.md").write_text(
+        "Rosacea is treated with metronidazole. Eczema is treated with steroids.", encoding="utf-8"
+    )
+    with FaultyServer(_reply) as server:
+        found = proctor.judge_grid(store, "mediqa-eval", **_how(server, documents=folder, reason="off"))
+        seen = [request.text for request in server.requests]
+    assert [one.factors["documents"] for one in found.cells] == ["off", "on"]
+    assert [one.scorer for one in found.cells] == [
+        f"{name}/no-reason[openai:judge]" for name in ("mediqa-judge", "retrieval-judge")
+    ]
+    assert sum("metronidazole" in text for text in seen) == len(seen) / 2
+
+
+def test_a_combination_with_gaps_is_told_with_the_last_reason_and_asked_again(store: Path) -> None:
+    def replies(request: Request) -> str:
+        return _reply(request) if '"reason"' in request.text else "Fine."
+
+    said = r"/no-reason.*: found 36 answers without scores \(.*no readable reply"
+    with FaultyServer(replies) as server, pytest.raises(InputError, match=said):
+        proctor.judge_grid(store, "mediqa-eval", **_how(server, reason="both"))
+    with FaultyServer(_reply) as server:
+        found = proctor.judge_grid(store, "mediqa-eval", **_how(server, reason="both"))
+    assert [one.judgements for one in found.cells] == [0, 36]
 
 
 def test_the_command_shows_the_same(store: Path) -> None:

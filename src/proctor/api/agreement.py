@@ -37,8 +37,8 @@ SHARES = (0.125, 0.25, 0.5, 0.75)
 class AgreementOptions(TypedDict, total=False):
     """What is compared beside the metrics on text and the embedded judge: scorers of the store that learned nothing from
     these ratings (`scorer`), and those that did and are out of fold (`learned`). Leads are over `lead_over`. Folds are
-    drawn `repeats` times. `curve`: also what the embedded judge learns from fewer encounters. `keep` is a folder for all
-    scores: a second call takes from it what it finds."""
+    drawn `repeats` times. `curve`: also what the embedded judge learns from fewer encounters; `quick`: without mixtures
+    whose weights are learned. `keep` is a folder for all scores: a second call takes from it what it finds."""
 
     scorer: Annotated[
         str | Sequence[str],
@@ -59,6 +59,7 @@ class AgreementOptions(TypedDict, total=False):
     ]
     repeats: Annotated[int, Option("How often folds are drawn; figures are means.", default=5, low=1, high=20)]
     curve: Annotated[bool, Option("Also learn from fewer encounters.", default=False)]
+    quick: Annotated[bool, Option("Leave out mixtures with learned weights.", default=False)]
     keep: Annotated[str | Path | None, Option("Keep all scores in this folder; go on from it.", shell=Path)]
     draws: Draws
     seed: Seed
@@ -71,12 +72,11 @@ OVER = ("rouge-1-mean", "bertscore-mean")
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
     """The embedded judge's figure when it learned from a `share` of the training encounters (`encounters` of them in each
-    fold): the mean over `draws` of folds, with the interval of that mean."""
+    fold)."""
 
     language: str
     share: float
     encounters: int
-    draws: int
     figure: "Estimate"
 
 
@@ -235,14 +235,16 @@ class _Comparing:
 
         over = tuple(listed(self.given["lead_over"])) or OVER
         plain = [*self._texts(kept), *fixed]
-        draws = [self._leaving(kept, draw) for draw in range(self.given["repeats"])]
+        held_out = [self._held_out(kept, draw) for draw in range(self.given["repeats"])]
         metrics: dict[str, Sequence[MetricScores]] = {one.name: [one] for one in (*plain, *learned)}
-        metrics[EMBEDDED] = [self._held_out(EMBEDDED, draw, leaving) for draw, leaving in enumerate(draws)]
-        metrics |= self._blends(draws, plain, [one for one in plain if one.name in over], learned)
+        metrics[EMBEDDED] = held_out
+        together = [*(one for one in plain if one.name in over), *learned]
+        metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
+        metrics |= {} if self.given["quick"] else self._weighed(plain, self._leaving(kept))
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
         rows = leads(self.table, metrics, over, settings)
         oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
-        curve = self._curve(kept, metrics[EMBEDDED], settings) if self.given["curve"] else ()
+        curve = self._curve(kept, held_out[0], settings) if self.given["curve"] else ()
         told: dict[str, JsonValue] = {
             "draws": settings.draws,
             "level": settings.level,
@@ -264,21 +266,29 @@ class _Comparing:
 
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
-    def _leaving(self, kept: _Kept, draw: int) -> "list[MetricScores]":
-        """For each fold of a draw the embedded judge's scores by what was learned without it."""
+    def _held_out(self, kept: _Kept, draw: int) -> "MetricScores":
+        """Each answer's score by an embedded judge that learned from other folds of this draw."""
+        from proctor.judges.embedded import out_of_fold
+
+        def made() -> "MetricScores":
+            seed = self.recipe.seed + draw
+            return self._scores(EMBEDDED, [out_of_fold(one, self.recipe, folds_seed=seed) for one in self.known])
+
+        return kept(f"{EMBEDDED}.draw{draw + 1}", made)
+
+    def _leaving(self, kept: _Kept) -> "list[MetricScores]":
+        """For each fold of the first draw the embedded judge's scores by what was learned without it."""
         from proctor.judges.embedded import leaving_each_fold
 
-        seed = self.recipe.seed + draw
         made: list[list[Floats]] = []
 
         def fold(number: int) -> "MetricScores":
             if not made:
-                made.extend(leaving_each_fold(one, self.recipe, seed) for one in self.known)
+                made.extend(leaving_each_fold(one, self.recipe, self.recipe.seed) for one in self.known)
             return self._scores(EMBEDDED, [each[number] for each in made])
 
         return [
-            kept(f"{EMBEDDED}.draw{draw + 1}.without{number + 1}", partial(fold, number))
-            for number in range(self.recipe.folds)
+            kept(f"{EMBEDDED}.draw1.without{number + 1}", partial(fold, number)) for number in range(self.recipe.folds)
         ]
 
     def _folds(self, draw: int) -> dict[tuple[str, str], int]:
@@ -291,64 +301,42 @@ class _Comparing:
             for encounter, fold in encounter_fold(split, self.recipe, self.recipe.seed + draw).items()
         }
 
-    def _held_out(self, name: str, draw: int, leaving: "Sequence[MetricScores]") -> "MetricScores":
-        """Each answer's score by what was learned without its fold."""
-        from proctor.audits import MetricScores
+    def _mean(self, draw: int, held_out: "MetricScores", others: "Sequence[MetricScores]") -> "MetricScores":
+        """No rating weighs anything here, so that scores out of fold are enough."""
+        from proctor.judges.dimensions import BlendMember, blended, equal_weights
 
-        folds, cluster = self._folds(draw), {one.key: (one.language, one.cluster) for one in self.table.ratings}
-        return MetricScores(name, {key: leaving[folds[cluster[key]]].scores[key] for key in self.table.keys})
+        members = [BlendMember.fixed(one, self.recipe.folds) for one in (held_out, *others)]
+        return blended(MEAN, self.table, members, self._folds(draw), equal_weights)
 
-    def _blends(
-        self,
-        draws: "Sequence[Sequence[MetricScores]]",
-        plain: "Sequence[MetricScores]",
-        over: "Sequence[MetricScores]",
-        learned: "Sequence[MetricScores]",
+    def _weighed(
+        self, plain: "Sequence[MetricScores]", leaving: "Sequence[MetricScores]"
     ) -> "dict[str, Sequence[MetricScores]]":
-        from proctor.judges.dimensions import BlendMember, best_alone, blended, equal_weights, stacked_weights
+        """Weights are learned from scores that have not seen the ratings of the fold that they are used on."""
+        from proctor.judges.dimensions import BlendMember, best_alone, blended, stacked_weights
 
-        found: dict[str, list[MetricScores]] = {MEAN: [], STACKED: [], BEST: []}
-        for draw, leaving in enumerate(draws):
-            folds = self._folds(draw)
-            held_out = self._held_out(EMBEDDED, draw, leaving)
-            parts = [BlendMember.fixed(one, self.recipe.folds) for one in (*over, held_out, *learned)]
-            # Weights are learned from scores that have not seen the fold's ratings; an equal mean learns none.
-            nested = [
-                *(BlendMember.fixed(one, self.recipe.folds) for one in plain),
-                BlendMember(EMBEDDED, tuple(leaving)),
-            ]
-            found[MEAN].append(blended(MEAN, self.table, parts, folds, equal_weights))
-            found[STACKED].append(blended(STACKED, self.table, nested, folds, stacked_weights))
-            found[BEST].append(blended(BEST, self.table, nested, folds, best_alone))
-        return {name: tuple(scores) for name, scores in found.items()}
+        members = [*(BlendMember.fixed(one, self.recipe.folds) for one in plain), BlendMember(EMBEDDED, tuple(leaving))]
+        ways = {STACKED: stacked_weights, BEST: best_alone}
+        return {name: [blended(name, self.table, members, self._folds(0), way)] for name, way in ways.items()}
 
     def _curve(
-        self, kept: _Kept, everything: "Sequence[MetricScores]", settings: "CorrelationSettings"
+        self, kept: _Kept, everything: "MetricScores", settings: "CorrelationSettings"
     ) -> tuple[CurvePoint, ...]:
+        """In the first draw of the folds."""
         from proctor.audits import leads
         from proctor.judges.embedded import out_of_fold_from_part
 
-        recipe = self.recipe
-
-        def part(share: float, draw: int) -> "MetricScores":
-            tables = [out_of_fold_from_part(one, recipe, share, recipe.seed + draw) for one in self.known]
+        def part(share: float) -> "MetricScores":
+            tables = [out_of_fold_from_part(one, self.recipe, share, self.recipe.seed) for one in self.known]
             return self._scores(EMBEDDED, tables)
 
-        points: list[CurvePoint] = []
-        encounters = len({one.cluster for one in self.table.ratings}) * (recipe.folds - 1) / recipe.folds
-        for share in (*SHARES, 1.0):
-            scores = [
-                everything[draw]
-                if share == 1
-                else kept(f"{EMBEDDED}.draw{draw + 1}.share{share:g}", partial(part, share, draw))
-                for draw in range(len(everything))
-            ]
-            points += [
-                CurvePoint(row.language, share, round(share * encounters), len(scores), row.figure)
-                for row in leads(self.table, {EMBEDDED: scores}, (), settings)
-                if (row.dimension, row.part) == ("", "all")
-            ]
-        return tuple(points)
+        encounters = len({one.cluster for one in self.table.ratings}) * (self.recipe.folds - 1) / self.recipe.folds
+        shares = {share: kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
+        return tuple(
+            CurvePoint(row.language, share, round(share * encounters), row.figure)
+            for share, scores in {**shares, 1.0: everything}.items()
+            for row in leads(self.table, {EMBEDDED: [scores]}, (), settings)
+            if (row.dimension, row.part) == ("", "all")
+        )
 
 
 def _plain(one: "Estimate") -> "dict[str, JsonValue]":

@@ -118,6 +118,7 @@ async def judge_grid_async(
         if not isinstance(prepared, PreparedScorer):
             raise UsageError("--model", "a model that judges")
         done = await prepared.ask(given["stop"], given["on_change"])
+        _refuse_gaps(prepared.scorer.name, done, given["limit"])
         cells.append(GridCell(prepared.scorer.name, factors, *_cost(done)))
     return _compared(where.store, where.benchmark, cells, given)
 
@@ -151,11 +152,20 @@ def _scored_as(given: GridOptions, factors: Mapping[str, str], judge: str) -> An
     own: dict[str, Any] = {name: factors[name] for name in ("prompt", *_SWITCHES)}
     retrieval = factors["documents"] == "on"
     if retrieval:
-        own |= {"documents": str(given["documents"]), "rerank": "none", "shots": "0"}
+        own |= {"documents": str(given["documents"]), "rerank": "none"}
     every: dict[str, Any] = {**given}
     same = {name: every[name] for name in (*ModelOptions.__annotations__, "model", "media", "limit", "concurrency")}
     wanted: Any = {**same, "judge": _RETRIEVAL if retrieval else judge, "options": own}
     return filled("judge_grid", ScoreOptions, wanted)
+
+
+def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
+    """Combinations are compared on the same answers."""
+    tally = done.tally
+    gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
+    if tally is not None and gaps:
+        found = f"{gaps} answers without scores ({tally.last_reason or 'stopped'})"
+        raise InputError(None, scorer, found=found, expected="scores of all: the same call asks again for these alone")
 
 
 def _cost(done: Scored) -> "tuple[int, Usage]":

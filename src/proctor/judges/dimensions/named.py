@@ -225,9 +225,9 @@ def retrieval(setup: JudgeSetup) -> DimensionJudge:
     """Every dimension in one reply, beside passages of documents; with --rated after rated examples too.
 
     Options: documents=FOLDER, index, passages=4, rerank=model (or none, or a cross-encoder's folder), encoder,
-    size=160, overlap=32 (words), those of few-shot-judge, and those of rating-judge. One more call for each question where the model puts
-    passages in order. Raises `ConfigurationError` unless there is exactly one model, and without the extra
-    `retrieval`; `InputError` for documents or an index that can't be read.
+    size=160, overlap=32 (words), those of few-shot-judge, and those of rating-judge. One more call for each question
+    where the model puts passages in order. Raises `ConfigurationError` unless there is exactly one model, and without
+    the extra `retrieval`; `InputError` for documents or an index that can't be read.
     """
     name = "retrieval-judge"
     options = read_options(name, _PassageOptions, setup.options)

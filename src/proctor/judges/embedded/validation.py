@@ -61,8 +61,9 @@ Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class TrainingMaterial:
-    """What a judge learns from beside ratings. `encoder` is the folder of another encoder than the embedded one; `stacked` are other judges' scores, which it looks at; `weak` are answers that nobody
-    rated, with a judge's scores in the place of ratings."""
+    """What a judge learns from beside ratings. `encoder` is the folder of another encoder than the embedded
+    one; `stacked` are other judges' scores, which it looks at; `weak` are answers that nobody rated, with a judge's
+    scores in the place of ratings."""
 
     encoder: Path | None = None
     stacked: Stacked = field(default_factory=dict)
@@ -80,9 +81,9 @@ NOTHING_ELSE = TrainingMaterial()
 def read_rated(
     rated: Sequence[RatedCase], encoders: Encoders | None = None, material: TrainingMaterial = NOTHING_ELSE
 ) -> tuple[RatedAnswers, ...]:
-    """Rated answers by language, read with `encoders`, where they are given, in the place of the material's. Raises `InputError` for none, for an answer that was not rated on all its
-    dimensions, for a dimension on which all ratings of a language are the same, for an answer that a stacked judge did
-    not score, and for what `read_answers` refuses."""
+    """Rated answers by language, read with `encoders`, where they are given, in the place of the material's. Raises
+    `InputError` for none, for an answer that was not rated on all its dimensions, for a dimension on which all ratings of
+    a language are the same, for an answer that a stacked judge did not score, and for what `read_answers` refuses."""
     if not rated:
         raise InputError(None, "ratings", found="none", expected="answers with ratings")
     _refuse_constant(rated)  # before the texts are read, which takes minutes
