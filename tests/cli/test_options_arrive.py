@@ -71,7 +71,13 @@ WAYS = (
         {"receipt": "file", "published": "folder"},
     ),
     Way("challenge rerun", "folder --why w", "challenges:rerun"),
-    Way("worker", "folder", "challenges:WorkPlan challenges:work_on"),
+    Way("worker", "", "api:work_async", dict.fromkeys(("folder", "executor", "gpu"), "of a challenge")),
+    Way(
+        "worker",
+        "folder",
+        "challenges:WorkPlan challenges:work_on",
+        dict.fromkeys(("media", "cache", "base_url", "concurrency"), "of a store's runs"),
+    ),
     Way(
         "challenge pack",
         "codabench folder",

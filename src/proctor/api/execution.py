@@ -98,6 +98,7 @@ class Arranged:
     plan: PlanOptions
     access: ModelAccess
     options: RunOptions
+    named: tuple[SystemLike, ...] = ()
 
     async def estimate(self) -> list[RunEstimate]:
         """What would be asked and sent (see `RunEstimate`); nothing is asked, and nothing written."""
@@ -117,6 +118,10 @@ class Arranged:
         scorers = code_scorers(loaded)
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
         remember(opened, loaded)
+        if given["share"]:
+            from proctor.api.working import place
+
+            place(self, opened, planned)
         if given["baselines"]:
             await add_baselines(opened, loaded, scorers, seed=given["seed"])
         notes = (*loaded.reading, *self._warnings(), *plan_notes(planned), *baseline_notes(loaded))
@@ -227,7 +232,7 @@ def arrange(
     library, under = library_as(loaded, given), tuple(listed(given["conditions"]))
     if not chosen.skip_broken:
         need_media(loaded, chosen_items(loaded, chosen), library, under)
-    return Arranged(loaded, built, under, library, chosen, access, given)
+    return Arranged(loaded, built, under, library, chosen, access, given, tuple(listed(system)))
 
 
 async def run_async(

@@ -27,13 +27,14 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt ready to be filled in; `sha256` is the hash of its file's bytes, for the record. `variant` names it
-    where it is not the usual one."""
+    """A prompt ready to be filled in; `text` is its file's, `sha256` the hash of its bytes, for the record. `variant`
+    names it where it is not the usual one."""
 
     name: str
     sha256: str
     _template: Template = field(repr=False)
     variant: str = ""
+    text: str = field(default="", repr=False)
 
     @property
     def mark(self) -> str:
@@ -94,7 +95,7 @@ def load_prompt(path: Path) -> Prompt:
     if template.blocks and not {"user"} <= set(template.blocks) <= {"system", "user"}:
         found = f"the blocks {', '.join(sorted(template.blocks))}"
         raise InputError(path, "prompt", found=found, expected="the blocks system and user, or none")
-    return Prompt(path.name, hashlib.sha256(raw).hexdigest(), template)
+    return Prompt(path.name, hashlib.sha256(raw).hexdigest(), template, text=text)
 
 
 @lru_cache(maxsize=64)

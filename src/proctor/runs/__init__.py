@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
     from proctor.runs.merging import MergedRows, merge_stores
+    from proctor.runs.orders import OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
     from proctor.runs.performance import AnalysisRow, NothingMarkedError
     from proctor.runs.plan import (
         PICTURE_TOKENS,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         chosen_items,
         estimate_runs,
         execute,
+        join,
         plan,
         run_settings,
         skipped_baselines,
@@ -124,19 +126,20 @@ __all__ = [
     "AnalysisRow", "AnswersOf", "BenchmarkCard", "Board", "Comparison", "Comparisons", "Consumption", "Contest",
     "EvaluationContent", "ExportFormat", "GivenAnswer", "ItemClaims", "ItemHistory", "ItemTable", "JudgeAgreement",
     "JudgeLimits", "JudgeTally", "Lacking", "Leaderboard", "LeaderboardRow", "Limits", "MergedRows", "ModelChoice",
-    "NoVotes", "NothingMarkedError", "Options", "OrderedRun", "Outcome", "PaidVotes", "Plan", "PlanOptions",
-    "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction", "Result",
-    "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile", "Tally",
-    "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json", "board_rows",
-    "bucket_mean", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs", "compare",
-    "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs", "derive_guessable",
-    "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows", "flag_guessable",
-    "flagged_votes", "group_sums", "import_answers", "import_systems", "item_history", "judge_agreement", "judge_all",
-    "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard", "load_answers", "load_consumption",
-    "load_items", "load_orders", "load_scores", "merge_stores", "newest_run", "official_summaries", "open_engine",
-    "parsed_answer", "people_ratings", "plan", "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy",
-    "rank_runs", "rated_cases", "rating_summary", "read_safe_cell", "recorded", "reinstate", "rename_system", "results",
-    "results_of_recorded", "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers",
-    "scored_answers", "scored_cases", "shown_url", "similarity_scores", "skipped_baselines", "status_counts",
-    "store_meta", "stored_runs", "summary_title", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
+    "NoVotes", "NothingMarkedError", "OpenOrder", "Options", "Order", "OrderedRun", "Outcome", "PaidVotes", "Plan",
+    "PlanOptions", "PooledMetric", "Probe", "RankedRun", "Remake", "ReproducedAnswer", "Reproducer", "Reproduction",
+    "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",
+    "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json",
+    "board_rows", "bucket_mean", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs",
+    "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs",
+    "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",
+    "flag_guessable", "flagged_votes", "group_sums", "import_answers", "import_systems", "item_history", "join",
+    "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",
+    "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
+    "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
+    "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
+    "read_parcel", "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded",
+    "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers", "scored_answers", "scored_cases",
+    "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_meta", "stored_runs",
+    "summary_title", "text_hash", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",
 ]  # fmt: skip

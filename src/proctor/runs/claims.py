@@ -3,17 +3,20 @@ any more."""
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
-from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, delete, or_, select, update
 
 from proctor.core import Answer, Status
 from proctor.runs import schema
-from proctor.runs.database import clock, refuse_owned
+from proctor.runs.database import StoreAwayError, clock, refuse_owned
 from proctor.runs.store import Run, Store
 
 LEASE_S = 60.0
@@ -22,6 +25,24 @@ LEASE_S = 60.0
 _RESTING = "failed"
 _REST_S = 600.0  # what failed is left alone by all workers for so long, or until a run is started again alone
 _PART = 500
+_AWAY_S = 120.0  # a database that is away for longer ends the worker
+_REST_FIRST_S, _REST_MOST_S = 0.1, 5.0
+
+T = TypeVar("T")
+
+
+def outlasting(call: Callable[[], T], patience_s: float = _AWAY_S) -> T:
+    """What a call gives, tried again while its store is away: the network between a worker and the database comes and
+    goes. Blocks; the call must be one that can be made twice."""
+    ends, rest = time.monotonic() + patience_s, _REST_FIRST_S
+    while True:
+        try:
+            return call()
+        except StoreAwayError:
+            if time.monotonic() > ends:
+                raise
+        time.sleep(rest)
+        rest = min(2 * rest, _REST_MOST_S)
 
 
 @dataclass(frozen=True)
@@ -31,6 +52,12 @@ class OpenItems:
 
     free: set[str]
     busy: set[str]
+
+
+def share(connection: Connection) -> None:
+    """Makes the tables that workers share, where a store of an older version lacks them."""
+    for table in schema.SHARING:
+        table.create(connection, checkfirst=True)
 
 
 class ItemClaims:
@@ -43,19 +70,21 @@ class ItemClaims:
         self.stale = 0
         """Answers that came after their claim had gone to another worker; they were dropped."""
         self._store = store
-        self._upsert = postgresql.insert if store.dialect == "postgresql" else sqlite.insert
+        self._held: set[tuple[int, str]] = set()
+        self._renewed = -math.inf  # by this machine's clock
+        self._lock = threading.Lock()
 
     @contextmanager
     def sharing(self, runs: Sequence[Run]) -> Iterator[None]:
         """Within it items of the runs can be taken; afterwards what is left of the claims is given back. Raises
         `RunTakenError` where a process has one of the runs for itself."""
         with self._store.writing() as connection:
-            schema.claims.create(connection, checkfirst=True)
+            share(connection)
             refuse_owned(connection, [run.id for run in runs], self._store.shown)
         try:
             yield
         finally:
-            with self._store.writing() as connection:
+            with suppress(StoreAwayError), self._store.writing() as connection:  # what is not given back ends by itself
                 connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
 
     def look(self, run: Run) -> OpenItems:
@@ -74,6 +103,14 @@ class ItemClaims:
     def take(self, run: Run, items: Sequence[str]) -> list[str]:
         """Claims those of the items that nobody has and that have no settled answer; which these are. Raises
         `RunTakenError` where a process has taken the run for itself."""
+        with self._lock:
+            begun = time.monotonic()
+            mine = self._take(run, items)
+            self._renewed = begun if not self._held else self._renewed
+            self._held |= {(run.id, item) for item in mine}
+        return mine
+
+    def _take(self, run: Run, items: Sequence[str]) -> list[str]:
         ids = self._store.item_numbers(run.benchmark)
         names = {ids[item]: item for item in items}
         table, numbers = schema.claims, sorted(names)  # one order for all: nobody waits for somebody who waits for them
@@ -81,11 +118,12 @@ class ItemClaims:
             refuse_owned(connection, [run.id], self._store.shown, share=True)
             now = clock(connection)
             rows = [{"run": run.id, "item": one, "worker": self.worker, "until": now + self.lease_s} for one in numbers]
-            new = self._upsert(table).values(rows)
+            new = self._store.upsert(table).values(rows)
             statement = new.on_conflict_do_update(
                 index_elements=["run", "item"],
                 set_={"worker": new.excluded.worker, "until": new.excluded.until},
-                where=table.c.until < now,
+                # Its own, too: a claim that was made and not confirmed is made again.
+                where=or_(table.c.until < now, table.c.worker == self.worker),
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claimed first and looked at then: an answer that came in between is seen here.
@@ -95,10 +133,31 @@ class ItemClaims:
         return [name for number, name in names.items() if number in mine - settled]
 
     def beat(self) -> None:
-        """Renews all claims."""
-        with self._store.writing() as connection:
-            own = schema.claims.c.worker == self.worker
-            connection.execute(update(schema.claims).where(own).values(until=clock(connection) + self.lease_s))
+        """Renews all claims that are still this worker's."""
+        table, items = schema.claims, schema.items
+        with self._lock:
+            begun = time.monotonic()
+            with self._store.writing() as connection:
+                until = clock(connection) + self.lease_s
+                own = update(table).where(table.c.worker == self.worker).values(until=until)
+                rows = connection.execute(own.returning(table.c.run, table.c.item)).all()
+                numbers = {row.item for row in rows}
+                names = select(items.c.id, items.c.item).where(items.c.id.in_(numbers))
+                by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
+            self._held = {(row.run, by_number[row.item]) for row in rows}
+            self._renewed = begun
+
+    def holds(self, run: Run, item: str) -> bool:
+        """Whether an item is still this worker's to ask: claims may have ended while the store was away. Blocks where
+        it has to look."""
+        if not self.fresh:
+            outlasting(self.beat)
+        return (run.id, item) in self._held
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no claim can have ended, so that `holds` need not look."""
+        return time.monotonic() - self._renewed <= self.lease_s
 
     def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
         """Which of these answers may be written, in the same transaction: those that this worker still has the claim

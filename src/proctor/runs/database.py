@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from proctor.core import InputError, first_problem
 from proctor.runs import schema
@@ -59,6 +59,21 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
         engine.dispose()
         raise
     return engine
+
+
+class StoreAwayError(InputError):
+    """The database can't be reached just now: its server is down, or the network is."""
+
+
+def away(shown: str, error: Exception, dialect: str) -> StoreAwayError | None:
+    """What becomes of an error of the database where another try may get over it; None for any other error. A file is
+    never away."""
+    if dialect == "sqlite" or not isinstance(error, DBAPIError):
+        return None
+    if not (error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)):
+        return None
+    found = " ".join(str(error.orig).split()) or type(error.orig).__name__
+    return StoreAwayError(shown, found=found, expected="a database that can be reached")
 
 
 def damaged(shown: str, error: Exception) -> InputError:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from pydantic import JsonValue
@@ -36,8 +37,9 @@ from proctor.core import (
     View,
 )
 from proctor.media import RecordsShown
-from proctor.runs.claims import ItemClaims, OpenItems
+from proctor.runs.claims import ItemClaims, outlasting
 from proctor.runs.database import HEARTBEAT_S
+from proctor.runs.sharing import share_out
 from proctor.runs.store import Fence, Run, Store
 
 SHOWN = "shown"
@@ -113,8 +115,12 @@ class Journal:
         """In the thread."""
         started = time.monotonic()
         error: Exception | None = None
+        rows = [(entry.run, entry.answer, entry.scores) for entry in batch]
         try:
-            self._store.write_many([(entry.run, entry.answer, entry.scores) for entry in batch], self._fence)
+            if self._fence is None:
+                self._store.write_many(rows)
+            else:  # written twice, the second time is let through by no fence
+                outlasting(lambda: self._store.write_many(rows, self._fence))
         except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
             error = raised
         taken = time.monotonic() - started
@@ -141,7 +147,8 @@ _CAUSES = 50  # kinds of failure that are told apart
 class Job:
     """One run's outstanding items, in the order in which they are to be asked.
 
-    `view` makes an item's view under the run's condition; `scorers` mark without asking a model.
+    `view` makes an item's view under the run's condition; `scorers` mark without asking a model. What this machine
+    `has` not the media of is left to other workers.
     """
 
     run: Run
@@ -149,6 +156,7 @@ class Job:
     items: Sequence[Item]
     view: Callable[[Item], View]
     scorers: Sequence[Scorer] = ()
+    has: Callable[[Item], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
@@ -245,11 +253,13 @@ async def ask_all(
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
     held, fence = (store.owning(runs), None) if claims is None else (claims.sharing(runs), claims.kept)
     with held, Journal(store, limits.concurrency, fence) as journal:
-        worker = _Worker(journal, limits, tally, stop, on_change)
+        worker = _Worker(journal, limits, tally, stop, on_change, claims)
         async with asyncio.TaskGroup() as tasks:
             heartbeat = tasks.create_task(_beat(store, runs, claims))
             workers = [tasks.create_task(worker.work(waiting)) for _ in range(limits.concurrency)]
-            await (_feed(jobs, waiting, stop, tally) if claims is None else _share(jobs, waiting, stop, tally, claims))
+            await (
+                _feed(jobs, waiting, stop, tally) if claims is None else share_out(jobs, waiting, stop, tally, claims)
+            )
             for _ in workers:
                 await waiting.put(None)
             await asyncio.wait(workers)
@@ -260,8 +270,6 @@ async def ask_all(
 
 
 _Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
-_TOGETHER = 4  # items claimed at once, as many times as are asked at once: media are decoded once, near the worker
-_LOOK_S = 0.25  # between looks at what other workers have
 
 
 async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally) -> None:
@@ -273,71 +281,24 @@ async def _feed(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tal
             await waiting.put((job, item, time.monotonic()))
 
 
-async def _share(jobs: Sequence[Job], waiting: _Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims) -> None:
-    """Takes parts of the jobs that nobody has, until all is settled: what another worker has is looked at again, since
-    its claim may end. Workers begin at different places, so that they rarely want the same."""
-    parts = [(job, part) for job in jobs for part in _in_parts(job.items, _TOGETHER * waiting.maxsize)]
-    start = int(claims.worker, 16) % max(1, len(parts))
-    parts = parts[start:] + parts[:start]
-    while not stop.is_set():
-        known = {job.run.id: await asyncio.to_thread(claims.look, job.run) for job in jobs}
-        opened = {number: one.free | one.busy for number, one in known.items()}
-        parts = [(job, part) for job, part in parts if any(item.id in opened[job.run.id] for item in part)]
-        if not parts:
-            return
-        if not await _taken(parts, waiting, stop, tally, claims, known):
-            await asyncio.sleep(_LOOK_S)
-
-
-async def _taken(
-    parts: Sequence[tuple[Job, list[Item]]],
-    waiting: _Waiting,
-    stop: asyncio.Event,
-    tally: Tally,
-    claims: ItemClaims,
-    known: Mapping[int, OpenItems],
-) -> bool:
-    """Asks what is free of the parts, until somebody else took one first; whether there was any."""
-    found = False
-    for job, part in parts:
-        free = {item.id: item for item in part if item.id in known[job.run.id].free}
-        if stop.is_set() or not free:
-            continue
-        mine = await asyncio.to_thread(claims.take, job.run, list(free))
-        tally.total += len(mine)
-        for name in mine:
-            await waiting.put((job, free[name], time.monotonic()))
-        found = True
-        if len(mine) < len(free):  # others are near: look again
-            break
-    return found
-
-
-def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
-    """Items of one video together, but not more than `size`."""
-    parts: list[list[Item]] = []
-    for item in items:
-        fits = parts and len(parts[-1]) < size and _sources(parts[-1][-1]) == _sources(item)
-        parts = parts if fits else [*parts, []]
-        parts[-1].append(item)
-    return parts
-
-
-def _sources(item: Item) -> tuple[str, ...]:
-    return tuple(medium.source for medium in item.media)
-
-
 async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) -> None:
     while True:
         await asyncio.sleep(HEARTBEAT_S if claims is None else claims.lease_s / 4)
-        await (asyncio.to_thread(store.keep_owning, runs) if claims is None else asyncio.to_thread(claims.beat))
+        beat = partial(store.keep_owning, runs) if claims is None else partial(outlasting, claims.beat)
+        await asyncio.to_thread(beat)
 
 
 class _Worker:
     """What the concurrent workers share."""
 
     def __init__(
-        self, journal: Journal, limits: Limits, tally: Tally, stop: asyncio.Event, on_change: Callable[[Tally], None]
+        self,
+        journal: Journal,
+        limits: Limits,
+        tally: Tally,
+        stop: asyncio.Event,
+        on_change: Callable[[Tally], None],
+        claims: ItemClaims | None,
     ) -> None:
         self.fatal: ProctorError | None = None
         self._journal = journal
@@ -345,12 +306,16 @@ class _Worker:
         self._tally = tally
         self._stop = stop
         self._on_change = on_change
+        self._claims = claims
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
             if self._stop.is_set():
                 continue
             job, item, queued_at = entry
+            if not await self._holds(job.run, item):  # another worker's by now
+                self._tally.total -= 1
+                continue
             try:
                 answer = await ask(job.system, item, job.view, self._limits.budget_s, queued_at)
             except (ConfigurationError, InputError) as error:
@@ -359,6 +324,13 @@ class _Worker:
                 continue
             await self._journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
+
+    async def _holds(self, run: Run, item: Item) -> bool:
+        if self._claims is None:
+            return True
+        if not self._claims.fresh:
+            return await asyncio.to_thread(self._claims.holds, run, item.id)
+        return self._claims.holds(run, item.id)
 
     async def _scores(self, job: Job, item: Item, answer: Answer) -> list[Score]:
         """The scores of an answer. A scorer that breaks ends the run, but takes neither the answer with it, which is

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
@@ -32,7 +33,7 @@ from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
 from proctor.runs.claims import ItemClaims
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
-from proctor.runs.store import ORACLE, Run, Store
+from proctor.runs.store import ORACLE, Run, Store, changed_settings, same_run
 from proctor.runs.table import BASELINES
 from proctor.systems import build_system
 
@@ -40,7 +41,8 @@ from proctor.systems import build_system
 @dataclass(frozen=True)
 class PlanOptions:
     """`limit` takes the first items only; `all_items` also those that do not count; `skip_broken` leaves out
-    the items whose media are broken, where they are an error else. `order_seed` draws the order in which items are
+    the items whose media are broken, where they are an error else; `left_out` are those that are broken where a run was
+    planned that is joined here. `order_seed` draws the order in which items are
     asked, instead of video by video; it is recorded with the run."""
 
     seed: int = 0
@@ -49,6 +51,7 @@ class PlanOptions:
     budget_s: float | None = None
     skip_broken: bool = False
     order_seed: int | None = None
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,44 @@ def plan(
             settled += len(mine) - len(job.items)
     runs = [job.run for job in jobs]
     return Plan(jobs, runs, settled, unsupported, tuple(problems), len(chosen) - len(items))
+
+
+def join(
+    store: Store,
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    systems: Sequence[System],
+    library: MediaLibrary,
+    *,
+    scorers: Sequence[Scorer],
+    options: PlanOptions,
+    has: Callable[[Sequence[Item]], bool] = lambda _: True,
+) -> Plan:
+    """What has still to be asked of runs that another machine planned with these options; `has` says whether this one
+    has all media of some items.
+
+    Raises `InputError` where what is here would not ask as the run's settings say.
+    """
+    whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
+    items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
+    asking, jobs = _Asking(store, benchmark, items, whole, library, tuple(scorers), options), []
+    for run in runs:
+        place, condition = f"run of {run.system} under {run.condition}", CONDITIONS.get(run.condition)
+        if run.system not in by_name:
+            raise InputError(store.shown, place, found=f"an order for {', '.join(by_name)}", expected="one for it")
+        system = by_name[run.system]
+        mine = asking.settings(system, run.condition)
+        if not same_run(run.settings, mine):
+            found = f"other settings here ({changed_settings(run.settings, mine)})"
+            raise InputError(store.shown, place, found=found, expected="the run's own")
+        job = asking.job(system, run.condition, asking.supported(system))
+        borrowed = whole if condition.borrows else ()
+        jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
+    return Plan(jobs, [job.run for job in jobs], 0, {})
+
+
+def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: Item) -> bool:
+    return has([item, *borrowed])
 
 
 @dataclass(frozen=True)
@@ -175,6 +216,7 @@ def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
         by_id = sorted(items, key=lambda item: item.id)
         items = [by_id[one] for one in generator(options.order_seed, "order of items").permutation(len(by_id))]
         items = items[: options.limit]
+    items = [item for item in items if item.id not in options.left_out]
     if not items:
         raise InputError(benchmark.name, found="no items", expected="at least one item that counts")
     return items

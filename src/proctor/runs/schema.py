@@ -150,7 +150,7 @@ votes = Table(
 Index("votes_by_item", votes.c.item)
 
 claims = Table(
-    "claims",  # who of several workers asks which item; stores of older versions get the table when they are shared
+    "claims",  # who of several workers asks which item
     metadata,
     Column("run", Integer, primary_key=True),
     Column("item", Integer, primary_key=True),
@@ -159,6 +159,23 @@ claims = Table(
 )
 
 Index("claims_by_worker", claims.c.worker)
+
+parcels = Table(
+    "parcels",  # texts that workers need, by their content: orders, prompts, lists of media
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+orders = Table(
+    "orders",  # how a shared run is asked, so that a worker needs nothing but the store; and how many items it has
+    metadata,
+    Column("run", Integer, primary_key=True),
+    Column("parcel", String(64), nullable=False),
+    Column("items", Integer, nullable=False),
+)
+SHARING = (claims, parcels, orders)
+"""Stores of older versions get these tables when they are shared."""
 
 
 class Ruling(BaseModel):

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
 from proctor.runs import schema
-from proctor.runs.database import READING_FAULTS, at_work, claim, damaged, open_engine, release, shown_url
+from proctor.runs.database import READING_FAULTS, at_work, away, claim, damaged, open_engine, release, shown_url
 from proctor.runs.schema import (
     BenchmarkCard,
     answer_from_row,
@@ -125,7 +125,7 @@ class Store:
         dialect = self._engine.dialect.name
         # Rows that are fetched past SQLAlchemy raise what the driver raises.
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error
-        self._upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
+        self.upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
@@ -147,18 +147,19 @@ class Store:
             with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
                 yield connection
         except (DBAPIError, self._driver_error, *READING_FAULTS) as error:
-            raise damaged(self.shown, error) from error
+            raise away(self.shown, error, self.dialect) or damaged(self.shown, error) from error
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in a transaction that is on disk when the block ends without an exception. Raises
-        `InputError` where it can't be (a full disk, a store that is locked or damaged)."""
+        """A connection in a transaction that is on disk when the block ends without an exception. Raises `InputError`
+        where it can't be (a full disk, a store that is locked or damaged), `StoreAwayError` without its server."""
         try:
             with self._engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
             reason = str(error.orig).strip() or type(error.orig).__name__
-            raise InputError(self.shown, found=reason, expected="a store that can be written") from error
+            full = InputError(self.shown, found=reason, expected="a store that can be written")
+            raise away(self.shown, error, self.dialect) or full from error
 
     def add_benchmark(self, benchmark: Benchmark) -> None:
         """Keeps a benchmark's items. The same name with other items is an `InputError`: answers are
@@ -363,7 +364,7 @@ class Store:
         """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
         replaced; a vote that is there already stays as it is."""
         rows = [score_row(run.id, self.item_numbers(run.benchmark)[one.item_id], one) for run, one in scores]
-        keep = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
+        keep = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
         with self.writing() as connection:
             if votes:
                 connection.execute(keep, [vote_row(vote) for vote in votes])
@@ -425,7 +426,7 @@ class Store:
     def put_votes(self, votes: Sequence[Judgement]) -> None:
         """Keeps several votes in one transaction; those that are there already stay as they are."""
         if votes:
-            statement = self._upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
+            statement = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
             with self.writing() as connection:
                 connection.execute(statement, [vote_row(vote) for vote in votes])
 
@@ -477,7 +478,7 @@ class Store:
 
     @cached_property
     def _answer_upsert(self) -> Any:
-        statement = self._upsert(schema.answers)
+        statement = self.upsert(schema.answers)
         new = {
             column.name: statement.excluded[column.name] for column in schema.answers.columns if not column.primary_key
         }
@@ -487,7 +488,7 @@ class Store:
 
     @cached_property
     def _score_upsert(self) -> Any:
-        statement = self._upsert(schema.scores)
+        statement = self.upsert(schema.scores)
         new = {name: statement.excluded[name] for name in ("value", "label", "vote_key")}
         return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
 

@@ -163,6 +163,11 @@ class ModelSystem:
         return self._name
 
     @property
+    def prompt(self) -> Prompt:
+        """What it asks with."""
+        return self._prompt
+
+    @property
     def takes_sound(self) -> bool:
         """Whether the model can be sent sound."""
         return self._client.takes_audio

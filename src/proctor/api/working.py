@@ -1,0 +1,313 @@
+"""Workers: a store's open runs are joined with what the store says of them, and nothing else (`work_async`)."""
+
+# No `from __future__ import annotations`: the command line reads these annotations.
+
+import asyncio
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+
+from proctor.api.execution import Arranged, arrange
+from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, RunOptions, Stop, declared, filled, listed
+from proctor.api.sources import open_store
+from proctor.core import Benchmark, ConfigurationError, InputError, Option, ProctorError, UsageError, first_problem
+
+if TYPE_CHECKING:
+    from proctor.core import Item
+    from proctor.media import MediaLibrary
+    from proctor.runs import OpenOrder, Order, Plan, Run, Store, Tally
+
+_LOOK_S = 10.0  # between looks for runs that are new
+_OF_THE_MACHINE = {
+    "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
+    "stop", "share", "conditions", "prompt",
+}  # fmt: skip
+"""Options that do not travel: of a worker they are its own, or the store knows them."""
+
+
+class WorkOptions(TypedDict, total=False):
+    """How a worker joins. `base_url` is asked in place of the server that a run names; `once` ends it when nothing is
+    open; `said` is told what it does, a line each."""
+
+    store: Annotated[
+        "Store | str | Path | None",
+        Option(
+            "The store with the runs; of a challenge its database. [default: PROCTOR_STORE; of a challenge "
+            "PROCTOR_CHALLENGE_STORE, or as challenge.yaml says]",
+            shell=str,
+        ),
+    ]
+    media: MediaFolder
+    cache: Cache
+    base_url: Annotated[
+        str | Sequence[str] | None, Option("Ask this server in place of the run's.", default=(), shell=list[str])
+    ]
+    concurrency: Concurrency
+    once: Annotated[bool, Option("Stop when nothing waits.", "--once", default=False)]
+    on_change: OnChange
+    stop: Stop
+    said: Annotated[Callable[[str], None], Option(default=lambda _: None)]
+
+
+@dataclass
+class Worked:
+    """What a worker did: its answers, the runs that it joined (each time), and by order why it joined no others."""
+
+    tally: "Tally"
+    runs: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+async def work_async(**options: Unpack[WorkOptions]) -> Worked:
+    """Joins the runs that are open in a store (`run` with `share`), beside other workers, until `stop` is set or, with
+    `once`, until nothing is open that it can ask.
+
+    Items, settings, prompts and the hashes of media come from the store; media themselves and packages must be here.
+    Code does not travel. What is lacking is said once, and its questions are left to other workers. Raises
+    `InputError` without a store.
+    """
+    from proctor.runs import Tally, open_orders
+
+    given = filled("work", WorkOptions, options)
+    store, stop, worked = open_store(given["store"], create=False), given["stop"] or asyncio.Event(), Worked(Tally())
+    gave_up = set[str]()
+    while not stop.is_set():
+        for one in [each for each in open_orders(store) if each.key not in gave_up]:
+            if stop.is_set():
+                break
+            try:
+                stopped = await _join(store, one, given, stop, worked)
+            except ProctorError as error:
+                why = f"not joined: {one.order.benchmark} ({', '.join(_names(one.runs))}): {error}"
+            else:
+                why = stopped
+                gave_up |= {one.key} if stopped else set()
+            if why and worked.refused.get(one.key) != why:
+                worked.refused[one.key] = why
+                given["said"](why)
+        if given["once"]:
+            break
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _LOOK_S)
+    return worked
+
+
+async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: asyncio.Event, worked: Worked) -> str:
+    """Asks what nobody else has of an order's runs; why it gave up, if it did."""
+    from proctor.metrics import code_scorers
+    from proctor.runs import ItemClaims, Limits, execute, join
+
+    order = found.order
+    arranged, held = _arranged(store, order, given)
+    scorers = code_scorers(arranged.benchmark)
+    lacking = sorted({*order.scorers} - {(one.name, metric.name) for one in scorers for metric in one.metrics})
+    if lacking:
+        raise ConfigurationError(
+            f"{lacking[0][1]} is scored by code that comes with the files of {order.benchmark}: "
+            "use the same command as the others, proctor run … --share"
+        )
+    planned = join(
+        store,
+        arranged.benchmark,
+        found.runs,
+        arranged.systems,
+        arranged.library,
+        scorers=scorers,
+        options=replace(arranged.plan, left_out=frozenset(order.left_out)),
+        has=held,
+    )
+    worked.runs += len(planned.jobs)
+    given["said"](f"{order.benchmark}: joined {', '.join(_names(planned.runs))}")
+    limits = Limits(given["concurrency"], arranged.plan.budget_s, arranged.options["give_up_after"])
+    how: dict[str, Any] = {"stop": stop, "on_change": given["on_change"], "claims": ItemClaims(store)}
+    async with arranged.access.closing():
+        await arranged.access.check_servers()
+        tally = (await execute(store, planned, limits, **how)).tally
+    for status, count in tally.by_status.items():
+        worked.tally.by_status[status] += count
+    for line in held.lacking():
+        given["said"](line)
+    return tally.stopped
+
+
+def _names(runs: "Sequence[Run]") -> list[str]:
+    return [f"{run.system} / {run.condition}" for run in runs]
+
+
+def order_of(arranged: Arranged) -> "Order | None":
+    """How a run is asked, for workers; None where a part of it is an object of this program, which can't travel."""
+    from proctor.runs import Order, text_hash
+    from proctor.systems import ModelSystem
+
+    given: dict[str, Any] = {**arranged.options}
+    own = {name: one for name, one in given.items() if name not in _OF_THE_MACHINE}
+    own |= {"model": listed(given["model"]), "budget_s": arranged.plan.budget_s}
+    try:
+        options = TypeAdapter(dict[str, JsonValue]).validate_python(json.loads(json.dumps(own)))
+    except TypeError:
+        return None
+    if any(not isinstance(one, str) for one in arranged.named):
+        return None
+    prompts = [one.prompt for one in arranged.systems if isinstance(one, ModelSystem)]
+    scorers = [(one.name, metric.name) for one in arranged.benchmark.scorers for metric in one.metrics]
+    return Order(
+        benchmark=arranged.benchmark.name,
+        systems=tuple(map(str, arranged.named)),
+        options=options,
+        prompt=(prompts[0].name, text_hash(prompts[0].text)) if prompts else None,
+        scorers=tuple(sorted(scorers)),
+    )
+
+
+def place(arranged: Arranged, store: "Store", planned: "Plan") -> bool:
+    """Keeps in the store what workers need to join a plan's runs, prompts and the hashes of media among it; whether
+    they can."""
+    from proctor.media import CONDITIONS
+    from proctor.runs import place_order, text_hash
+    from proctor.systems import ModelSystem
+
+    order = order_of(arranged)
+    if order is None:
+        return False
+    texts = [one.prompt.text for one in arranged.systems if isinstance(one, ModelSystem)][:1]
+    seen = [CONDITIONS.get(name) for name in arranged.conditions if CONDITIONS.get(name).sees]
+    left_out = {item_id for problem in planned.problems for item_id in problem.item_ids}
+    if seen:
+        from proctor.runs import chosen_items
+
+        whole = replace(arranged.plan, limit=None) if any(one.borrows for one in seen) else arranged.plan
+        items = [item for item in chosen_items(arranged.benchmark, whole) if item.id not in left_out]
+        sources = sorted({medium.source for item in items for medium in item.media})
+        texts.append(json.dumps({source: arranged.library.identity(source) for source in sources}, sort_keys=True))
+    order = order.model_copy(
+        update={"media": text_hash(texts[-1]) if seen else "", "left_out": tuple(sorted(left_out))}
+    )
+    counts = {run.id: store.count_answers(run)[0] for run in planned.runs}
+    place_order(store, order, texts, [(job.run, counts[job.run.id] + len(job.items)) for job in planned.jobs])
+    return True
+
+
+def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":
+    """A run as it was ordered, with this machine's media, frames and servers."""
+    from proctor.runs import read_parcel
+    from proctor.systems import is_file_address
+
+    foreign = next((name for name in order.systems if is_file_address(name)), None)
+    if foreign is not None:
+        raise ConfigurationError(f"{foreign} is code, which does not travel: use proctor run … --share there")
+    benchmark = _benchmark_in(store, order.benchmark)
+    folder = given["media"] or benchmark.media_root
+    own = _asked(order, given)
+    own |= {"media": folder, "cache": given["cache"], "store": store}
+    own |= {"skip_broken": True, "conditions": "text-only"}  # what is there is looked at video by video
+    with _prompt_file(store, order) as prompt:
+        arranged = arrange(benchmark, list(order.systems), **own, **prompt)
+    known = json.loads(read_parcel(store, order.media)) if order.media else {}
+    return arranged, _Held(arranged.library, known if isinstance(known, dict) else {})
+
+
+def _benchmark_in(store: "Store", name: str) -> Benchmark:
+    """A benchmark as the store holds it."""
+    card = store.card(name)
+    same = {"name", "title", "metrics", "headline", "facets", "conditions", "only", "budget_s", "seeds", "simulated"}
+    same |= {"buckets", "relevance", "excerpts", "rating", "judge"}
+    media = Path(card.folders["media"]) if "media" in card.folders else None
+    return Benchmark(
+        items=tuple(store.items(name)),
+        media_root=media if media is not None and media.is_dir() else None,
+        **{field: getattr(card, field) for field in same},
+    )
+
+
+@cache
+def _options_model() -> type[BaseModel]:
+    """What travels, with its types: a store is written by other people."""
+    fields: dict[str, Any] = {"model": (list[str], [])}
+    for name, (kind, option) in declared(RunOptions).items():
+        if name not in {*_OF_THE_MACHINE, "model"}:
+            bounds: dict[str, Any] = {} if kind in {bool, str} else {"ge": option.low, "le": option.high}
+            fields[name] = (Annotated[kind, Field(**bounds)], option.default)
+    return create_model("TravellingOptions", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
+    """The options of an order. Raises `InputError` for what is none, and `ConfigurationError` where this machine's key
+    would go to a server that only the store names."""
+    try:
+        read = _options_model().model_validate(order.options)
+    except ValidationError as error:
+        problem = first_problem(error)
+        place = f"order of {order.benchmark}, {problem.field}"
+        raise InputError(None, place, found=problem.found, expected=problem.expected) from None
+    own = {name: getattr(read, name) for name in order.options}
+    servers = listed(own.get("base_url"))
+    if servers and given["base_url"]:
+        own["base_url"] = given["base_url"]
+    elif servers and os.environ.get("OPENAI_API_KEY"):
+        raise ConfigurationError(
+            f"the key in OPENAI_API_KEY would go to {servers[0]}, which the store names: allow it by --base-url, or "
+            "unset the key"
+        )
+    return own
+
+
+@contextmanager
+def _prompt_file(store: "Store", order: "Order") -> Iterator[dict[str, Any]]:
+    """The prompt of an order as a file, under its own name."""
+    from proctor.runs import read_parcel
+
+    if order.prompt is None:
+        yield {}
+        return
+    name, key = order.prompt
+    if not re.fullmatch(r"[\w-][\w.-]{0,150}", name):
+        raise InputError(store.shown, "prompt", found=repr(name)[:80], expected="the name of a file")
+    with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
+        file = Path(folder) / name
+        file.write_bytes(read_parcel(store, key).encode())
+        yield {"prompt": str(file)}
+
+
+class _Held:
+    """Whether this machine has the media of items, by their hashes."""
+
+    def __init__(self, library: "MediaLibrary", known: dict[str, str]) -> None:
+        self._library = library
+        self._known = known
+        self._found = dict[str, str]()
+
+    def __call__(self, items: Sequence["Item"]) -> bool:
+        return not any(self._wrong(medium.source) for item in items for medium in item.media)
+
+    def lacking(self) -> list[str]:
+        """What was not there, in a line."""
+        wrong = [f"{name} ({why})" for name, why in sorted(self._found.items()) if why]
+        if not wrong:
+            return []
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        return [f"{len(wrong)} media lacking here, their questions were left to others: {', '.join(wrong[:3])}{more}"]
+
+    def _wrong(self, source: str) -> str:
+        if source not in self._found:
+            try:
+                same = self._library.identity(source) == self._known.get(source)
+            except ProctorError:
+                self._found[source] = "not found"
+            else:
+                self._found[source] = "" if same else "another content"
+        return self._found[source]
+
+
+def check_shared(store: "Store", place: str) -> None:
+    """Raises `UsageError` where other machines could not reach the store."""
+    if store.dialect == "sqlite":
+        raise UsageError("--store", f"a PostgreSQL URL for {place}: a file serves one machine", found=store.shown)
