@@ -118,7 +118,7 @@ def test_the_command_prints_tables_and_what_is_ahead(store: Path, tmp_path: Path
     )
     done = program.proctor("judge", "compare", "mediqa-eval", *given, "--store", store)
     assert done.returncode == 0, done.stderr
-    assert "English: agreement, and leads" in done.stdout
+    assert "English: agreement, and leads over rouge-1-mean" in done.stdout
     assert "Ahead of rouge-1-mean by the adjusted test:" in done.stdout + done.stderr
     assert (tmp_path / "x.json").exists()
 

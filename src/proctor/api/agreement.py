@@ -348,26 +348,29 @@ def _figure(one: "Estimate") -> str:
     return number(one.value) + ("" if ends == DASH else f" ({ends})")
 
 
-def _languages(rows: "Sequence[LeadRow] | Sequence[CurvePoint]") -> list[str]:
-    return list(dict.fromkeys(one.language for one in rows))
-
-
 def _bounds_table(rows: "Sequence[LeadRow]") -> Table:
-    languages, names = _languages(rows), list(dict.fromkeys(row.metric for row in rows))
+    languages, names = (
+        list(dict.fromkeys(row.language for row in rows)),
+        list(dict.fromkeys(row.metric for row in rows)),
+    )
     figures = {(row.metric, row.language): row.figure for row in rows if (row.dimension, row.part) == ("", "all")}
     shown = [(name, *(_figure(figures[name, language]) for language in languages)) for name in names]
-    return plain_table(
-        "What part of the ratings would tell", ("Oracle", *(f">{one or 'All'}" for one in languages)), shown
-    )
+    return plain_table("Oracles: what part of the ratings would tell", ("Oracle", *_heads(languages)), shown)
 
 
 def _curve_table(points: Sequence[CurvePoint]) -> Table:
-    languages = _languages(points)
+    languages = list(dict.fromkeys(one.language for one in points))
     figures = {(one.share, one.language): one for one in points}
     shown = [
-        (f"{share:.1%}", str(own[0].encounters), *(_figure(one.figure) for one in own))
+        (f"{100 * share:g} %", str(own[0].encounters), *(_figure(one.figure) for one in own))
         for share in dict.fromkeys(one.share for one in points)
         for own in [[figures[share, language] for language in languages]]
     ]
-    heads = ("Share of the encounters", ">Encounters", *(f">{one or 'All'}" for one in languages))
-    return plain_table("The embedded judge by how much it learned from", heads, shown)
+    heads = ("Learned from", ">Encounters", *_heads(languages))
+    return plain_table("Learning curve of the embedded judge", heads, shown)
+
+
+def _heads(languages: Sequence[str]) -> list[str]:
+    from proctor.reports import spoken_language
+
+    return [f">{spoken_language(one)}" for one in languages]

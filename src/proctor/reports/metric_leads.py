@@ -20,15 +20,18 @@ _Rows = dict[tuple[str, str, Part], LeadRow]
 
 
 def lead_tables(rows: Sequence[LeadRow]) -> list[Table]:
-    """Of each language: leads on the mean over its dimensions, by part of the ratings, and by dimension. Metrics stand
-    in the order of their figures; a lead is strong where it is above 0 by the adjusted test."""
+    """Of each language: leads over each metric on the mean over its dimensions, between and within groups, what ties are
+    worth, and by dimension. Metrics stand in the order of their figures; a lead is strong where it is above 0 by the
+    adjusted test. Tables are narrow: none needs more than a terminal's 80 columns, names of metrics aside."""
     found = []
     for language in dict.fromkeys(row.language for row in rows):
         own = {(row.metric, row.dimension, row.part): row for row in rows if row.language == language}
         whole = [row for (_, dimension, part), row in own.items() if (dimension, part) == ("", "all")]
         ordered = sorted(whole, key=lambda row: (row.figure.value is None, -(row.figure.value or 0.0)))
         over = list(dict.fromkeys(one.over for row in ordered for one in row.leads))
-        found += [_means(language, ordered, over), _parts(language, ordered, own, over)]
+        found += [_means(language, ordered, one) for one in over]
+        found += [_part(language, ordered, own, part, over) for part in _NESTED]
+        found.append(_ties(language, ordered, own))
         dimensions = [one for one in dict.fromkeys(dimension for _, dimension, _ in own) if one]
         if len(dimensions) > 1:
             found.append(_by_dimension(language, ordered, own, dimensions, ""))
@@ -45,44 +48,42 @@ def _lead_cell(row: LeadRow, over: str) -> Cell:
     return Cell(shown.text, strong=one.significant, raw=shown.raw)
 
 
-def _means(language: str, ordered: Sequence[LeadRow], over: Sequence[str]) -> Table:
+def _means(language: str, ordered: Sequence[LeadRow], over: str) -> Table:
     found: list[Row] = []
     for row in ordered:
-        cells: list[Cell | str] = []
-        for name in over:
-            one = next((one for one in row.leads if one.over == name), None)
-            ends, p = (DASH, DASH) if one is None else (ends_of(one.difference), p_value(one.p_holm))
-            cells += [_lead_cell(row, name), ends, p]
+        one = next((one for one in row.leads if one.over == over), None)
+        ends, p = (DASH, DASH) if one is None else (ends_of(one.difference), p_value(one.p_holm))
         figure = Cell(number(row.figure.value), raw=row.figure.value)
-        found.append((Cell(row.metric), figure, ends_of(row.figure), *cells, row.reason))
-    heads = [label for name in over for label in (f">Lead over {name}", ">95 % CI", ">p (Holm)")]
-    title = f"{spoken_language(language)}: agreement, and leads"
+        found.append((Cell(row.metric), figure, ends_of(row.figure), _lead_cell(row, over), ends, p, row.reason))
+    title = f"{spoken_language(language)}: agreement, and leads over {over}"
     caption = f"{title}, mean over the dimensions. Bold: ahead, where the adjusted p is at most 0.05."
-    return with_reasons(caption, columns("Metric", ">Mean", ">95 % CI", *heads, REASON), found, title=title)
+    heads = columns("Metric", ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)", REASON)
+    return with_reasons(caption, heads, found, title=title)
 
 
-def _parts(language: str, ordered: Sequence[LeadRow], own: _Rows, over: Sequence[str]) -> Table:
+def _part(language: str, ordered: Sequence[LeadRow], own: _Rows, part: Part, over: Sequence[str]) -> Table:
+    """Figures and leads between groups, or within them."""
     found: list[Row] = []
     for row in ordered:
-        cells: list[Cell | str] = [Cell(row.metric)]
-        for part in _NESTED:
-            there = own[row.metric, "", part]
-            cells += [
-                Cell(number(there.figure.value), raw=there.figure.value),
-                *(_lead_cell(there, one) for one in over),
-            ]
+        there = own[row.metric, "", part]
+        figure = Cell(number(there.figure.value), raw=there.figure.value)
+        found.append((Cell(row.metric), figure, ends_of(there.figure), *(_lead_cell(there, one) for one in over)))
+    what = "of the groups' means" if part == "between" else "of what differs within groups"
+    title = f"{spoken_language(language)}: agreement {part} groups"
+    heads = columns("Metric", ">Pearson's r", ">95 % CI", *(f">over {one}" for one in over))
+    return Table(f"{title}: Pearson's r {what}, and leads.", heads, tuple(found), title=title)
+
+
+def _ties(language: str, ordered: Sequence[LeadRow], own: _Rows) -> Table:
+    found: list[Row] = []
+    for row in ordered:
         tied = own[row.metric, "", "tied"]
         worth, ends = contrast_cells(tied.lead(AS_GIVEN).difference)
-        found.append(
-            (*cells, Cell(number(tied.figure.value), raw=tied.figure.value), Cell(worth.text, raw=worth.raw), ends)
-        )
-    heads = [label for part in _NESTED for label in (f">r {part}", *(f">over {one}" for one in over))]
-    title = f"{spoken_language(language)}: between and within groups, and what ties are worth"
-    caption = (
-        f"{title}. Pearson's r of the groups' means, and of what differs within groups; the mean of the three "
-        "correlations with scores that tie as the ratings do, and what that changes."
-    )
-    return Table(caption, columns("Metric", *heads, ">Tied", ">less as given", ">95 % CI"), tuple(found), title=title)
+        given, after = (Cell(number(one.figure.value), raw=one.figure.value) for one in (row, tied))
+        found.append((Cell(row.metric), given, after, Cell(worth.text, raw=worth.raw), ends))
+    title = f"{spoken_language(language)}: what ties are worth"
+    caption = f"{title}. Tied: the same scores, made to tie as often as the ratings do."
+    return Table(caption, columns("Metric", ">As given", ">Tied", ">Difference", ">95 % CI"), tuple(found), title=title)
 
 
 def _by_dimension(language: str, ordered: Sequence[LeadRow], own: _Rows, dimensions: Sequence[str], over: str) -> Table:
