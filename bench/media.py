@@ -4,7 +4,7 @@ python bench/media.py --format json
 
 Makes a video (30 minutes, 640×360, 25 a second, H.264, grain) once in the folder for temporary files, and
 asks for the frames of questions spread over it, each at 1 frame a second from the start to the question's
-time. Costs are told as shares of one plain decoding of the file, measured in the same run. On a machine
+time. `--from s3` asks for them from a local server that speaks S3 (moto's) instead, too. Costs are told as shares of one plain decoding of the file, measured in the same run. On a machine
 that others use as well, the processor's time says more than the clock's.
 """
 
@@ -14,11 +14,16 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -26,6 +31,7 @@ from typing import Any
 
 WIDTH, HEIGHT, RATE = 640, 360, 25
 MAX_SHARE, MAX_AGAIN, MAX_MIB = 1.15, 0.02, 600.0
+MAX_REMOTE = 1.3
 
 
 @dataclass(frozen=True)
@@ -77,27 +83,27 @@ def decode_all(path: Path) -> int:
         return sum(1 for _ in container.decode(stream))
 
 
-def ask_all(path: Path, cache: Path, questions: int, conditions: tuple[str, ...]) -> list[Cost]:
-    """The frames of all questions under one condition after the other, in one process."""
+def ask_all(path: Path, cache: Path, questions: int, conditions: tuple[str, ...], place: str = "") -> list[Cost]:
+    """The frames of all questions under one condition after the other, in one process; of the video in its folder, or
+    at another `place`. Fetching it is part of the first one."""
     from proctor.core import Item, VideoClip
     from proctor.core.formats import BinaryFormat
-    from proctor.media import MediaLibrary, MediaSettings, view
+    from proctor.media import MediaLibrary, MediaSettings, media_folder, view
 
-    library = MediaLibrary(path.parent, MediaSettings(fps=1.0, max_frames=10_000), cache)
-    duration = library.probe(path.name).duration_s
-    ends = [(number + 1) * duration / questions for number in range(questions)]
-    items = [
-        Item(
+    library = MediaLibrary(media_folder(place or path.parent, cache), MediaSettings(fps=1.0, max_frames=10_000), cache)
+
+    def item(number: int, duration: float) -> Item:
+        return Item(
             id=f"q{number}",
             group="video",
             question="What happens next?",
             answer=BinaryFormat(),
-            media=(VideoClip(source=path.name, end=end),),
+            media=(VideoClip(source=path.name, end=(number + 1) * duration / questions),),
         )
-        for number, end in enumerate(ends)
-    ]
 
     async def frames(condition: str) -> int:
+        duration = library.probe(path.name).duration_s
+        items = [item(number, duration) for number in range(questions)]
         return sum([len(await view(item, condition, library, seed=1).frames()) for item in items])
 
     return [measured(lambda one=condition: asyncio.run(frames(one))) for condition in conditions]  # type: ignore[misc]
@@ -126,7 +132,43 @@ def apart(work: Callable[..., list[Cost]], *given: object) -> list[Cost]:
         return pool.submit(work, *given).result()
 
 
-def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
+@contextmanager
+def bucket_with(video: Path) -> Iterator[str]:
+    """A bucket that holds the video, on a server in a process of its own; the environment says where it is."""
+    import boto3
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    told = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1"}
+    told["ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
+    os.environ.update({f"AWS_{name}": value for name, value in told.items()})
+    try:
+        while server.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.1)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="bucket")
+        client.upload_file(str(video), "bucket", f"videos/{video.name}")
+        yield "s3://bucket/videos"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def from_s3(video: Path, folder: Path, questions: int) -> tuple[Cost, Cost]:
+    """All questions by a new process with an empty cache: from the disk, and from the bucket."""
+    found = []
+    with bucket_with(video) as bucket, tempfile.TemporaryDirectory(dir=folder) as caches:
+        for number, place in enumerate(("", bucket, bucket, "")):  # in turn, so that neither has the better machine
+            found += apart(ask_all, video, Path(caches) / str(number), questions, ("video",), place)
+    return min(found[0], found[3], key=lambda one: one.wall_s), min(found[1:3], key=lambda one: one.wall_s)
+
+
+def run(folder: Path, minutes: float, questions: int, *, s3: bool = False) -> dict[str, Any]:
     """All measurements."""
     folder.mkdir(parents=True, exist_ok=True)
     video = folder / f"grain-{minutes:g}min.mp4"
@@ -139,6 +181,7 @@ def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
         first, *again = apart(ask_all, video, cache, questions, conditions)
         resumed = apart(ask_all, video, cache, questions, ("video",))[0]
         after = apart(_measured_decoding, video)[0]
+        remote = from_s3(video, folder, questions) if s3 else None
         kept = sum(path.stat().st_size for path in cache.rglob("*.zip"))
     finally:
         shutil.rmtree(cache)
@@ -150,6 +193,8 @@ def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
         **dict(zip(names, again, strict=True)),
         "all questions in a new process": resumed,
     }
+    if remote is not None:
+        costs |= {"all questions, best of two, disk": remote[0], "all questions, best of two, S3": remote[1]}
     yardstick = {clock: (getattr(before, clock) + getattr(after, clock)) / 2 for clock in ("wall_s", "cpu_s")}
     return {
         "video": {"minutes": minutes, "mib": video.stat().st_size / 2**20, "questions": questions},
@@ -166,7 +211,12 @@ def run(folder: Path, minutes: float, questions: int) -> dict[str, Any]:
                 cost.cpu_s <= MAX_AGAIN * yardstick["cpu_s"] for cost in (*again, resumed)
             ),
             f"peak memory < {MAX_MIB:.0f} MiB": max(cost.peak_mib for cost in (first, *again, resumed)) < MAX_MIB,
-        },
+        }
+        | (
+            {f"from S3 within {MAX_REMOTE} × the time from the disk": remote[1].wall_s <= MAX_REMOTE * remote[0].wall_s}
+            if remote is not None
+            else {}
+        ),
     }
 
 
@@ -190,9 +240,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "proctor-bench-media")
+    parser.add_argument("--from", choices=("disk", "s3"), default="disk", dest="source")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
-    found = run(given.folder, given.minutes, given.questions)
+    found = run(given.folder, given.minutes, given.questions, s3=given.source == "s3")
     print(json.dumps(found, indent=1, ensure_ascii=False)) if given.format == "json" else show(found)
 
 

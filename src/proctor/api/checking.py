@@ -12,7 +12,7 @@ from proctor.api.exchange import form_of, read_foreign
 from proctor.api.exchange_options import ImportOptions
 from proctor.api.execution import as_lists, load
 from proctor.api.options import Files, filled
-from proctor.api.sources import recalled
+from proctor.api.sources import media_at, recalled
 from proctor.api.tables import FrameLike, Row
 from proctor.core import BENCHMARKS, VALIDATORS, PluginReport, UsageError, ValidationRequest, reader_of, reader_of_paths
 
@@ -75,7 +75,7 @@ def check(
     where there is nothing at the path, or a file of another kind. The command is `proctor check`.
     """
     reader = reader_of_paths().with_columns(as_lists(columns))
-    folder, page = None if media is None else Path(media), None if out is None else Path(out)
+    folder, page = media_at(media), None if out is None else Path(out)
     return CheckTable(reader.check(Path(path), folder, page))
 
 
@@ -98,7 +98,11 @@ def validate(
     if data is None and benchmark in BENCHMARKS.names():
         with suppress(UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
-    folder, pictures, remembered = (None if one is None else Path(one) for one in (data, media, known))
+    folder, pictures, remembered = (
+        None if data is None else Path(data),
+        media_at(media),
+        None if known is None else Path(known),
+    )
     request = ValidationRequest(folder, pictures, track, every, dict(options or {}), remembered)
     if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
         return VALIDATORS.get(benchmark)(path, request)

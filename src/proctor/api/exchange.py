@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.api.exchange_options import ExportOptions, ImportOptions
-from proctor.api.sources import Stored
+from proctor.api.sources import Stored, media_at
 from proctor.core import BenchmarkReader
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> 
         card,
         options,
         origin=given["origin"],
-        media=None if media is None else Path(media),
+        media=media_at(media),
         copy_media=given["copy_media"],
         references=not given["no_references"],
     )

@@ -20,6 +20,7 @@ from proctor.api.sources import (
     existing_store,
     known_columns,
     known_media,
+    media_at,
     open_store,
     recalled,
     remember,
@@ -65,7 +66,7 @@ def load(
     Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
     `UnknownNameError` that lists the benchmarks.
     """
-    folder, path = None if media is None else Path(media), benchmark_path(benchmark) if data is None else None
+    folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
     if path is not None:
         return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
     reader = reader_of(str(benchmark), track)
@@ -371,20 +372,22 @@ def _import_scores(
 
 def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
-    media, columns, seed = given.get("media"), given["columns"], given["seed"]
+    media, columns, seed = media_at(given.get("media"), given["cache"]), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
         if given["data"] is not None:
             origin = FilesOrigin(Path(given["data"]), given["track"], as_lists(columns))
             benchmark = replace(benchmark, origin=origin)
-        return benchmark if media is None else replace(benchmark, media_root=Path(media))
+        return benchmark if media is None else replace(benchmark, media_root=media)
     name, path, track = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None, given["track"]
     if path is None:
         data, remembered, track = recalled(name, given["store"], given["data"], media, track)
         if given["data"] is not None or name in BENCHMARKS.names():
+            remembered = media_at(remembered, given["cache"])
             return load(name, data, remembered, track=track, seed=seed, columns=columns)
         path = Path(data)  # your own questions, by the name in the store
     known = remembered_at(given["store"], path)
-    return load(path, media=media or known_media(known, path), seed=seed, columns=columns or known_columns(known))
+    media = media or media_at(known_media(known, path), given["cache"])
+    return load(path, media=media, seed=seed, columns=columns or known_columns(known))
 
 
 def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
@@ -411,7 +414,7 @@ def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
 def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
     """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is
     asked."""
-    from proctor.media import CONDITIONS
+    from proctor.media import CONDITIONS, shown_place
 
     if not any(CONDITIONS.get(condition).sees for condition in conditions):
         return
@@ -421,7 +424,7 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
     needed = {medium.source for item in items for medium in item.media}
     some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
     error = InputError(
-        library.root or "--media",
+        "--media" if library.root is None else shown_place(library.root),
         found=f"{len(needed) - len(missing)} of {len(needed)} media files, missing {some}",
         expected=f"all of them, or --condition {BLIND}",
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 from proctor.api.access import ModelAccess
 from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in
-from proctor.api.sources import Evaluation, stored, sync_twin
+from proctor.api.sources import Evaluation, media_at, stored, sync_twin
 from proctor.core import DASH, HUMAN, InputError, Option, UsageError, number, number_interval, write_whole
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     from proctor.runs import people_ratings, similarity_scores
     from proctor.training import fit_pipeline
 
-    media = None if given["media"] is None else Path(given["media"])
+    media = media_at(given["media"])
     scheme, rated = ratings_in(store, benchmark, media)
     known = list(rated.values())
     reader = SignalReader(given["encoder"], given["pictures"])

@@ -24,7 +24,7 @@ from proctor.api.options import (
     filled,
     listed,
 )
-from proctor.api.sources import Evaluation, Stored, excerpts_as, stored, wait_for
+from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.core import FailedPolicy, InputError, Item, PluginReport, UsageError, reader_or_default, write_whole
 
@@ -233,7 +233,7 @@ def report(
     library: MediaLibrary | None = None
     notes: list[str] = []
     if media is not None:
-        library, notes = _library(where, Path(media), given["media_as"])
+        library, notes = _library(where, media, given["media_as"])
     summary = write_report(
         where.store,
         where.benchmark,
@@ -319,22 +319,23 @@ async def _frames(shown: Any) -> list[Any]:
     return frames
 
 
-def _library(where: Stored, media: Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
+def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
     """The folder's files, and which are missing. Raises `InputError` where it is not there, or has none of them."""
     from proctor.media import MediaLibrary
 
-    if not media.is_dir():
-        raise InputError(media, found="no such folder", expected="the folder of the benchmark's media")
-    library = MediaLibrary(media, excerpts=excerpts_as(where.store.card(where.benchmark).excerpts, media_as))
+    folder = media_at(media)
+    if folder is None or not folder.is_dir():
+        raise InputError(str(media), found="no such folder", expected="the folder of the benchmark's media")
+    library = MediaLibrary(folder, excerpts=excerpts_as(where.store.card(where.benchmark).excerpts, media_as))
     items = where.store.items(where.benchmark)
     needed = {medium.source for item in items for medium in item.media}
     missing = library.missing(items)
     found = f"{len(needed) - len(missing)} of {len(needed)} media files, missing {', '.join(missing[:3])}"
     found += " …" if len(missing) > 3 else ""
     if missing and len(missing) == len(needed):
-        raise InputError(library.root, found=found, expected="the folder of the benchmark's media")
+        raise InputError(str(media), found=found, expected="the folder of the benchmark's media")
     library.check_excerpts(items)
-    return library, [f"{library.root}: found {found}: their items have no pictures"] if missing else []
+    return library, [f"{media}: found {found}: their items have no pictures"] if missing else []
 
 
 def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:

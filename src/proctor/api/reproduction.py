@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from proctor.api.options import ReproduceOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, excerpts_as, recalled, stored, wait_for
+from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, recalled, stored, wait_for
 from proctor.api.tables import FrameLike, Row
 from proctor.core import InputError, UsageError, count_of, reader_of
 
@@ -166,16 +166,16 @@ def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
 def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
     """The folder of the media: as given, as the store remembers it, else as the benchmark's own files say."""
     if given["media"] is not None:
-        root = Path(given["media"])
-        if not root.is_dir():
+        root = media_at(given["media"])
+        if root is None or not root.is_dir():
             raise InputError(root, found="no such folder", expected="the folder of the benchmark's media")
         return root
     card = where.store.card(where.benchmark)
     if "media" in card.folders:
-        return Path(card.folders["media"])
+        return media_at(card.folders["media"])
     try:
         data, media, track = recalled(where.benchmark, where.store, given["data"], None, given["track"])
-        return reader_of(where.benchmark, track).load(Path(data), None if media is None else Path(media)).media_root
+        return reader_of(where.benchmark, track).load(Path(data), media_at(media)).media_root
     except UsageError as error:
         raise UsageError("--media", "the folder of the benchmark's media (a store remembers it)") from error
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from proctor.api.access import ModelAccess, checked
 from proctor.api.options import ScoreOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, excerpts_as, open_store, stored, sync_twin
+from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, open_store, stored, sync_twin
 from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, reader_or_default
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ async def _by_judge(
 
     paid, media, access = PaidVotes(votes or where.store), given["media"], ModelAccess(given)
     excerpts = excerpts_as(where.store.card(where.benchmark).excerpts, given["media_as"])
-    frames = None if media is None else frames_of(Path(media), excerpts)
+    frames = None if media is None else frames_of(media, excerpts)
     prompt = judge_prompt(judge, given["prompt"]) if given["prompt"] and isinstance(judge, str) else None
 
     def made(clients: Sequence[ModelClient]) -> Scorer:
@@ -238,7 +238,7 @@ async def _by_dimensions(
     scheme, prompts = _scheme(where, given["dimensions"])
     paid, pool = PaidVotes(votes or store), ClientPool(ModelAccess(given).specs(listed(given["model"])))
     name, _, folder = judge.partition(":")
-    images = None if given["media"] is None else Path(given["media"])
+    images = media_at(given["media"])
     rated = open_store(given["rated"], create=False) if given["rated"] else store
     setup = JudgeSetup(
         pool,
@@ -278,11 +278,11 @@ def judge_prompts_of(benchmark: str) -> Path | None:
     return reader_or_default(benchmark).judge_prompts
 
 
-def frames_of(media: Path, excerpts: Excerpts) -> FramesOf:
+def frames_of(media: str | Path, excerpts: Excerpts) -> FramesOf:
     """An item's frames as a system gets them under the condition `video`, for a judge that is to see them."""
     from proctor.media import MediaLibrary, view
 
-    library = MediaLibrary(media, excerpts=excerpts)
+    library = MediaLibrary(media_at(media), excerpts=excerpts)
 
     async def frames(item: Item) -> Sequence[Frame]:
         return await view(item, "video", library).frames()

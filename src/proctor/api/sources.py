@@ -179,6 +179,19 @@ def stored(
     return Stored(store, benchmark, named, under)
 
 
+def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
+    """The folder of media at a place: a path, or the URL of a folder in object storage, whose files are fetched into
+    the cache when they are needed. None for None. Raises `InputError` for a URL that carries more than an address."""
+    from proctor.media import cache_folder, media_folder
+
+    return None if place is None else media_folder(place, Path(cache) if cache else cache_folder())
+
+
+def _still_there(place: str) -> bool:
+    """Whether a folder of media that the store remembers can be named again."""
+    return "://" in place or Path(place).is_dir()
+
+
 def recalled(
     benchmark: str,
     store: Store | str | Path | None,
@@ -201,7 +214,7 @@ def recalled(
     if not Path(found).exists():
         raise UsageError("--data", expected, found=f"nothing at {found} any more")
     remembered = known.get("media")
-    if media is None and remembered is not None and Path(remembered).is_dir():
+    if media is None and remembered is not None and _still_there(remembered):
         media = remembered
     return found, media, track or known.get("track", "")
 
@@ -233,7 +246,7 @@ def known_media(folders: Mapping[str, str], path: Path) -> str | None:
     """The folder of media that was named at the last run or import; one beside the questions is looked for each
     time."""
     known = folders.get("media")
-    if known is None or not Path(known).is_dir():
+    if known is None or not _still_there(known):
         return None
     beside = path if path.is_dir() else path.parent
     return None if Path(known).is_relative_to(beside.resolve()) else known
@@ -255,7 +268,9 @@ def remember(store: Store, benchmark: Benchmark) -> None:
         kept |= {"track": origin.track} if origin.track else {}
         kept |= {"columns": json.dumps(origin.columns)} if origin.columns else {}
     if benchmark.media_root is not None:
-        kept["media"] = str(benchmark.media_root.resolve())
+        from proctor.media import place_of
+
+        kept["media"] = place_of(benchmark.media_root)
     if kept != card.folders:
         store.change_card(benchmark.name, lambda card: card.model_copy(update={"folders": kept}))
 

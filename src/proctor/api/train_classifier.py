@@ -15,7 +15,7 @@ from proctor.api.access import ModelAccess
 from proctor.api.fitting import FittedJudge
 from proctor.api.options import Concurrency, Draws, MediaFolder, ModelOptions, Seed, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in
-from proctor.api.sources import Evaluation, open_store, stored, sync_twin
+from proctor.api.sources import Evaluation, media_at, open_store, stored, sync_twin
 from proctor.core import DASH, InputError, Option, content_hash, number, number_interval, plain_table, write_whole
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ async def train_classifier_judge_async(
     given, path = filled("train_classifier_judge", ClassifierOptions, options), Path(out)
     where = stored(source, benchmark)
     store, name = where.store, where.benchmark
-    images = None if given["media"] is None else Path(given["media"])
+    images = media_at(given["media"])
     rated = dict(sorted(ratings_in(store, name, images)[1].items()))
     cases = list(rated.values())
     if given["audited"]:

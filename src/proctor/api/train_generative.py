@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from proctor.api.fitting import FittedJudge
 from proctor.api.options import MediaFolder, Seed, filled
 from proctor.api.scores import judge_prompts_of, ratings_in
-from proctor.api.sources import Evaluation, open_store, stored
+from proctor.api.sources import Evaluation, media_at, open_store, stored
 from proctor.api.train_classifier import refuse_audited
 from proctor.core import Option, content_hash, number, number_interval, plain_table, write_whole
 
@@ -104,7 +104,7 @@ def train_generative_judge(
     given = filled("train_generative_judge", GenerativeOptions, options)
     where, path = stored(source, benchmark), Path(out)
     store, name = where.store, where.benchmark
-    images = None if given["media"] is None else Path(given["media"])
+    images = media_at(given["media"])
     rated = dict(sorted(ratings_in(store, name, images)[1].items()))
     cases = list(rated.values())
     if given["audited"]:

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
         Catalogue,
         cache_folder,
         find,
+        is_there,
         labels_of,
         locate,
         plain_media,
+        shown_place,
     )
     from proctor.media.inspection import VideoFacts, inspect_video
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
+    from proctor.media.objects import media_folder, place_of
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import MediaSettings, encode, read_image
     from proctor.media.redaction import RedactedVideo, redact
@@ -43,7 +46,7 @@ __all__ = [
     "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
     "ShowsOriginals", "Sound", "SpeechPart", "StoredPicture", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder",
     "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes",
-    "in_order", "inspect_video", "kept", "labels_of", "locate", "look_at", "nifti_facts", "outside_of", "parse_scan",
-    "parse_window", "pictures_at", "plain_media", "prune", "read_image", "redact", "sampled", "scan_kind",
-    "shown_again", "speech_parts", "view", "viewer", "write_page",
+    "in_order", "inspect_video", "is_there", "kept", "labels_of", "locate", "look_at", "media_folder", "nifti_facts",
+    "outside_of", "parse_scan", "parse_window", "pictures_at", "place_of", "plain_media", "prune", "read_image",
+    "redact", "sampled", "scan_kind", "shown_again", "shown_place", "speech_parts", "view", "viewer", "write_page",
 ]  # fmt: skip

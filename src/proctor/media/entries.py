@@ -25,7 +25,8 @@ from typing import Any, BinaryIO
 from pydantic import JsonValue
 
 from proctor.core import content_hash, load_json
-from proctor.media.files import unwritable
+from proctor.media.files import noted_identity, unwritable
+from proctor.media.objects import OBJECTS
 
 _FORMAT = 2
 _MOST_BYTES = 64 * 2**20  # of a manifest: half a million pictures
@@ -162,7 +163,11 @@ def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPictur
 
 
 def is_whole(entry: Path) -> bool:
-    """Whether every picture of the entry is what was written."""
+    """Whether every picture of the entry, or an object's copy, is what was written."""
+    if entry.parent.parent.name == OBJECTS:
+        known = noted_identity(entry.parents[2], entry)
+        with entry.open("rb") as file:
+            return known is not None and hashlib.file_digest(file, "sha256").hexdigest() == known
     if entry.suffix != ".zip":  # a file by itself, named by its hash
         with entry.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == entry.stem
@@ -254,12 +259,13 @@ def _member(name: str) -> zipfile.ZipInfo:
     return info
 
 
+_ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
 _MOST_LOCKS = 32  # each costs an open file
 
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """One ZIP of the store, or one video made for players: its size and when it was last read (seconds since 1970)."""
+    """One ZIP of the store, one video made for players, or the copy of an object: its size and when it was last read (seconds since 1970)."""
 
     path: Path
     size: int
@@ -267,16 +273,20 @@ class KeptEntry:
 
     def source(self) -> str:
         """The name of the file that its pictures are of; empty where the entry can't be read."""
-        return source_of(self.path)
+        return self.path.name if self.path.parent.parent.name == OBJECTS else source_of(self.path)
 
 
 def kept(cache_dir: Path) -> list[KeptEntry]:
     """All entries, the one that was not read for longest first."""
     found = []
-    for path in chain(cache_dir.glob("frames/*/*/*.zip"), cache_dir.glob("frames/*/*/*.mp4")):
+    for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
+        if path.name == LOCK:
+            continue
         with suppress(FileNotFoundError):
             state = path.stat()
-            found.append(KeptEntry(path, state.st_size, state.st_mtime))
+            # A copy's time of change is part of how its content is known again.
+            used_at = state.st_atime if path.parent.parent.name == OBJECTS else state.st_mtime
+            found.append(KeptEntry(path, state.st_size, used_at))
     return sorted(found, key=lambda entry: (entry.used_at, entry.path))
 
 

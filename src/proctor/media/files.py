@@ -30,6 +30,7 @@ from proctor.core import (
     write_arrays,
 )
 from proctor.core.formats import option_letters
+from proctor.media.objects import RemoteFolder, RemoteObject, remote_at
 from proctor.media.scans import cine_index, scan_kind
 from proctor.media.video import FrameIndex, read_index
 
@@ -41,6 +42,7 @@ SCAN_EXTENSIONS = (".dcm", ".dicom", ".ima", ".nii", ".nii.gz")
 AUDIO_EXTENSIONS = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus")
 EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS + AUDIO_EXTENSIONS
 """What is tried, in this order, after a name that is no file by itself."""
+_USUAL = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".jpg", ".jpeg", ".png", ".dcm")  # each try is a request
 
 
 def labels_of(pictures: int) -> list[str]:
@@ -70,7 +72,8 @@ def plain_media(sources: Sequence[str], start: float | None = None, end: float |
 
 
 def locate(root: Path | None, source: str) -> Path:
-    """The file of this name below `root`: as it stands, or with a usual extension appended.
+    """The file of this name below `root`: as it stands, or with a usual extension appended. Where `root` stands for a
+    folder in object storage, the file is fetched into the media cache first (see `objects`).
 
     Raises `InputError` where there is no media folder, no such file, or the name leads out of it
     (`..`, an absolute path, a symbolic link).
@@ -80,20 +83,56 @@ def locate(root: Path | None, source: str) -> Path:
     found = find(root, source)
     if found is None:
         what = "a folder" if _or_none((root / source).is_dir) else "no such file"
-        raise InputError(source, f"below {root}", found=what, expected="a video or image of this name")
+        raise InputError(source, f"below {shown_place(root)}", found=what, expected="a video or image of this name")
     return found
 
 
 def find(root: Path, source: str) -> Path | None:
     """The same, or None where there is no such file."""
-    pure = PurePosixPath(source)
-    if not source or pure.is_absolute() or ".." in pure.parts or "\0" in source or "\\" in source:
-        raise InputError(repr(source), found="a name that leads out of the media folder")
+    pure, remote = _named(source), remote_at(root)
+    if remote is not None:
+        there = _object(remote, pure)
+        return None if there is None else _fetched(remote, there)
     candidates = _or_none(lambda: _candidates(root, pure)) or ()
     found = _or_none(lambda: next((one for one in candidates if one.is_file()), None))
     if found is not None and not found.resolve().is_relative_to(root.resolve()):
         raise InputError(source, found="a link that leads out of the media folder")
     return found
+
+
+def is_there(root: Path, source: str) -> bool:
+    """Whether `find` would find it; nothing is fetched."""
+    remote = remote_at(root)
+    return find(root, source) is not None if remote is None else _object(remote, _named(source)) is not None
+
+
+def shown_place(root: Path) -> str:
+    """A media folder as people know it: its path, or the URL that it stands for."""
+    remote = remote_at(root)
+    return str(root) if remote is None else remote.url
+
+
+def _named(source: str) -> PurePosixPath:
+    pure = PurePosixPath(source)
+    if not source or pure.is_absolute() or ".." in pure.parts or "\0" in source or "\\" in source:
+        raise InputError(repr(source), found="a name that leads out of the media folder")
+    return pure
+
+
+def _object(remote: RemoteFolder, name: PurePosixPath) -> RemoteObject | None:
+    usual = () if name.suffix.lower() in EXTENSIONS else _USUAL
+    return remote.look([str(name), *(f"{name}{extension}" for extension in usual)])
+
+
+def _fetched(remote: RemoteFolder, there: RemoteObject) -> Path:
+    """The object's copy; what its content is known by is noted where it arrives, so that it isn't read again for it."""
+    try:
+        copy = remote.fetch(there)
+    except OSError as error:
+        raise unwritable(remote.cache, error) from error
+    if copy.sha256:
+        _note(remote.cache, copy.path, copy.sha256)
+    return copy.path
 
 
 def _or_none(look: Callable[[], T]) -> T | None:
@@ -154,15 +193,12 @@ class Catalogue:
             return self._identities.setdefault(path, known)
 
     def _identity(self, path: Path) -> str:
-        state = path.stat()
-        seen = [state.st_size, state.st_mtime_ns]
-        note = self._folder / "files" / f"{content_hash(str(path))}.json"
-        known = _read_note(note, seen)
+        known = noted_identity(self._folder, path)
         if known is None:
+            state = path.stat()
             with path.open("rb") as file:
                 known = hashlib.file_digest(file, "sha256").hexdigest()
-            text = json.dumps({"path": str(path), "seen": seen, "sha256": known})
-            _keep(note, lambda out: out.write_text(text))
+            _note(self._folder, path, known, state)
         return known
 
     def index(self, path: Path) -> FrameIndex:
@@ -198,13 +234,26 @@ def unwritable(folder: Path, error: OSError) -> ConfigurationError:
     )
 
 
-def _read_note(note: Path, seen: list[int]) -> str | None:
+def noted_identity(cache: Path, path: Path) -> str | None:
+    """The hash of a file's content as a cache has noted it; None where it hasn't, or the file has changed since."""
     try:
-        known = load_json(read_bytes(note))
+        state, known = path.stat(), load_json(read_bytes(_note_of(cache, path)))
         sha256 = known["sha256"]
-        return sha256 if known["seen"] == seen and _SHA256.fullmatch(sha256) else None
+        same = known["seen"] == [state.st_size, state.st_mtime_ns]
+        return sha256 if same and _SHA256.fullmatch(sha256) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None  # nothing kept, or nothing usable: it is found out again
+
+
+def _note_of(cache: Path, path: Path) -> Path:
+    return cache / "files" / f"{content_hash(str(path))}.json"
+
+
+def _note(cache: Path, path: Path, sha256: str, state: os.stat_result | None = None) -> None:
+    """Notes the hash of a file that was in this state (None: as it is now) when it was read."""
+    seen = state or path.stat()
+    text = json.dumps({"path": str(path), "seen": [seen.st_size, seen.st_mtime_ns], "sha256": sha256})
+    _keep(_note_of(cache, path), lambda out: out.write_text(text))
 
 
 def _save_index(out: Path, index: FrameIndex) -> None:

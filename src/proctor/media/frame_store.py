@@ -63,6 +63,10 @@ class FrameStore:
         self._locks = CacheLocks()
         self._memory = _Memory(memory_bytes)
 
+    def hold(self, folder: Path) -> None:
+        """Keeps a folder of the cache from being removed while this process may read from it."""
+        self._locks.hold(folder)
+
     def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         """The JPEGs of these keys, byte for byte as they were encoded.
 

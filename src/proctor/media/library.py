@@ -19,8 +19,9 @@ from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, find, locate
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, is_there, locate
 from proctor.media.frame_store import FrameStore, Make
+from proctor.media.objects import remote_at
 from proctor.media.pictures import MediaSettings, encode, read_image
 from proctor.media.playback import playback_lead, write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
@@ -106,7 +107,12 @@ class MediaLibrary:
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.
         Raises `InputError` where there is none, or the name leads out of the root."""
-        return self._remembered(self._located, source, lambda name: locate(self.root, name))
+        path = self._remembered(self._located, source, lambda name: locate(self.root, name))
+        if self.root is not None and remote_at(self.root) is not None:
+            self._store.hold(path.parent)
+            if not path.is_file():  # the cache was full, and others needed the place
+                path = locate(self.root, source)
+        return path
 
     def identity(self, source: str) -> str:
         """The hash of the file's content. Raises `InputError` where it can't be read."""
@@ -115,7 +121,7 @@ class MediaLibrary:
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names that the items' media have and that are not found, sorted."""
         sources = {medium.source for item in items for medium in item.media}
-        return sorted(s for s in sources if self.root is None or find(self.root, s) is None)
+        return sorted(s for s in sources if self.root is None or not is_there(self.root, s))
 
     def probe(self, source: str) -> VideoInfo:
         """Of a video. Raises `InputError` where it can't be read."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, natural, replacing
 from proctor.media import (
@@ -19,10 +19,12 @@ from proctor.media import (
     dicom_facts,
     find,
     in_order,
+    is_there,
     labels_of,
     nifti_facts,
     parse_scan,
     scan_kind,
+    shown_place,
 )
 from proctor.tasks.questions.cells import path_of, texts_of, undirected
 from proctor.tasks.questions.layout import MEDIA
@@ -35,6 +37,7 @@ _MOST_FRAMES = 2_000
 _MOST_FOLDERS = 20
 _HOW = re.compile(r"#(?=(?:window|frame|axial|coronal|sagittal|volume)=)")
 Window = tuple[float, float]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -186,7 +189,7 @@ class MediaFolder:
     def missing(self, media: Iterable[Media]) -> list[str]:
         """The names of files that are not there."""
         names = dict.fromkeys(one.source for one in media)
-        return [name for name in names if name not in self.embedded and self._find(name) is None]
+        return [name for name in names if name not in self.embedded and not self._is_there(name)]
 
     def write_embedded(self) -> Path:
         """Writes the pictures of the table into the cache, each under its hash, and gives the folder."""
@@ -202,21 +205,23 @@ class MediaFolder:
     def _files(self, source: str) -> list[str]:
         """The file that a path names; of a folder its images in natural order."""
         if source in self.embedded or PurePosixPath(source).suffix.lower() in _USUAL:
-            self._find(source)  # a link that leads out is refused
+            self._is_there(source)  # a link that leads out is refused
             return [source]
         folder = self.root / source
         if folder.is_dir():
             return self._frames(folder, source)
         found = self._find(source)
         if found is None:
-            raise ParseError(expected=f"{_FILE} below {self.root}", found=source)
+            raise ParseError(expected=f"{_FILE} below {shown_place(self.root)}", found=source)
         if found.suffix.lower() not in _USUAL and scan_kind(found) is None:
             raise ParseError(expected=_FILE, found=source)
         return [source + found.name.removeprefix(PurePosixPath(source).name)]
 
     def _frames(self, folder: Path, source: str) -> list[str]:
         if not folder.resolve().is_relative_to(self.root.resolve()):
-            raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, a link that leads out of it")
+            raise ParseError(
+                expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, a link that leads out of it"
+            )
         names = sorted((one.name for one in folder.iterdir() if one.suffix.lower() in IMAGE_EXTENSIONS), key=natural)
         if not names and (series := self._series(folder, source)):
             return series
@@ -245,13 +250,22 @@ class MediaFolder:
         except InputError as error:
             raise _as_fault(error, source) from error
 
+    def _is_there(self, source: str) -> bool:
+        """Without fetching it from object storage."""
+        return self._looked(source, lambda: is_there(self.root, source))
+
     def _find(self, source: str) -> Path | None:
+        if source not in self._found:
+            self._found[source] = self._looked(source, lambda: find(self.root, source))
+        return self._found[source]
+
+    def _looked(self, source: str, look: Callable[[], _T]) -> _T:
         try:
-            if source not in self._found:
-                self._found[source] = find(self.root, source)
-            return self._found[source]
+            return look()
         except InputError as error:
-            raise ParseError(expected=f"{_FILE} below {self.root}", found=f"{source}, {_reason(error)}") from error
+            raise ParseError(
+                expected=f"{_FILE} below {shown_place(self.root)}", found=f"{source}, {_reason(error)}"
+            ) from error
 
 
 def _file_of(source: str) -> str:

@@ -1,0 +1,103 @@
+"""A server of objects over plain HTTP or S3's protocol (keys below a bucket, signatures ignored) that fails as a script
+says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
+from urllib.parse import unquote
+
+ObjectFault = Literal["503", "403", "dropped", "cut", "short", "whole", "replaced"]
+"""`dropped`: no reply; `cut`: the connection ends within the body; `short`: a smaller part than was asked for, as if it
+were all; `whole`: all of it where a part is asked for; `replaced`: from now on it is another version."""
+
+
+_STATUS = {"403": 403, "503": 503}
+
+
+@dataclass
+class ObjectServer:
+    """What it has, by path, and what the next requests for a part meet: a fault, or None for a good reply. The last one
+    stays. `asked` are the requests, in order."""
+
+    objects: dict[str, bytes]
+    faults: list[ObjectFault | None] = field(default_factory=list)
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    versions: int = 1
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def next_fault(self) -> ObjectFault | None:
+        """What this request meets."""
+        if not self.faults:
+            return None
+        return self.faults[0] if len(self.faults) == 1 else self.faults.pop(0)
+
+    def reply(self, key: str, asked: str, fault: ObjectFault | None) -> tuple[int, bytes, dict[str, str]]:
+        """Status, body and headers."""
+        body = self.objects.get(key)
+        if body is None or fault in _STATUS:
+            return (404 if body is None else _STATUS[str(fault)]), b"", {}
+        headers = {"ETag": f'"v{self.versions}"', "Last-Modified": "Mon, 02 Nov 2026 10:00:00 GMT"}
+        if not asked or fault == "whole":
+            return 200, body, headers
+        start, end = (int(one) for one in asked.removeprefix("bytes=").split("-"))
+        end -= 7 if fault == "short" else 0
+        return 206, body[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(body)}"}
+
+
+@contextmanager
+def object_server(objects: dict[str, bytes]) -> Iterator[ObjectServer]:
+    """The server, in threads of its own."""
+    served, guard = ObjectServer(objects), threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self._answer(None)
+
+        def do_GET(self) -> None:
+            with guard:
+                fault = served.next_fault()
+                served.versions += fault == "replaced"
+            self._answer(fault)
+
+        def _answer(self, fault: ObjectFault | None) -> None:
+            key, asked = unquote(self.path).lstrip("/"), self.headers.get("Range", "")
+            served.asked.append((self.command, key, asked))
+            if fault == "dropped":
+                self.close_connection = True
+            else:
+                self._send(*served.reply(key, asked, fault), cut=fault == "cut")
+
+        def _send(self, status: int, body: bytes, headers: dict[str, str], *, cut: bool = False) -> None:
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body[: len(body) // 2] if cut else body)
+            self.close_connection = cut
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
