@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import t
 
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores
@@ -28,8 +31,10 @@ from tests.support.votes import Votes
 
 pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft"), pytest.mark.usefixtures("one_thread")]
 
-SETTINGS = LoraSettings(device="cpu", learning_rate=2e-2, epochs=8, batch=6, evaluate_every=24)
-PARTS = part_encounters(told_by_a_word(30), folds=5, fold=1, seed=0)
+SETTINGS = LoraSettings(device="cpu", learning_rate=2e-2, epochs=28, batch=12, evaluate_every=28)
+RATED = told_by_a_word(36)
+PARTS = part_encounters(RATED, folds=3, fold=1, seed=0)
+SHUFFLES = 6
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,7 @@ def trained(plan: GenerativePlan, folder: Path) -> TrainedGenerative:
 
     def dies(opened: RunFolder, **told: Any) -> None:
         note(opened, **told)
-        if told["step"] == 30:
+        if told["step"] == 40:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -81,20 +86,25 @@ def opened(pool: ClientPool, plan: GenerativePlan, folder: Path, **options: str)
 
 def test_it_agrees_with_people_on_encounters_that_it_has_not_seen(trained: TrainedGenerative) -> None:
     whole = trained.agreement[0]
-    assert (whole.language, whole.dimension, whole.encounters, whole.missing) == ("en", "", 6, 0)
+    assert (whole.language, whole.dimension, whole.encounters, whole.missing) == ("en", "", 12, 0)
     assert (whole.value or 0) > 0.7
     assert (whole.ci_low or 0) > 0.4
 
 
 def test_shuffled_ratings_teach_nothing(trained: TrainedGenerative, plan: GenerativePlan, tmp_path: Path) -> None:
-    """The control is at zero within its interval, and at least 0.5 below."""
-    control = train_generative(PARTS, replace(plan, shuffled=True), tmp_path / "control").agreement[0]
-    value, low, high = control.value, control.ci_low, control.ci_high
-    assert value is not None, control.reason
-    assert low is not None
-    assert high is not None
-    assert low <= 0 <= high
-    assert (trained.agreement[0].value or 0) - value > 0.5
+    """What is learned from one permutation is one order of three words, which agrees with the true one by chance: an
+    interval over encounters knows nothing of that. So there are several, with the interval over them (99 %)."""
+    values = []
+    for seed in range(SHUFFLES):
+        settings = SETTINGS.model_copy(update={"seed": seed})
+        parts = part_encounters(RATED, folds=3, fold=1, seed=seed)
+        control = train_generative(parts, replace(plan, settings=settings, shuffled=True), tmp_path / str(seed))
+        whole = control.agreement[0]
+        assert whole.value is not None, whole.reason
+        values.append(whole.value)
+    half = t.ppf(0.995, SHUFFLES - 1) * np.std(values, ddof=1) / math.sqrt(SHUFFLES)
+    assert abs(np.mean(values)) <= half, values
+    assert np.mean(values) + half < (trained.agreement[0].ci_low or 0), values
 
 
 def test_the_judge_gives_what_was_measured(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:

@@ -36,6 +36,17 @@ def test_no_encounter_is_in_two_parts() -> None:
     assert sorted(held) == sorted(one.case.id for one in copied)  # each is held out once
 
 
+def test_nothing_that_a_control_is_made_from_has_its_true_ratings() -> None:
+    parts = part_encounters(RATED, 3, 1, 0)
+    control = parts.shuffled(0)
+    assert control.held == parts.held
+    for given, true in ((control.learn, parts.learn), (control.choose, parts.choose)):
+        assert [one.case for one in given] == [one.case for one in true]
+        values, own = ([tuple(one.values.items()) for one in some] for some in (given, true))
+        assert sorted(values) == sorted(own)
+        assert values != own
+
+
 @pytest.mark.parametrize(("folds", "fold"), [(2, 1), (4, 0), (4, 5)])
 def test_folds_that_can_not_be_are_refused(folds: int, fold: int) -> None:
     with pytest.raises(InputError, match=f"found fold {fold} of {folds}, expected 3 folds or more"):

@@ -125,6 +125,12 @@ class JudgeParts:
         """Those that have any part in what the judge becomes."""
         return *self.learn, *self.choose
 
+    def shuffled(self, seed: int) -> JudgeParts:
+        """A control: the ratings to learn from are permuted, and those to choose by as well, since true ones would
+        choose what is right by accident. Those that are held out stay."""
+        learn, choose = (tuple(shuffled_ratings(some, seed)) for some in (self.learn, self.choose))
+        return replace(self, learn=learn, choose=choose)
+
 
 def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int) -> JudgeParts:
     """The parts where `fold`, counted from 1, is held out, and the next one is chosen by. No encounter, nor
@@ -196,9 +202,10 @@ def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
 
 @dataclass(frozen=True)
 class GenerativePlan:
-    """How a judge is trained: on what `base`, with which of the task's `prompts`, which `fold` of `folds` is held out,
-    and whether the ratings that it learns from are `shuffled`, as a control. With `then` it learns on from rewards; how
-    long a reply may be follows from the forms. `licence` is that of the weights."""
+    """How a judge is trained: on what `base`, with which of the task's `prompts`, and which `fold` of `folds` is held
+    out. `shuffled`, a control: the ratings that it learns from and is chosen by are permuted by the seed; what comes of
+    one permutation agrees with people by chance, so that a control is several of them. With `then` it learns on from
+    rewards; how long a reply may be follows from the forms. `licence` is that of the weights."""
 
     base: Path
     settings: LoraSettings
@@ -229,10 +236,12 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
     weights.load(empty=True)
     sees = weights.takes_pictures
-    learned = shuffled_ratings(parts.learn, plan.settings.seed) if plan.shuffled else parts.learn
-    questions = judge_questions(plan.base, learned, plan.prompts, sees)
+    if plan.shuffled:
+        parts = parts.shuffled(plan.settings.seed)
+    questions, choose, held = (
+        judge_questions(plan.base, some, plan.prompts, sees) for some in (parts.learn, parts.choose, parts.held)
+    )
     examples = [example for one in questions for example in one.examples()]
-    choose, held = (judge_questions(plan.base, some, plan.prompts, sees) for some in (parts.choose, parts.held))
     known: dict[str, JsonValue] = {
         **plan.settings.model_dump(),
         "folds": plan.folds,
@@ -245,7 +254,8 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
     compared = parity_items([*held, *choose])
 
     def evaluate(model: Weights) -> CheckpointEvaluation:
-        return replace(merit(parts.choose, scores(model, choose)), beside=remembered(model, compared))
+        beside = {} if plan.shuffled else remembered(model, compared)  # nobody exports a control
+        return replace(merit(parts.choose, scores(model, choose)), beside=beside)
 
     with RunFolder.opened(out, told) as folder:
         write_items(out, compared)
