@@ -23,7 +23,7 @@ from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, St
 from proctor.core.formats import ChoiceFormat
 from proctor.runs import Store
 
-TARGET_S, TARGET_GB = 5.0, 1.5
+TARGET_S, TARGET_GB = 1.5, 0.6
 LETTERS = "ABCD"
 OPTIONS = ("it is grasped", "it is cut", "it is clipped", "it is left alone")
 PER_GROUP = 50

@@ -172,3 +172,11 @@ def test_list_without_an_argument_lists_all() -> None:
 def test_the_shell_completes_names(words: str, found: str) -> None:
     done = proctor_process(_PROCTOR_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
     assert done.stdout.split() == [found]
+
+
+@pytest.mark.parametrize("name", ["", *(words for words in TREE if words and " " not in words)])
+def test_a_part_of_the_program_helps_like_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is called is made, and only first lines for the list of commands."""
+    part = proctor(*name.split(), "--help", COLUMNS=str(WIDTH))
+    monkeypatch.setattr("proctor.cli.main._wanted", lambda arguments: None)
+    assert part.stdout == proctor(*name.split(), "--help", COLUMNS=str(WIDTH)).stdout

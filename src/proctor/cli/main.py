@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 
 import typer
 
 from proctor import __version__
+from proctor.cli import plugins
 from proctor.cli.former import ReplacedError
-from proctor.cli.tree import Group, add, new_group, spread_settings
+from proctor.cli.tree import Group, add, add_line, new_group, spread_settings
 from proctor.core import ProctorError, UsageError
 
 _OF_THE_MACHINE = {
@@ -51,150 +54,147 @@ PANELS = {
     STORE: ("store",),
 }
 
-app = typer.Typer(
-    cls=Group,
-    name="proctor",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Evaluate models on clinical procedures: run benchmarks, score answers, rank systems.",
-)
+TREE = {
+    RUN: {
+        "demo": "demo.demo",
+        "list": "inventory.list_things",
+        "fetch": "fetch.fetch",
+        "run": "run.run",
+        "choose": "choose.choose",
+        "import": "run.import_recorded",
+        "merge": "store.merge",
+        "score": "score.score",
+    },
+    READ: {
+        "results": "results.results",
+        "show": "items.show_item",
+        "compare": "results.compare",
+        "analyze": "results.analyze",
+        "report": "report.report",
+        "export": "report.export",
+        "reproduce": "proofs.reproduce",
+        "verify": "proofs.verify",
+        "pool": "pool.pool",
+    },
+    CHALLENGE: {
+        "rank": "results.rank",
+        "validate": "plugins.validate",
+        "challenge new": "challenge.new",
+        "challenge check": "challenge.check",
+        "challenge open": "challenge.open_phase",
+        "challenge close": "challenge.close_phase",
+        "challenge status": "challenge.status",
+        "challenge submit": "challenge_demo.submit",
+        "challenge boards": "challenge_demo.boards",
+        "challenge verify": "challenge.verify",
+        "challenge demo": "challenge_demo.demo",
+        "challenge pack": "challenge_pack.pack",
+        "challenge rerun": "worker.rerun",
+        "worker": "worker.worker",
+        "challenge try": "challenge_try.try_image",
+        "challenge doctor": "challenge_try.doctor",
+    },
+    JUDGE: {
+        "judge fit": "judge.fit",
+        "judge compare": "judge.compare",
+        "judge grid": "judge.grid",
+        "judge index": "judge.index",
+        "train answerer": "train.answerer",
+        "train generative-judge": "train.generative_judge",
+        "audit": "audit.audit",
+        "train check-parity": "train.check_parity",
+        "train classifier-judge": "train.classifier_judge",
+    },
+    BUILD: {"items audit": "items.audit_items"},
+    REVIEW: {
+        "serve": "serve.serve",
+        "review update": "review.update",
+        "review status": "review.status",
+        "review agreement": "review.agreement",
+        "review export": "review.export",
+        "review scores": "review.scores",
+        "review sheet": "review.sheet",
+        "review decisions": "review.decisions",
+        "review reassign": "review.reassign",
+        "users add": "users.add",
+        "users invite": "users.invite",
+        "users list": "users.list_users",
+        "users role": "users.set_role",
+        "users disable": "users.disable",
+        "users trail": "users.show_trail",
+    },
+    MEDIA: {"media frames": "media.frames", "media cache": "media.cached", "media duplicates": "media.duplicates"},
+    STORE: {
+        "store check": "store.check",
+        "store rename": "store.rename",
+        "store delete": "store.delete",
+        "store disqualify": "store.disqualify",
+        "store decide": "store.decide",
+    },
+}
+"""What each command calls, by module and function: of the program only what is called is made."""
 
 
 @cache
-def commands() -> typer.Typer:
-    """The program with all its commands, which are imported here and not before."""
-    from proctor.cli import (
-        audit,
-        challenge,
-        challenge_demo,
-        challenge_pack,
-        challenge_try,
-        choose,
-        demo,
-        fetch,
-        inventory,
-        items,
-        judge,
-        media,
-        plugins,
-        pool,
-        proofs,
-        report,
-        results,
-        review,
-        run,
-        score,
-        serve,
-        store,
-        train,
-        users,
-        worker,
+def commands(wanted: str | None = None) -> typer.Typer:
+    """The program with all its commands; with the one command or group that is wanted; or ("") with the first lines of
+    all that stands in its own help."""
+    app = typer.Typer(
+        cls=Group,
+        name="proctor",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help="Evaluate models on clinical procedures: run benchmarks, score answers, rank systems.",
     )
-
-    tree: dict[str, dict[str, Callable[..., None]]] = {
-        RUN: {
-            "demo": demo.demo,
-            "list": inventory.list_things,
-            "fetch": fetch.fetch,
-            "run": run.run,
-            "choose": choose.choose,
-            "import": run.import_recorded,
-            "merge": store.merge,
-            "score": score.score,
-        },
-        READ: {
-            "results": results.results,
-            "show": items.show_item,
-            "compare": results.compare,
-            "analyze": results.analyze,
-            "report": report.report,
-            "export": report.export,
-            "reproduce": proofs.reproduce,
-            "verify": proofs.verify,
-            "pool": pool.pool,
-        },
-        CHALLENGE: {
-            "rank": results.rank,
-            "validate": plugins.validate,
-            "challenge new": challenge.new,
-            "challenge check": challenge.check,
-            "challenge open": challenge.open_phase,
-            "challenge close": challenge.close_phase,
-            "challenge status": challenge.status,
-            "challenge submit": challenge_demo.submit,
-            "challenge boards": challenge_demo.boards,
-            "challenge verify": challenge.verify,
-            "challenge demo": challenge_demo.demo,
-            "challenge pack": challenge_pack.pack,
-            "challenge rerun": worker.rerun,
-            "worker": worker.worker,
-            "challenge try": challenge_try.try_image,
-            "challenge doctor": challenge_try.doctor,
-        },
-        JUDGE: {
-            "judge fit": judge.fit,
-            "judge compare": judge.compare,
-            "judge grid": judge.grid,
-            "judge index": judge.index,
-            "train answerer": train.answerer,
-            "train generative-judge": train.generative_judge,
-            "audit": audit.audit,
-            "train check-parity": train.check_parity,
-            "train classifier-judge": train.classifier_judge,
-        },
-        BUILD: {"items audit": items.audit_items},
-        REVIEW: {
-            "serve": serve.serve,
-            "review update": review.update,
-            "review status": review.status,
-            "review agreement": review.agreement,
-            "review export": review.export,
-            "review scores": review.scores,
-            "review sheet": review.sheet,
-            "review decisions": review.decisions,
-            "review reassign": review.reassign,
-            "users add": users.add,
-            "users invite": users.invite,
-            "users list": users.list_users,
-            "users role": users.set_role,
-            "users disable": users.disable,
-            "users trail": users.show_trail,
-        },
-        MEDIA: {"media frames": media.frames, "media cache": media.cached, "media duplicates": media.duplicates},
-        STORE: {
-            "store check": store.check,
-            "store rename": store.rename,
-            "store delete": store.delete,
-            "store disqualify": store.disqualify,
-            "store decide": store.decide,
-        },
-    }
-    groups = {name: new_group(summary) for name, summary in GROUPS.items()}
-    for name, group in groups.items():
+    app.callback(invoke_without_command=True)(_root)
+    groups = {name: new_group(summary) for name, summary in GROUPS.items() if wanted in {None, "", name}}
+    for name, group in groups.items() if wanted != "" else ():
         plugins.add_plugins(group, name)
-    for panel, own in tree.items():
-        for words, function in own.items():
+    make = add_line if wanted == "" else add
+    for panel, own in TREE.items():
+        for words, place in own.items():
             name, _, below = words.partition(" ")
-            if not below:
-                add(app, name, function, panel)
-            else:
-                add(groups[name], below, function)
-    taken = {words.partition(" ")[0] for own in tree.values() for words in own} | groups.keys()
-    plugins.add_top_commands(app, taken, OWN)
+            if not below and wanted in {None, "", name}:
+                make(app, name, _function(place), panel)
+            elif below and wanted in {None, name}:
+                add(groups[name], below, _function(place))
+    if not wanted:
+        plugins.add_top_commands(app, _own_names(), OWN, make)
     for panel, names in PANELS.items():
         for name in names:
-            app.add_typer(groups[name], name=name, rich_help_panel=panel)
+            if name in groups:
+                app.add_typer(groups[name], name=name, rich_help_panel=panel)
     return app
 
 
+def _function(place: str) -> Callable[..., None]:
+    module, _, name = place.partition(".")
+    function: Callable[..., None] = getattr(import_module(f"proctor.cli.{module}"), name)
+    return function
+
+
+def _own_names() -> set[str]:
+    """The commands and groups that no task brings."""
+    return {words.partition(" ")[0] for own in TREE.values() for words in own} | GROUPS.keys()
+
+
 @cache
-def _program() -> Callable[..., object]:
-    """All commands as they are called, which takes a while to make of their signatures."""
-    return typer.main.get_command(commands())
+def _program(wanted: str | None) -> Callable[..., object]:
+    """The commands as they are called, which takes a while to make of their signatures."""
+    return typer.main.get_command(commands(wanted))
 
 
-@app.callback(invoke_without_command=True)
+def _wanted(arguments: Sequence[str]) -> str | None:
+    """How much of the program these arguments need (see `commands`)."""
+    words = arguments[1:] if arguments[:1] == ["help"] else arguments
+    if "_PROCTOR_COMPLETE" in os.environ:  # a shell asks what could come next
+        return None
+    if not words or words[0] in {"--help", "--version"}:
+        return ""
+    return words[0] if words[0] in _own_names() else None
+
+
 def _root(version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True)) -> None:
     if version:
         typer.echo(f"proctor {__version__}")
@@ -205,7 +205,7 @@ def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
     try:
-        _program()(args=spread_settings(sys.argv[1:]), prog_name="proctor")
+        _program(_wanted(sys.argv[1:]))(args=spread_settings(sys.argv[1:]), prog_name="proctor")
     except ReplacedError as replaced:
         sys.stderr.write(f"proctor: {replaced}\n")
         sys.exit(2)

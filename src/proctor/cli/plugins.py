@@ -25,11 +25,12 @@ def add_plugins(group: typer.Typer, name: str) -> None:
             add(group, command, _command(full))
 
 
-def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str) -> None:
-    """Adds the commands of packages that belong to no group; a name that the program has itself stays its own."""
+def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:
+    """Adds (`make`) the commands of packages that belong to no group; a name that the program has itself stays its
+    own."""
     for name in COMMANDS.names():
         if "." not in name and name not in taken:
-            add(program, name, _command(name), panel)
+            make(program, name, _command(name), panel)
 
 
 def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:

@@ -141,6 +141,15 @@ def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str
     group.command(name, cls=Command, rich_help_panel=panel)(command)
 
 
+def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
+    """Adds a command that is only listed: its parameters are not looked at."""
+
+    def command() -> None: ...
+
+    command.__doc__ = function.__doc__
+    group.command(name, cls=Command, rich_help_panel=panel)(command)
+
+
 def _parameters(one: inspect.Parameter) -> Iterator[inspect.Parameter]:
     """A parameter as the library takes it; an object of options is one for each."""
     if is_typeddict(one.annotation):

@@ -26,7 +26,7 @@ class Criterion(BaseModel):
     ()
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
     criterion: str = Field(min_length=1)
     points: float = Field(ge=-_MOST_POINTS, le=_MOST_POINTS)

@@ -20,7 +20,7 @@ _EDGE = 1e-6  # regions come as rounded fractions: 0.559719 + 0.440281 may excee
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Region(_Frozen):

@@ -14,7 +14,7 @@ counted apart."""
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Status(StrEnum):
@@ -111,7 +111,7 @@ class Answer(_Frozen):
     problem: KeptText = ""
     status: Status = Status.ANSWERED
     reason: KeptText = ""
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=Usage)
     timing: Timing | None = None
     extra: KeptObject = Field(default_factory=dict)
 
@@ -147,4 +147,4 @@ class Judgement(_Frozen):
     item_id: str
     reply: KeptObject
     flags: tuple[str, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=Usage)

@@ -24,7 +24,7 @@ class Download(BaseModel):
     {}
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     url: Url
     hosts: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class DataSource(BaseModel):
     ''
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
     owner: str = Field(min_length=1)
     licence: str = Field(min_length=1)

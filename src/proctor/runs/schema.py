@@ -182,7 +182,7 @@ class Ruling(BaseModel):
     """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back
     keeps why and when that was."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     system: str
     reason: str
@@ -203,7 +203,7 @@ class Ruling(BaseModel):
 class BenchmarkCard(BaseModel):
     """What results and reports need to know of a benchmark besides its items."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(defer_build=True, frozen=True)
 
     name: str
     title: str

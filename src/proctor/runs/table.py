@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, case, select
+from sqlalchemy import Connection, Text, case, cast, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
+from proctor.runs.columns import driver_rows, keyed_numbers, whole_numbers
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
@@ -26,7 +27,6 @@ BASELINES = ("random", "majority", "longest-option", "shortest-option", "text-si
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
-_SCORES = np.dtype([("item", np.int64), ("value", np.float64)])
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -227,7 +227,7 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
     fetched = (table.c.id, table.c.item, table.c.group_name, table.c.format, table.c.tags)
     with store.reading() as connection:
         own = select(schema.benchmarks.c.id).where(schema.benchmarks.c.name == card.name).scalar_subquery()
-        rows = _rows(connection, select(*fetched).where(table.c.benchmark == own).order_by(table.c.position))
+        rows = driver_rows(connection, select(*fetched).where(table.c.benchmark == own).order_by(table.c.position))
         flags = _flags(connection, own)
         numbers, ids, groups, formats, texts = zip(*rows, strict=True) if rows else ((),) * len(fetched)
         tags_code, distinct = _coded(texts)
@@ -256,27 +256,28 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """How asking ended in one run."""
     table = schema.answers
-    code = case(STATUS_CODES, value=table.c.status)
-    lacking = case((table.c.reason == NO_ANSWER, 1), else_=0)
-    query = select(table.c.item, code, table.c.readable, lacking).where(table.c.run == run.id)
+    code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
+    readable_or_not = case((table.c.readable == 0, "0"), else_="1")
+    lacking = case((table.c.reason == NO_ANSWER, "1"), else_="0")
     with store.reading() as connection:
-        rows = np.array(_rows(connection, query), dtype=np.int64).reshape(-1, 4)
-    position, inside = _places(rows[:, 0], items)
+        joined = cast(table.c.item, Text) + code + readable_or_not + lacking
+        rows = whole_numbers(connection, joined, table.c.run == run.id)
+    position, inside = _places(rows // 1000, items)
+    rows = rows[inside]
     status = np.full(len(items.ids), _ABSENT, dtype=np.int64)
     readable = np.zeros(len(items.ids), dtype=np.bool_)
     submitted = np.ones(len(items.ids), dtype=np.bool_)
-    status[position] = rows[inside, 1]
-    readable[position] = rows[inside, 2]
-    submitted[position] = rows[inside, 3] == 0
+    status[position] = rows // 100 % 10
+    readable[position] = rows // 10 % 10
+    submitted[position] = rows % 10 == 0
     return Outcomes(status, readable, submitted)
 
 
 def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
     """The items whose answer has a latency."""
     table = schema.answers
-    query = select(table.c.item).where(table.c.run == run.id, table.c.model_s.is_not(None))
     with store.reading() as connection:
-        numbers = np.array(_rows(connection, query), dtype=np.int64).reshape(-1)
+        numbers = whole_numbers(connection, table.c.item, (table.c.run == run.id) & table.c.model_s.is_not(None))
     found = np.zeros(len(items.ids), dtype=np.bool_)
     found[_places(numbers, items)[0]] = True
     return found
@@ -344,13 +345,11 @@ def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: s
 
 def _series(connection: Connection, run: Run, items: ItemTable, metric: str, scorer: str) -> Series:
     table = schema.scores
-    query = select(table.c.item, table.c.value).where(
-        table.c.run == run.id, table.c.metric == metric, table.c.scorer == scorer
-    )
-    scores = np.array(_rows(connection, query), dtype=_SCORES)
-    position, inside = _places(scores["item"], items)
+    own = (table.c.run == run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
+    numbers, scores = keyed_numbers(connection, table.c.item, table.c.value, own)
+    position, inside = _places(numbers, items)
     values = np.full(len(items.ids), np.nan)
-    values[position] = scores["value"][inside]
+    values[position] = scores[inside]
     return Series(metric, scorer, values)
 
 
@@ -359,14 +358,6 @@ def _places(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
     rows = items.row_of[numbers]
     inside = rows >= 0
     return rows[inside], inside
-
-
-def _rows(connection: Connection, query: Select[Any]) -> list[Any]:
-    """All rows as the database's driver gives them: SQLAlchemy's rows take longer to make than to read."""
-    result = connection.execute(query)
-    rows = list(result.cursor.fetchall())
-    result.close()
-    return rows
 
 
 def _coded(values: Sequence[str]) -> tuple[Ints, list[str]]:

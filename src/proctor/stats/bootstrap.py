@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ MOST_UNITS = 2048
 """More groups than this are bundled before they are resampled."""
 
 CHUNK = 4_000_000  # numbers held at once in one working array: 32 MB of floats
+_MOST_KEPT = 2 * CHUNK  # weights that are kept for the next call
 _REACH = 5  # samples that must lie beyond an end for the bootstrap to know where it is
 _FEWEST = 5  # groups that carry a variation, below which no sample tells what others would show
 _MOST_KINDS = 6  # of items, up to which each is asked what more of it would do
@@ -100,15 +102,27 @@ def group_units(n_groups: int, seed: int) -> tuple[Ints, int]:
 def weights(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each unit is drawn in each bootstrap sample: draws × units, in chunks of draws.
 
-    Each sample draws `n_units` of the units with replacement; the same seed gives the same weights.
+    Each sample draws `n_units` of the units with replacement; the same seed gives the same weights. The last ones are
+    kept: every metric, run and policy of a table has the same. They can't be written to.
     """
+    return iter(_kept(n_units, draws, seed)) if draws * n_units <= _MOST_KEPT else _drawn(n_units, draws, seed)
+
+
+@lru_cache(maxsize=2)
+def _kept(n_units: int, draws: int, seed: int) -> tuple[Floats, ...]:
+    return tuple(_drawn(n_units, draws, seed))
+
+
+def _drawn(n_units: int, draws: int, seed: int) -> Iterator[Floats]:
     rng = generator(seed, "clustered bootstrap")
     step = max(1, CHUNK // max(1, n_units))
     for start in range(0, draws, step):
         rows = min(step, draws - start)
         drawn = rng.integers(0, n_units, size=(rows, n_units))
         drawn += np.arange(rows)[:, None] * n_units
-        yield np.bincount(drawn.ravel(), minlength=rows * n_units).reshape(rows, n_units).astype(np.float64)
+        times = np.bincount(drawn.ravel(), minlength=rows * n_units).reshape(rows, n_units).astype(np.float64)
+        times.flags.writeable = False
+        yield times
 
 
 def item_picks(sizes: Ints, plan: Resampling) -> Iterator[tuple[int, Ints, Ints]]:

@@ -15,7 +15,7 @@ from proctor.core.formats.cells import MOST_CELL_CHARS, alternatives, cell_json
 class Format(BaseModel, ABC):
     """How an item is to be answered: what the model is told, and how its text is read and marked."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
     @abstractmethod
     def instruction(self, options: Sequence[str] = ()) -> str:

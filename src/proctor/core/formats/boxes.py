@@ -15,28 +15,29 @@ from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.intervals import OverlapFormat, extents
 from proctor.core.formats.overlap import MOST_NAMED
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
+from proctor.core.patterns import deferred
 
 _LABEL = r"(?:\b(?P<{0}>x_?min|y_?min|x_?max|y_?max|[xy]\s?_?[0-9]?|left|top|right|bottom|width|height|w|h)\s?[:=]\s?)?"
 _NUMBER = r"-?\d{1,7}(?:\.\d{1,9})?"
 _SEP = r"\s{0,2}(?:px|pixels)?[\s)\]}>]{0,3}(?:[,;x×]|\bto\b|\band\b|\s|->?|>)[\s(\[{<]{0,3}"
 _PLAIN_LABEL = _LABEL.replace("(?P<{0}>", "(?:")
-_RUN = re.compile(
+_RUN = deferred(
     rf"(?<![\w.,:/%-]){_PLAIN_LABEL}{_NUMBER}(?:{_SEP}(?:and )?{_PLAIN_LABEL}{_NUMBER})*(?![\w%]|[.,:]\d|\s?%)",
     re.IGNORECASE,
 )
-_PART = re.compile(rf"{_LABEL.format('label')}(?P<number>{_NUMBER})", re.IGNORECASE)
-_CLOCK = re.compile(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
-_MARK = re.compile(
+_PART = deferred(rf"{_LABEL.format('label')}(?P<number>{_NUMBER})", re.IGNORECASE)
+_CLOCK = deferred(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
+_MARK = deferred(
     r"^\W{0,4}\(?\d{1,2}[.):]\s+|\b(?:frame|picture|image|box|step|figure|fig\.)\s?#?\d{1,6}\b:?",
     re.IGNORECASE | re.MULTILINE,
 )
-_PIXELS = re.compile(r"(?<=\d)\s?(?:px|pixels?)\b", re.IGNORECASE)
+_PIXELS = deferred(r"(?<=\d)\s?(?:px|pixels?)\b", re.IGNORECASE)
 _PAIR = rf"[^\d\n]{{0,25}}({_NUMBER})\s?,\s?({_NUMBER})\)?"
-_NAMED_CORNERS = re.compile(
+_NAMED_CORNERS = deferred(
     rf"\b(?:top|upper)[\s-]?left\b{_PAIR}[^\d]{{0,25}}\b(?:bottom|lower)[\s-]?right\b{_PAIR}", re.IGNORECASE
 )
-_OR = re.compile(r"[\])}\s.,;]{0,4}(?:\bor\b|\bpossibly\b|或者?)", re.IGNORECASE)
-_SAID = re.compile(
+_OR = deferred(r"[\])}\s.,;]{0,4}(?:\bor\b|\bpossibly\b|或者?)", re.IGNORECASE)
+_SAID = deferred(
     r"\W{0,12}(?:(?:the |a |it |its |is |at |about |around |box|bounding|point|coordinates?|centre|center|located"
     r"|position|roughly|approximately|answer|be|are|x|y|around)\W{0,3}){0,8}",
     re.IGNORECASE,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import unicodedata
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.patterns import deferred
 
 MOST_CELL_CHARS = 32_767
 """As many characters as a cell of Excel holds."""
 
-_BAR = re.compile(r"(?<!\\)\|")
-_LIST = re.compile(r"\s*(?:;|,(?!\d)|(?<!\d),|\n)\s*")
-_NUMBER = re.compile(r"(?P<sign>[-+]?)(?P<whole>\d{1,15})(?:[.,](?P<part>\d{1,15}))?(?P<power>[eE][-+]?\d{1,2})?")
-_GROUPED = re.compile(r"[-+]?\d{1,3},\d{3}")
+_BAR = deferred(r"(?<!\\)\|")
+_LIST = deferred(r"\s*(?:;|,(?!\d)|(?<!\d),|\n)\s*")
+_NUMBER = deferred(r"(?P<sign>[-+]?)(?P<whole>\d{1,15})(?:[.,](?P<part>\d{1,15}))?(?P<power>[eE][-+]?\d{1,2})?")
+_GROUPED = deferred(r"[-+]?\d{1,3},\d{3}")
 _MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")
 
 

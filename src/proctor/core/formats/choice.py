@@ -13,13 +13,14 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.cells import plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 
 _NAME = (
     r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项"
     r"|第)?"
 )
 _OPEN = r"[\s*_`(\[{\"'<#:.]{0,6}"
-_HEAD = re.compile(
+_HEAD = deferred(
     rf"{_OPEN}(?:(?:i (?:think|believe|am (?:fairly |quite )?(?:sure|confident))|it(?:'s| is)|that(?:'s| is)|probably"
     rf"|likely|most likely|maybe"
     rf"|perhaps|definitely|clearly|only|simply|be|is|would be|should be)\b[\s,:]{{0,3}}(?:that\s)?(?:it(?:'s| "
@@ -28,38 +29,38 @@ _HEAD = re.compile(
     rf"[A-Za-z0-9_]|-[a-z])",
     re.IGNORECASE,
 )
-_MORE = re.compile(
+_MORE = deferred(
     rf"[)\]}}>*.\"'\s]{{0,4}}(?:,\s{{0,2}})?(?:\b(?:or|and|und|oder|or else|as well as|plus|and/or|versus|vs)\b|-?>"
     rf"|[/&,+|]|或|和|与)"
     rf"{_OPEN}{_NAME}{_OPEN}(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
 )
-_CLOSED = re.compile(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
-_ARTICLE = re.compile(r"\s[a-z]")
-_REASON = re.compile(
+_CLOSED = deferred(r"\s{0,2}(?:[.,;:)\]}>!?\"'*-]|$|\n)")
+_ARTICLE = deferred(r"\s[a-z]")
+_REASON = deferred(
     r"\s(?:is|was|because|since|as|due|for|based|seems?|appears?|would|given|with \d|best|matches|describes|fits|can be"
     r"|looks|corresponds|shows)\b"
 )
-_OPTION = re.compile(
+_OPTION = deferred(
     r"\b(?:option|choice|answer)\s{0,2}[(\[\"']?(?P<letter>[A-Z])(?!'?[A-Za-z0-9_]|-[a-z])"
     r"|选项\s?(?P<other>[A-Z])(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_LONE = re.compile(
+_LONE = deferred(
     r"(?:\b(?i:is|are|to|be|pick|choose|select|only|with|for|say|matches|thus|so|hence|therefore|but|and|or|between"
     r"|maybe|perhaps)\b[\s,:]{1,2}|,\s{1,3}|\A\W*)"
     r"(?P<letter>[A-Z])(?![A-Za-z0-9']|[-.][A-Za-z]|\s[a-z]+ing\b)|\((?P<paren>[A-Z])\)"
 )
-_DENIED = re.compile(
+_DENIED = deferred(
     r"\b(?:not|rather than|instead of|as opposed to|unlike|neither|nor|rul(?:e[sd]?|ing) out|eliminat\w+|exclud\w+"
     r"|except|reject\w*)\b"
     r"(?:(?!\bbut\b)[^.;\n])*",
     re.IGNORECASE,
 )
-_NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
-_WRONG = re.compile(
+_NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
+_WRONG = deferred(
     r"\b(?:wrong|incorrect|false|unlikely|ruled out|excluded|(?:is|are|does|do|was|were|did)n't)\b", re.IGNORECASE
 )
-_REJECTED = re.compile(
+_REJECTED = deferred(
     r"\W{0,3}\s?(?:is|was|are|looks|seems|can be|would be|does|could be)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false"
     r"|ruled|excluded|unlikely"
     r"|eliminated|impossible))\b",

@@ -13,42 +13,43 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.cells import listed, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 
 _KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")
 _EDGES = " \t\n.,;:!()[]{}\"'*"
-_PARTS = re.compile(r"[,;/+&|\n]|\band\b|\bas well as\b|\bplus\b|和|与|及|以及", re.IGNORECASE)
-_EXTRAS = re.compile(
+_PARTS = deferred(r"[,;/+&|\n]|\band\b|\bas well as\b|\bplus\b|和|与|及|以及", re.IGNORECASE)
+_EXTRAS = deferred(
     r"^(?:(?:an?|the|one|two|three|four|several|some|multiple|single|also|both|only|just|\d{1,2}x?|[a-c]\)|\d{1,2}[.)]"
     r"|visible|surgical|there (?:is|are)|i (?:can )?see|i (?:believe|think) it is|it is|it's)\s+)+"
     r"|\s*(?:\([^()]{0,80}\)|x\d{1,2}|×\d{1,2})$",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r"\([^()]{0,80}\)?\s*$")
-_NO = re.compile(r"\W{0,3}(?:and |but )?(?:no|not|without)\s(?:an?\s|any\s)?", re.IGNORECASE)
-_NOTHING = re.compile(
+_ASIDE = deferred(r"\([^()]{0,80}\)?\s*$")
+_NO = deferred(r"\W{0,3}(?:and |but )?(?:no|not|without)\s(?:an?\s|any\s)?", re.IGNORECASE)
+_NOTHING = deferred(
     r"(?:none|nothing|no(?:ne)? (?:foreign )?(?:objects?|items?|class(?:es)?)|none of (?:them|these|the (?:listed "
     r")?(?:classes|objects|options|above))|no class applies|empty|empty set|n/?a|没有|无|"
     r"no foreign objects?)(?: (?:is|are|was|were))?(?: (?:visible|present|seen|in view|applicable|apply|applies"
     r"|detected|found))?(?: \([^()]{0,60}\))?",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(
+_EMPTY = deferred(
     r"\bno (?:foreign |visible |surgical |such |retained )?(?:objects?|items?|foreign bod(?:y|ies))\b|\bnothing (?:is "
     r"|can be )?(?:visible|seen|present|in view)|\bnone of (?:the|these|them)\b"
     r"|\bnone (?:is|are|was|were|of|applies|apply|visible|present|seen)\b|^\W*none\b|没有(?:任何)?(?:异物|物体)",
     re.IGNORECASE,
 )
-_CLAUSES = re.compile(
+_CLAUSES = deferred(
     r"[.;\n]|,? \bbut\b|\bwhereas\b|\bwhile\b|\balthough\b|\bhowever\b|\bwith no\b(?= )(?=.)|,(?= (?:no|not|without"
     r"|and no|nor)\b)",
     re.IGNORECASE,
 )
-_DENIES = re.compile(
+_DENIES = deferred(
     r"\b(?:no|not|without|neither|nor|never|none|absent|absence|cannot|can't|isn't|aren't|wasn't|weren't|doesn't|don't"
     r"|didn't|rather than|instead of|lacks?|excluded?|except|all but|apart from|removed|unlike)\b|没有|不是|无",
     re.IGNORECASE,
 )
-_HEDGES = re.compile(r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE)
+_HEDGES = deferred(r"\b(?:or|maybe|perhaps|possibly|might|either|could be|may be|whether)\b|\?|或", re.IGNORECASE)
 
 
 class ClassesFormat(StrictFormat):

@@ -13,9 +13,10 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format, StrictFormat
 from proctor.core.formats.cells import cell_quantity, listed
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
+from proctor.core.patterns import deferred
 
-_NUMERAL = re.compile(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
-_ANSWER = re.compile(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)
+_NUMERAL = deferred(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_ANSWER = deferred(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)
 
 
 class FreeTextFormat(StrictFormat):

@@ -15,6 +15,7 @@ from proctor.core.formats.cells import listed
 from proctor.core.formats.overlap import MOST_NAMED, covered, matching
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 from proctor.core.formats.timestamps import cell_seconds
+from proctor.core.patterns import deferred
 from proctor.core.text import clock_text
 
 _MOST_S = 10**7
@@ -38,16 +39,16 @@ _SIGN = (
     r"\s{0,3}(?:-{1,3}>?|~|={1,2}>|>|\.{2,3}|\bto\b|\buntil\b|\btill\b|\bthrough\b|\bthru\b|\bup to\b|\bbis\b|\bhasta\b"
     r"|\bà\b|\bal\b|到|至|直到)\s{0,3}"
 )
-_JOINED = re.compile(
+_JOINED = deferred(
     rf"{_FREE}(?P<start>{_TIME}){_MARK}(?:{_SIGN}|(?P<comma>\s?,\s?))(?:and |,? ?ending |it ends "
     rf")?{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(
+_BETWEEN = deferred(
     rf"\bbetween\s{{1,2}}{_ABOUT}(?P<start>{_TIME}){_MARK}\s(?:and|&)\s{_ABOUT}(?P<end>{_TIME}){_ENDS_FREE}",
     re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = deferred(
     r"\b(?:start|begin|onset|from|commenc)[a-z]{0,6}(?:[ _]?times?)?\W{0,4}(?:(?:is|was|at|around|about|approximately"
     r"|time|of|the|=|:)\W{0,3}){0,4}"
     rf"(?P<start>{_TIME}){_MARK}(?![\d:])[^\d\n]{{0,40}}?\n?[^\d\n]{{0,20}}?\b(?:end|stop|finish|offset|complet|conclud"
@@ -56,13 +57,13 @@ _NAMED = re.compile(
     rf"|:)\W{{0,3}}){{0,4}}(?P<end>{_TIME}){_ENDS_FREE}",
     re.IGNORECASE,
 )
-_NOT = re.compile(
+_NOT = deferred(
     r"\b(?:not|isn't|nor|rather than|instead of|except|excluding)\s(?:at |from |between |during |in )?[\[(]?\Z",
     re.IGNORECASE,
 )
-_OR = re.compile(r"[\])\s.,;]{0,4}(?:\bor\b|\bpossibly\b|\bor else\b|或者?|\boder\b)", re.IGNORECASE)
-_FROM = re.compile(r"\b(?:from|between|during|over)\s{1,2}(?:about |around |the |second )?\Z", re.IGNORECASE)
-_LINE = re.compile(
+_OR = deferred(r"[\])\s.,;]{0,4}(?:\bor\b|\bpossibly\b|\bor else\b|或者?|\boder\b)", re.IGNORECASE)
+_FROM = deferred(r"\b(?:from|between|during|over)\s{1,2}(?:about |around |the |second )?\Z", re.IGNORECASE)
+_LINE = deferred(
     r"\W{0,6}(?:\(?\d{1,2}[.):]\s{1,3})?\W{0,4}(?:(?:interval|segment|window|event|occurrence|from"
     r"|between)\b[\s#]{0,2}(?:\d{1,2}\s?[:.-])?\s{0,2})?\W{0,3}\d"
 )

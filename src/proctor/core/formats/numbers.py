@@ -15,6 +15,7 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.cells import cell_quantity, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 from proctor.core.text import NUMBER_WORDS
 
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
@@ -38,7 +39,7 @@ _HAN = (
     r"种名]|$|[.,;!]))"
 )
 _SHARE = r"(?P<share>\s?(?:%|percent\b|per cent\b|per-cent\b|pct\b|percentage points?\b|个百分点))?"
-_QUANTITY = re.compile(
+_QUANTITY = deferred(
     rf"(?=[-+\d百{''.join(_CHINESE)}]|\b[aefhnostz])"
     rf"(?P<sign>(?<![\w)])[-+])?(?:(?<![A-Za-z0-9_.,:/#^])(?P<digits>{_DIGITS})|\b(?P<name>{_NAMES}|{_ZERO})\b"
     rf"|(?P<han>{_HAN})){_SHARE}"
@@ -46,7 +47,7 @@ _QUANTITY = re.compile(
     r"|image))",
     re.IGNORECASE,
 )
-_ELSEWHERE = re.compile(
+_ELSEWHERE = deferred(
     r"\b(?=[\daefimnopqstv])(?:\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?|"
     r"(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|videos?|options?|minutes?|seconds?|time"
     r"|port|no\.|number|item|table|second|t)"
@@ -60,8 +61,8 @@ _ELSEWHERE = re.compile(
     r"第\s?[\d一二三四五六七八九十]+|(?<!\d)\d{1,9}\s?(?:秒|分钟|分|小时|毫米|厘米)",
     re.IGNORECASE,
 )
-_LIST_MARK = re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z\u4e00-\u9fff])", re.MULTILINE)
-_LEAD = re.compile(
+_LIST_MARK = deferred(r"^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z\u4e00-\u9fff])", re.MULTILINE)
+_LEAD = deferred(
     r"[\s\"'(\[{~:=.]{0,6}(?:(?:about|approximately|approx\.?|around|roughly|circa|ca\.|exactly|precisely|nearly|almost"
     r"|only|just|probably|likely|most likely|maybe|perhaps"
     r"|possibly|certainly|definitely|i (?:think|believe|see|count|counted|can see|could see|estimate|would say"
@@ -73,28 +74,28 @@ _LEAD = re.compile(
     r"|shows?|contains?|visible|有|共有|共|一共|总共|约|大约|大概|约为|为|是|看到|可以看到)\b[\s:,]{0,3}){0,5}~?\s?",
     re.IGNORECASE,
 )
-_BOUND_BEFORE = re.compile(
+_BOUND_BEFORE = deferred(
     r"(?:\b(?:at least|at most|more than|less than|fewer than|over|under|above|below|up to|minimum of|maximum of|no "
     r"more than|no fewer than|not|between|from|either|minus)|[<>≤≥±]|至少|至多|超过|不到|少于|多于)\s?\Z",
     re.IGNORECASE,
 )
-_BOUND_AFTER = re.compile(
+_BOUND_AFTER = deferred(
     r"\s?(?:\+(?!\d)|\bor (?:more|less|fewer|so many)\b|\band (?:more|above|over)\b|以上|以下|左右或)", re.IGNORECASE
 )
-_OR = re.compile(
+_OR = deferred(
     r"[\s%]{0,3}(?:percent )?(?:[a-z]{1,12}\s?)?(?:\bor\b|\bto\b|\band\b|\bup to\b|\bpossibly\b|,? then\b|,? (?:maybe"
     r"|perhaps|possibly)\b|或者?|到|至|和)\s{0,2}"
     r"(?:maybe |possibly |perhaps |even |about |roughly )?|\s{0,2},?\s{1,2}",
     re.IGNORECASE,
 )
-_PARTS = re.compile(
+_PARTS = deferred(
     r"%[^.%]{0,40}\b(?:half|third|quarter|early|beginning|part)\b[^.%]{0,30}\d%"
     r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
-_SECOND = re.compile(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
-_TOTAL = re.compile(
+_GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
+_SECOND = deferred(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
+_TOTAL = deferred(
     r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
     r"|\b(?:\d+|[a-z]+) (?:[a-z]+ )?(?:in total|altogether|overall|in all)\b",
     re.IGNORECASE,
@@ -241,12 +242,12 @@ def _han(text: str) -> int:
 
 # Above this no count or percentage means anything, and a float no longer holds each whole number.
 _MOST = 10**15
-_BARE_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
+_BARE_SHARE = deferred(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
 _SURE = (
     r"(?:(?:i (?:think|believe|would say)|probably|likely|most likely|definitely|it is|it's|that is|that's"
     r"|is)\s(?:so,? )?){0,2}"
 )
-_HEAD_YES = re.compile(
+_HEAD_YES = deferred(
     rf"[\W_]{{0,6}}{_SURE}(?:yes|yep|yeah|true|correct(?!ion))\b"
     r"|[\W_]{0,6}(?:是的?|有的?|对的?|正确|存在|可见|能)(?=[\s,.!;)\]\"']|$)",
     re.IGNORECASE,
@@ -255,24 +256,24 @@ _NO = (
     r"no\b(?!\.\s?\d)(?=\s?(?:[.,;:!?()\]}\"'>|-]|$|\n)"
     r"|\s+(?:the|there|it|they|he|she|because|since|as|this|that|these|those|i|we|all|not|none|nothing|at|in)\b)"
 )
-_HEAD_NO = re.compile(
+_HEAD_NO = deferred(
     rf"[\W_]{{0,6}}{_SURE}(?:false\b|incorrect\b|nope\b|{_NO})"
     r"|[\W_]{0,6}(?:否|不是|没有|不对|错误|不存在|不可见|不能|不|无|没)(?=[\s,.!;)\]\"']|$)",
     re.IGNORECASE,
 )
-_YES = re.compile(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
-_NOT = re.compile(rf"\b(?:{_NO}|nope\b|false\b)|不是", re.IGNORECASE)
+_YES = deferred(r"\b(?:yes|yep|yeah|true)\b|是的", re.IGNORECASE)
+_NOT = deferred(rf"\b(?:{_NO}|nope\b|false\b)|不是", re.IGNORECASE)
 _EITHER = r"(?:\bor\b|/|\band\b|\||>)"
-_BOTH = re.compile(
+_BOTH = deferred(
     rf"\b(?:yes|true)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:no|false)\b"
     rf"|\b(?:no|false)\b[^.\n]{{0,12}}{_EITHER}[^.\n]{{0,8}}\b(?:yes|true)\b|是否"
     r"|\byes\b[^\n]{0,20}[/|]\s?no\b|\bno\b[^\n]{0,20}[/|]\s?yes\b"
     r"|\b(?:yes|no)\b[^\n]{0,20}\b(?:wait|actually|scratch that|correction)\b[^\n]{0,20}\b(?:yes|no)\b",
     re.IGNORECASE,
 )
-_TWO_LINES = re.compile(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
-_UNDONE = re.compile(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
-_CONCLUDES = re.compile(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)
+_TWO_LINES = deferred(r"\W*(?:yes\W*\n\W*no|no\W*\n\W*yes)\W*", re.IGNORECASE)
+_UNDONE = deferred(r"\b(?:not|isn't|never|whether|if)\s(?:\w+\s){0,3}(?:yes|no|true|false|correct)\b", re.IGNORECASE)
+_CONCLUDES = deferred(r"\b(?:so|thus|therefore|hence|overall|in short),?\s(yes|no)\b\s?(?:[.,;!]|$)", re.IGNORECASE)
 _COUNT_KEYS = ("count", "number", "total", "n", "quantity", "num")
 _SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
 

@@ -13,14 +13,15 @@ from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import cell_quantity, plain_words
 from proctor.core.formats.numbers import read_quantity
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 
-_OF = re.compile(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
-_SCALE = re.compile(
+_OF = deferred(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
+_SCALE = deferred(
     r"\b(?:on|using) (?:a|the) (?:scale|likert scale)(?: (?:of|from))? \d{1,3}\s?(?:to|-)\s?\d{1,3}\b,?"
     r"|\(\d{1,3}\s?(?:to|-)\s?\d{1,3}\)|(?<=\d)\s?(?:stars?|points?|分)\b|(?<=\d)分",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = deferred(
     r"[\s*\"'(\[]{0,4}(?:(?:i (?:would )?(?:rate|score|give)(?: (?:it|this|that))?|rating|score|level|grade|a|an|it is"
     r"|it's|is|the|as|of|rated|rate|it)\b[\s:=,]{0,3}){0,6}[\s*\"'(\[]{0,4}",
     re.IGNORECASE,
@@ -145,25 +146,25 @@ _SURE = (
     r"|(?:my )?preference(?: is)?|(?:the )?winner(?: is)?|(?:the )?(?:better|best|preferred|superior)(?: \w{2,12})?(?: "
     r"is)?|it is|it's|is|that)\b[\s,:=]{0,3}){0,4}"
 )
-_SIDE = re.compile(
+_SIDE = deferred(
     rf"{_OPEN}{_SURE}{_OPEN}{_NAME}{_OPEN}(?P<side>[AB])(?![A-Za-z0-9'_]|-[a-z])[)\]}}>*\"'.]{{0,4}}"
     rf"(?!\s?(?:and|&|or|/|=|和|或|,)\s?{_NAME}{_OPEN}[AB]\b)(?P<rest>[^\n]{{0,60}})"
 )
-_COMPARES = re.compile(
+_COMPARES = deferred(
     rf"\b(?:{_NAME})(?P<first>[AB])\s{{0,2}}(?P<sign>>{{1,2}}|<{{1,2}}|=|≥|≤|≫)\s{{0,2}}{_NAME}(?P<second>[AB])\b"
 )
-_BETTER = re.compile(
+_BETTER = deferred(
     rf"\b{_NAME}(?P<side>[AB])\b\s(?:is|was|performs?|performed|does|did|looks|seems|would be|appears|shows|gives"
     rf"|provides|has)\s(?P<how>[^.;,\n]{{0,60}})|\bprefer\s{_NAME}(?P<liked>[AB])\b|\b{_NAME}(?P<wins>[AB])\b\s(?:wins"
     rf"|won)\b|(?<![A-Za-z])(?P<zh>[AB])\s?(?:更好|更优|较好)"
 )
-_GOOD = re.compile(
+_GOOD = deferred(
     r"\b(?:better|best|superior|preferable|preferred|stronger|more (?:accurate|correct|complete|precise|skil\w+|careful"
     r"|efficient|helpful)|the winner|well)\b|更好|更优",
     re.IGNORECASE,
 )
-_BAD = re.compile(r"\b(?:worse|worst|inferior|weaker|less|not)\b", re.IGNORECASE)
-_TIE = re.compile(
+_BAD = deferred(r"\b(?:worse|worst|inferior|weaker|less|not)\b", re.IGNORECASE)
+_TIE = deferred(
     r"\b(?:tied?|draw|equal(?:ly)?(?: (?:good|bad|well))?|equivalent|the same|no (?:clear |significant |real "
     r")?(?:difference|preference|winner)|neither (?:one )?(?:is|was|of them is|response is|video is)?\s?(?:better"
     r"|superior|preferable)"
@@ -171,16 +172,16 @@ _TIE = re.compile(
     r"|差不多|不相上下|\bC\b(?=\s?[\]\"']{0,2}$)",
     re.IGNORECASE,
 )
-_NO_TIE = re.compile(
+_NO_TIE = deferred(
     r"\b(?:not|no|isn't|never|without) (?:a |an )?(?:tie|draw|equal)|\bnot (?:the same|equivalent|comparable)",
     re.IGNORECASE,
 )
-_REJECTS = re.compile(
+_REJECTS = deferred(
     r"\s?(?:is|was|are|looks|seems|performs?|does|did)\b[^.;\n]{0,30}\b(?:worse|inferior|weaker|less|not|wrong"
     r"|incorrect|bad)\b|\s?<",
     re.IGNORECASE,
 )
-_NEITHER = re.compile(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
+_NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
 class PreferenceFormat(StrictFormat):

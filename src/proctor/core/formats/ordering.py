@@ -14,6 +14,7 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import Format
 from proctor.core.formats.cells import listed, plain_words
 from proctor.core.formats.reply import Statement, json_values, read_reply
+from proctor.core.patterns import deferred
 
 _KEYS = (
     "order",
@@ -30,7 +31,7 @@ _THING = (
     r"(?:(?:the )?(?:图片?|pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?"
     r"|panels?)\s?:?\s?)?"
 )
-_PREFIX = re.compile(
+_PREFIX = deferred(
     r"^(?:pictures?|images?|frames?|key ?frames?|photos?|steps?|labels?|options?|scenes?|panels?)\b[\s:]*",
     re.IGNORECASE,
 )
@@ -39,18 +40,18 @@ _WORD = (
     r"|before|precedes|leads to|to"
     r"|comes?|is|goes|1st|2nd|3rd|[4-9]th|with|at (?:the )?end)"
 )
-_BETWEEN = re.compile(
+_BETWEEN = deferred(
     rf"[\s\"'\])}}.*]{{0,4}}(?:\([^()\n]{{0,60}}\))?\s?(?:-{{1,3}}>|={{1,2}}>|>{{1,2}}|[,;|/&+-]|\.\s"
     rf"|[,;]?\s?\b{_WORD}\b[,:]?|[;,]?\n)?"
     rf"(?:[\s,:]{{0,3}}(?:\b{_WORD}\b|然后|接着|最后|再|之后)[,:]?){{0,3}}[\s\"'\[({{*]{{0,6}}(?:\(?\d{{1,2}}(?:st|nd"
     rf"|rd|th)?[.):]\s{{0,3}})?{_THING}[\s\"'\[({{*]{{0,4}}",
     re.IGNORECASE,
 )
-_BACKWARDS = re.compile(
+_BACKWARDS = deferred(
     r"\b(?:last to first|latest to earliest|from (?:the )?last|backwards|in reverse(?:d)? order)\b", re.IGNORECASE
 )
-_NOT_APPLICABLE = re.compile(r"\bn/a\b", re.IGNORECASE)
-_FILE = re.compile(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
+_NOT_APPLICABLE = deferred(r"\bn/a\b", re.IGNORECASE)
+_FILE = deferred(r"\.(?:jpe?g|png|webp)$", re.IGNORECASE)
 _LONGEST = 120  # characters between two labels of a run
 
 

@@ -13,11 +13,12 @@ from pydantic import Field, JsonValue, field_validator
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 
 _MOST_CHARS = 1_000  # of a pattern
 _MOST_S = 0.25  # seconds for one match; a pattern in linear time needs microseconds
-_LITERAL_BRACE = re.compile(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d*),?\d*\}|.", re.DOTALL)
+_LITERAL_BRACE = deferred(r"\\.|\{(?!\d*,?\d*\})", re.DOTALL)
+_TOKEN = deferred(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<least>\d*),?\d*\}|.", re.DOTALL)
 _MOST_PARTS = 20_000  # single characters that a text must have, with repetitions written out
 _PROBES = 40  # repetitions of each character of the pattern, followed by one that fits nothing
 _MOST_WORDS = 60  # of a reply that are tried one by one

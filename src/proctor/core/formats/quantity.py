@@ -18,6 +18,7 @@ from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import cell_quantity
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 from proctor.core.formats.units import QUANTITIES, Unit, names_of, round_off, unit_of, units_named
+from proctor.core.patterns import deferred
 from proctor.core.text import NUMBER_WORDS
 
 _MOST = 1e15
@@ -41,35 +42,35 @@ _NUMBER = (
     r"(?:\s?(?:[x×*·]\s?)?10\^(?P<power>[-+]?\d{1,2})|(?:\s?[x×*·]\s?|\s)10(?P<small>[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))?"
     rf"|(?<![\w-])(?P<word>{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))})\b)"
 )
-_CLOCK = re.compile(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
-_ELSEWHERE = re.compile(
+_CLOCK = deferred(r"\b\d{1,3}:\d{2}(?::\d{2})?(?:\.\d+)?")
+_ELSEWHERE = deferred(
     r"\b(?:frames?|images?|pictures?|steps?|figures?|fig\.|questions?|phases?|options?|no\.|number|item|table|level"
     r"|segment|grade|type|t ?=|T|L|C|S)\s?#?\d+(?:\.\d+)?\b"
     r"|^[ \t]*\d{1,2}[.)][ \t]+(?=[A-Za-z])|\b\d+(?:st|nd|rd|th)\b",
     re.MULTILINE,
 )
-_ASIDE = re.compile(r"\([^()]{0,200}\)")
-_BOUND = re.compile(
+_ASIDE = deferred(r"\([^()]{0,200}\)")
+_BOUND = deferred(
     r"(?:\b(?:at least|at most|more than|less than|greater than|smaller than|larger than|fewer than|over|under|above"
     r"|below|exceed(?:s|ing)?|up to|minimum of|maximum of|no more than"
     r"|not|between|from|either|within|beyond)(?:\s(?:about|around|roughly|the))?|[<>≤≥])\s?\Z",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
+_OPEN = deferred(
     r"\s?(?:\+(?!\d)|\bor (?:more|less|greater|smaller|larger|so many)\b|\band (?:above|over|more)\b)", re.IGNORECASE
 )
-_JOINT = re.compile(
+_JOINT = deferred(
     r"\s{0,2}(?:-{1,2}|~|/|,?\s?\bor\b|\bto\b|\band\b|[x×*]|\bby\b|到|至|或)\s{0,2}(?:about |maybe |even |up to )?",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"[^\d\n]{0,60}")
-_LONE = re.compile(
+_LEAD = deferred(r"[^\d\n]{0,60}")
+_LONE = deferred(
     r"\s{0,200}$|\s?(?:[.,;:!)\]}\"'|]|\n|(?:at|in|on|since|because|as|for|based|when|is|was|to the nearest|overall"
     r"|here|approximately|approx)\b)",
     re.IGNORECASE,
 )
 _ENDS = 1_500  # characters at both ends of a long text that are read
-_SPREAD = re.compile(r"\s?(?:±|\+/-|\+-)\s?\d{1,9}(?:[.,]\d{1,9})?")
+_SPREAD = deferred(r"\s?(?:±|\+/-|\+-)\s?\d{1,9}(?:[.,]\d{1,9})?")
 _SUPER = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 

@@ -19,6 +19,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
+from proctor.core.patterns import deferred
 
 MAX_ANSWER_CHARS = 20_000
 """Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""
@@ -76,9 +77,9 @@ def first_sentence(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------- thoughts
 
 _THOUGHTS = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
-_THOUGHT_TAG = re.compile(rf"<(/?)(?:{_THOUGHTS})>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
-_CHANNEL = re.compile(r"<\|channel\|>\s*final\s*<\|message\|>")
-_TOKEN = re.compile(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
+_THOUGHT_TAG = deferred(rf"<(/?)(?:{_THOUGHTS})>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
+_CHANNEL = deferred(r"<\|channel\|>\s*final\s*<\|message\|>")
+_TOKEN = deferred(r"<\|[a-zA-Z_]{1,30}\|>|</?s>")
 
 
 def after_thoughts(text: str) -> str:
@@ -183,19 +184,19 @@ _LANGUAGES = (
     rf"(?:(?:最终|最後|正确|我的|所以|因此)?(?:的)?(?:{_OTHERS}))(?:应该是|应该为|应为|应是|是|为|は|ist| est| "
     rf"es)?\s{{0,2}}[:=]?"
 )
-_FINAL = re.compile(
+_FINAL = deferred(
     rf"\bfinal[ _]?(?:answer|decision|choice|order|count|result)s?\b[\"']?(?:{_IS}|\s{{0,3}}\n|\s{{1,3}})|"
     r"(?:最终答案|最終答案|最後答案)(?:是|为|應該是|应该是)?\s{0,2}[:=]?",
     re.IGNORECASE,
 )
-_LINE = re.compile(
+_LINE = deferred(
     rf"^[ \t]*(?:\d{{1,2}}[.)][ \t]+)?[{{(\[\"']{{0,3}}(?:the )?(?:{_ANSWER}|{_OTHERS})\b[\"')\]]{{0,2}}"
     rf"(?:\s?\([^()\n]{{0,30}}\))?(?:{_IS}|[ \t]*\n|\s{{1,2}}(?=[(\[\"'A-Z0-9]))|^[ \t]*\b(?:A|Ans|ANS)(?:[.]?\s?:"
     rf"|\.\s)(?=\s?\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 _SO = r"(?:\b(?:so|thus|therefore|hence|overall|in (?:conclusion|summary|short|total))\b,?\s{1,2})"
-_ANY = re.compile(
+_ANY = deferred(
     r"\b(?=[abceglimoprs])(?:"
     rf"(?:answer|guess|prediction|best estimate|estimate|conclusion)(?:\s(?:here|to (?:this|the) question|for "
     rf"this(?: \w+)?))?{_IS}|"
@@ -211,10 +212,10 @@ _ANY = re.compile(
     rf"(?=[最正我所因的ar答回])(?:{_LANGUAGES})",
     re.IGNORECASE,
 )
-_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,2}\{")
-_TAG = re.compile(r"<(?:final_?)?answer>", re.IGNORECASE)
-_TAG_END = re.compile(r"</(?:final_?)?answer>", re.IGNORECASE)
-_SENTENCE_END = re.compile(
+_BOX = deferred(r"\\(?:boxed|fbox)\s{0,2}\{")
+_TAG = deferred(r"<(?:final_?)?answer>", re.IGNORECASE)
+_TAG_END = deferred(r"</(?:final_?)?answer>", re.IGNORECASE)
+_SENTENCE_END = deferred(
     r"[.!?;](?:(?<![0-9].)(?<!i\.e.)(?<!e\.g.)(?<!pprox.)(?<!\bca.)(?<!\bvs.)(?<![Ff]ig.)\s+(?=[A-Z0-9(\"'])"
     r"|(?<=[0-9][.!?])\s+(?=[A-Z])|(?<=[\u4e00-\u9fff].)\s)"
 )
@@ -222,7 +223,7 @@ _MEDIA = (
     r"(?:videos?|video ?clips?|images?|pictures?|frames?|footage|media|files?|attachments?|recording"
     r"|visual (?:content|inputs?|data|information))\b"
 )
-_SEES_NOTHING = re.compile(
+_SEES_NOTHING = deferred(
     r"\b(?=[cdhinuw])(?:"
     r"(?:can(?:no|')?t|can not|could(?: not|n't)|unable to|not able to|do(?: not|n't) (?:have|see|currently have)"
     rf"|did(?: not|n't) (?:receive|get|come)|have not (?:received|been))\b[^.!?\n]{{0,60}}?\b{_MEDIA}|"
@@ -234,7 +235,7 @@ _SEES_NOTHING = re.compile(
     r"(?:无法|不能|看不到|没有看到|没有提供|未提供)[^.!?\n]{0,12}(?:视频|图像|图片|画面|判断|确定|回答|查看|观看)",
     re.IGNORECASE,
 )
-_GIVES_UP = re.compile(
+_GIVES_UP = deferred(
     r"\b(?:cannot|can't|can not|unable|unknown|unclear|not (?:sure|possible|known|available|applicable|enough)|unsure"
     r"|undetermined"
     r"|indeterminate|insufficient|impossible|don't know|do not know|n/?a|no answer|none of the (?:above|options)"
@@ -288,8 +289,8 @@ def _after(plain: str, hit: re.Match[str]) -> str:
     return _JOINT.sub("", rest, count=1).rstrip()
 
 
-_JOINT = re.compile(r"\A(?:[\s:=\"']|[-=]{1,2}>)+")
-_DENIED_CUE = re.compile(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.IGNORECASE)
+_JOINT = deferred(r"\A(?:[\s:=\"']|[-=]{1,2}>)+")
+_DENIED_CUE = deferred(r"\b(?:not|no|isn't|wrong|any)\s(?:an?\s|the\s)?\Z", re.IGNORECASE)
 
 
 def _braced(text: str, start: int) -> str:

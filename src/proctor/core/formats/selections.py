@@ -15,6 +15,7 @@ from proctor.core.formats.base import StrictFormat, alone
 from proctor.core.formats.cells import listed, plain_words
 from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
 from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
+from proctor.core.patterns import deferred
 
 _NAME = (
     r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"
@@ -23,30 +24,30 @@ _NAME = (
 _OPEN = r"[ \t*_`(\[{\"'<#:]{0,6}"
 _CLOSE = r"[)\]}>*\"'.]{0,4}"
 _JOINT = r"(?:,[ \t]?(?:and[ \t]|&[ \t]?)?|;|/|\+|&|\band\b|\bas well as\b|\bplus\b|[ \t]|和|与|及|以及|,){1,2}"
-_FIRST = re.compile(
+_FIRST = deferred(
     rf"{_OPEN}(?i:(?:i (?:think|believe)|it(?:'s| is)|they are|these are|those are|probably|likely|is|are"
     rf"|be)\b[\s,:]{{0,3}}){{0,3}}{_OPEN}{_NAME}{_OPEN}"
     rf"(?P<letter>[A-Z])(?P<more>(?:{_CLOSE}[ \t]{{0,2}}{_JOINT}[ "
     rf"\t]{{0,2}}{_NAME}{_OPEN}(?:[A-Z])(?![A-Za-z0-9'_-])){{0,25}})"
     rf"{_CLOSE}(?![A-Za-z0-9'_]|-[a-z])"
 )
-_LETTERS = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
-_JOINED = re.compile(r"[\s*(\[\"']{0,4}(?P<letters>[A-Z]{2,26})[\s*)\]\"'.]{0,4}(?=$|[\s,;:])")
-_OR = re.compile(r"[)\]}>*.\"'\s]{0,4},?\s?(?:\bor\b|\band/or\b|或者?|\boder\b)", re.IGNORECASE)
-_EXCEPT = re.compile(
+_LETTERS = deferred(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
+_JOINED = deferred(r"[\s*(\[\"']{0,4}(?P<letters>[A-Z]{2,26})[\s*)\]\"'.]{0,4}(?=$|[\s,;:])")
+_OR = deferred(r"[)\]}>*.\"'\s]{0,4},?\s?(?:\bor\b|\band/or\b|或者?|\boder\b)", re.IGNORECASE)
+_EXCEPT = deferred(
     r"\W*(?i:everything|all(?: of)?(?: them| the options| options| the above)?) (?i:except|but)(?i: for)? "
     r"(?P<letters>[A-Z](?:(?:,| and|, and) ?[A-Z])*)\W*"
 )
-_MAYBE = re.compile(r"[\s,;(]{0,4}\b(?:maybe|perhaps|possibly|and maybe|and possibly)\b", re.IGNORECASE)
-_WRONG = re.compile(
+_MAYBE = deferred(r"[\s,;(]{0,4}\b(?:maybe|perhaps|possibly|and maybe|and possibly)\b", re.IGNORECASE)
+_WRONG = deferred(
     r"\s?(?:is|are|can be|were|was)(?:n't|\s(?:\w+\s)?(?:not|wrong|incorrect|false|ruled|excluded|eliminated"
     r"|unlikely))\b",
     re.IGNORECASE,
 )
-_NOT_BEFORE = re.compile(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
-_LINE = re.compile(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
-_ARTICLE = re.compile(r"\s[a-z]")
-_ALL = re.compile(
+_NOT_BEFORE = deferred(r"\b(?:not|except|all but|excluding|neither|nor|none of)\b", re.IGNORECASE)
+_LINE = deferred(r"^\W{0,4}(?:option\s)?(?P<letter>[A-Z])(?:[.):]|\s?-|$)", re.MULTILINE)
+_ARTICLE = deferred(r"\s[a-z]")
+_ALL = deferred(
     r"\W*(?:all(?: of)?(?: the| these| them)?(?: above| options| choices| answers| statements| of the above)?|全部"
     r"|以上都是|都对)(?: (?:are|apply|is)(?: (?:correct|right|true))?)?\W*",
     re.IGNORECASE,
@@ -192,22 +193,22 @@ def jaccard(reference: JsonValue, prediction: JsonValue) -> float:
     return len(a & b) / len(a | b) if a | b else 1.0
 
 
-_REASON = re.compile(
+_REASON = deferred(
     r",?\s(?:because|since|as (?:it|the|there|this|seen|shown)|due to|given that|based on|which|visible (?:in|at|as)"
     r"|seen (?:in|at|as))\b|\s[-(]\s?(?=[a-z])|\s\("
 )
-_LEAD = re.compile(
+_LEAD = deferred(
     r"(?:(?:(?:it|this|that|these|those|they)(?:'s|\s(?:is|are|was|were|looks like|appears to be|seems to be|would be"
     r"|must be))|(?:i (?:think|believe|see)(?: (?:it is|it's|that it is|this is))?)"
     r"|(?:the )?(?:structure|organ|instrument|name|object|vessel|device)(?: shown| seen| visible)? is|most likely"
     r"|probably|likely|definitely|clearly)\s(?:called |named )?)+",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
-_GIVES_UP = re.compile(
+_UNSURE = deferred(r"\b(?:or|either|maybe|perhaps|possibly|might be|could be|not)\b|\?|或", re.IGNORECASE)
+_GIVES_UP = deferred(
     r"(?:unknown|unclear|unsure|no idea|undetermined|indeterminate|n/a|not sure|未知|不知道)", re.IGNORECASE
 )
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_ARTICLES = deferred(r"\b(?:a|an|the)\b")
 _EDGES = " \t\n.,;:!?()[]{}\"'*`“”"
 _MOST_WORDS = 12  # of a reply without a cue that is the answer as a whole
 

@@ -17,29 +17,28 @@ from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat, bare
 from proctor.core.formats.cells import cell_quantity, listed
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
+from proctor.core.patterns import deferred
 from proctor.core.text import clock_text
 
-_CLOCK = re.compile(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
-_UNITS = re.compile(
+_CLOCK = deferred(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
+_UNITS = deferred(
     r"(?<![A-Za-z0-9_.:])(?:(?P<h>\d{1,3})\s?(?:hours?|hrs?|h|小时|时)[\s,]{0,2}(?:and )?)?"
     r"(?:(?P<m>\d{1,4})\s?(?:minutes?|mins?|min\.|m|分钟?|′|')[\s,]{0,2}(?:and )?)?"
     r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)\s?-?(?:seconds?|secs?|sec\.|s|秒钟?|″|\"))?(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
-_AT = re.compile(
+_AT = deferred(
     r"\b(?:second|t ?=|timestamp|time)\s?[:=]?\s?(?P<s>\d{1,6}(?:\.\d{1,9})?)\b(?!\s?(?:%|:|m))", re.IGNORECASE
 )
-_RANGE = re.compile(r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE)
-_BETWEEN = re.compile(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
-_LASTS = re.compile(
+_RANGE = deferred(r"\s{0,2}(?:-{1,2}|~|\bto\b|\bthrough\b|\buntil\b|\btill\b|\.\.\.?|到|至)\s{0,2}", re.IGNORECASE)
+_BETWEEN = deferred(r"\b(?:between|from)\s{1,2}(?:about |approximately |around )?\Z", re.IGNORECASE)
+_LASTS = deferred(
     r"\b(?:lasts?|lasted|takes?|took|for|within|every|durations?(?: of| is|:)?|of|over|in)\s(?:about |around |the |a "
     r")?\Z",
     re.IGNORECASE,
 )
-_LONG = re.compile(
-    r"\s?-?(?:videos?|clips?|long|before|later|earlier|ago|from|until|of|apart|duration)\b", re.IGNORECASE
-)
-_RANGE_BEFORE = re.compile(r"(?<![:\d])\d{1,6}\s?(?:-|~|\bto\b|\bor\b|\band\b|到|至)\s?\Z", re.IGNORECASE)
+_LONG = deferred(r"\s?-?(?:videos?|clips?|long|before|later|earlier|ago|from|until|of|apart|duration)\b", re.IGNORECASE)
+_RANGE_BEFORE = deferred(r"(?<![:\d])\d{1,6}\s?(?:-|~|\bto\b|\bor\b|\band\b|到|至)\s?\Z", re.IGNORECASE)
 _MOST_S = 10**7
 _CELL_TIME = "a time as hh:mm:ss, mm:ss or seconds"
 
@@ -112,25 +111,25 @@ def _seconds(hit: re.Match[str]) -> float:
     return 3600 * float(named.get("h") or 0) + 60 * float(named.get("m") or 0) + float(named["s"] or 0)
 
 
-_BARE = re.compile(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
-_NOT = re.compile(
+_BARE = deferred(r"(\d{2}):(\d{2}):(\d{2})")  # digits of any script, as in the toolkit
+_NOT = deferred(
     r"\b(?:not|isn't|n't|neither|nor|by|before|after|earlier than|later than|until|at least|at most)\s(?:at |around "
     r"|about )?\Z",
     re.IGNORECASE,
 )
-_OR = re.compile(
+_OR = deferred(
     r"\s{0,2}(?:,\s?)?(?:\bor\b|/|\bpossibly\b|或者?)\s(?:at |around |about |perhaps |maybe )?", re.IGNORECASE
 )
-_LISTED = re.compile(r"[ \t]{0,2}(?:[,;&]|\n)?[ \t]{0,2}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
-_HEAD = re.compile(
+_LISTED = deferred(r"[ \t]{0,2}(?:[,;&]|\n)?[ \t]{0,2}(?:and |& )?(?:again )?(?:at |then )?", re.IGNORECASE)
+_HEAD = deferred(
     r"[\s\"'(\[{]{0,4}(?:(?:at|about|around|approximately|roughly|it is|it's|t|the time is|time|timestamp|probably"
     r"|likely|exactly|is|was|约|大约|在)"
     r"\b[\s:=~]{0,3}){0,4}[~\s]{0,2}",
     re.IGNORECASE,
 )
-_LINE = re.compile(r"\s{0,8}(?:\(?\d{1,2}[.)]\s{1,4})?\W{0,2}\d{1,3}(?::\d|\s?(?:s|m|h|秒|分))")
-_ALONE = re.compile(r"[. \t]{0,4}\n\s{0,4}\n")
-_ASIDE = re.compile(r"\([^()]{0,200}\)")
+_LINE = deferred(r"\s{0,8}(?:\(?\d{1,2}[.)]\s{1,4})?\W{0,2}\d{1,3}(?::\d|\s?(?:s|m|h|秒|分))")
+_ALONE = deferred(r"[. \t]{0,4}\n\s{0,4}\n")
+_ASIDE = deferred(r"\([^()]{0,200}\)")
 _KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "seconds")
 
 
