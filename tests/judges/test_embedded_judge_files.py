@@ -238,8 +238,10 @@ def test_files_that_are_not_there_or_odd(folder: Path, tmp_path: Path) -> None:
     whole = json.loads(manifest.read_text(encoding="utf-8"))
     manifest.write_text("{", encoding="utf-8")
     assert fault(folder).startswith("manifest.json: found broken JSON")
-    manifest.write_text(json.dumps(whole | {"format": 2}), encoding="utf-8")
-    assert fault(folder) == "manifest.json: field 'format': found 2, expected Input should be 4"
+    older = {name: value for name, value in whole.items() if name != "contents"} | {"format": 4}
+    manifest.write_text(json.dumps(older), encoding="utf-8")
+    again = "expected 5: fit the judge again (proctor judge fit --method embedded)"
+    assert fault(folder).startswith(f"manifest.json: field 'format': found 4, {again}")
     manifest.write_text(json.dumps(whole | {"more": 1}), encoding="utf-8")
     assert fault(folder) == "manifest.json: field 'more': found 1, expected no field of this name"
     manifest.write_text(json.dumps(whole), encoding="utf-8")

