@@ -112,7 +112,7 @@ WAYS = (
         "run",
         "bench",
         "api:arrange",
-        {"dry_run": "asks nothing", "workers": "processes of the same command"},
+        {"dry_run": "asks nothing", "workers": "processes of the same command", "on": "where these are"},
         {"systems": "system"},
     ),
     Way("train check-parity", "folder", "api:check_parity"),

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         perturb_async,
         prepare_probes,
     )
+    from proctor.api.ray_cluster import RayWorkers
     from proctor.api.reproduction import ReproductionTable, reproduce, write_shown
     from proctor.api.scores import (
         PreparedScorer,
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from proctor.api.train_classifier import ClassifierOptions, train_classifier_judge, train_classifier_judge_async
     from proctor.api.train_generative import GenerativeOptions, train_generative_judge
     from proctor.api.verification import VerificationTable, verify
-    from proctor.api.working import Worked, WorkOptions, work_async
+    from proctor.api.working import WorkOptions, check_place, check_travels, slurm_job, work_async, worker_options
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
     from proctor.systems import FunctionSystem, system
@@ -102,15 +103,16 @@ __all__ = [
     "Evaluation", "ExportOptions", "Fetched", "FitMethod", "FitOptions", "FittedJudge", "FunctionJudge",
     "FunctionMetric", "FunctionSystem", "GenerativeOptions", "GridOptions", "ImportOptions", "JudgeFunction",
     "JudgeGrid", "MaxSide", "ModelAccess", "ModelOptions", "Overlay", "ParityOptions", "PerturbationTable",
-    "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable", "ReportOptions",
-    "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions", "ScoreOptions", "Scored",
-    "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable", "WorkOptions", "Worked", "analyze",
-    "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity", "choose_model",
-    "choose_model_async", "compare", "declared", "export", "fetch", "filled_probes", "fit_judge", "fit_judge_async",
-    "import_answers", "import_answers_async", "judge", "judge_agreement", "judge_grid", "judge_grid_async",
-    "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "official_summary", "open_store", "perturb",
-    "perturb_async", "policy_of", "prepare_fit", "prepare_probes", "prepare_scorers", "rank", "ratings_in", "report",
-    "reproduce", "results", "run", "run_async", "score", "score_async", "score_predictions", "size_in_bytes", "system",
-    "system_names", "train_answerer", "train_classifier_judge", "train_classifier_judge_async",
-    "train_generative_judge", "validate", "validator_names", "verify", "work_async", "write_shown",
+    "PreparedChoice", "PreparedRun", "PreparedScorer", "ProbeOptions", "RankOptions", "RankingTable", "RayWorkers",
+    "ReportOptions", "ReproduceOptions", "ReproductionTable", "ResultOptions", "ResultsTable", "RunOptions",
+    "ScoreOptions", "Scored", "Seed", "Selection", "StoreUrl", "SystemLike", "Track", "VerificationTable",
+    "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
+    "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch",
+    "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge",
+    "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
+    "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",
+    "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
+    "score_async", "score_predictions", "size_in_bytes", "slurm_job", "system", "system_names", "train_answerer",
+    "train_classifier_judge", "train_classifier_judge_async", "train_generative_judge", "validate", "validator_names",
+    "verify", "work_async", "worker_options", "write_shown",
 ]  # fmt: skip

@@ -101,6 +101,11 @@ class Arranged:
     options: RunOptions
     named: tuple[SystemLike, ...] = ()
 
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether weights are read in this process."""
+        return any(client.spec.is_local for client in self.access.opened)
+
     async def estimate(self) -> list[RunEstimate]:
         """What would be asked and sent (see `RunEstimate`); nothing is asked, and nothing written."""
         from proctor.runs import estimate_runs

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
-from proctor.api.execution import Arranged, arrange
+from proctor.api.execution import Arranged, PreparedRun, arrange
 from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, RunOptions, Stop, declared, filled, listed
-from proctor.api.sources import open_store
+from proctor.api.slurm import slurm_script
+from proctor.api.sources import DEFAULT_STORE, media_at, open_store
 from proctor.core import Benchmark, ConfigurationError, InputError, Option, ProctorError, UsageError, first_problem
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from proctor.media import MediaLibrary
     from proctor.runs import OpenOrder, Order, Plan, Run, Store, Tally
 
+_PLACES = ("store", "slurm", "ray")
 _LOOK_S = 10.0  # between looks for runs that are new
 _OF_THE_MACHINE = {
     "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
@@ -75,11 +77,22 @@ async def work_async(**options: Unpack[WorkOptions]) -> Worked:
     Code does not travel. What is lacking is said once, and its questions are left to other workers. Raises
     `InputError` without a store.
     """
-    from proctor.runs import Tally, open_orders
+    from proctor.runs import Store
 
     given = filled("work", WorkOptions, options)
-    store, stop, worked = open_store(given["store"], create=False), given["stop"] or asyncio.Event(), Worked(Tally())
-    gave_up = set[str]()
+    store = open_store(given["store"], create=False)
+    try:
+        return await _work(store, given, given["stop"] or asyncio.Event())
+    finally:
+        if not isinstance(given["store"], Store):
+            store.close()
+
+
+async def _work(store: "Store", given: WorkOptions, stop: asyncio.Event) -> Worked:
+    """Joins what is open, again and again."""
+    from proctor.runs import Tally, open_orders
+
+    worked, gave_up = Worked(Tally()), set[str]()
     while not stop.is_set():
         for one in [each for each in open_orders(store) if each.key not in gave_up]:
             if stop.is_set():
@@ -220,7 +233,7 @@ def _benchmark_in(store: "Store", name: str) -> Benchmark:
     card = store.card(name)
     same = {"name", "title", "metrics", "headline", "facets", "conditions", "only", "budget_s", "seeds", "simulated"}
     same |= {"buckets", "relevance", "excerpts", "rating", "judge"}
-    media = Path(card.folders["media"]) if "media" in card.folders else None
+    media = media_at(card.folders.get("media"))
     return Benchmark(
         items=tuple(store.items(name)),
         media_root=media if media is not None and media.is_dir() else None,
@@ -307,7 +320,45 @@ class _Held:
         return self._found[source]
 
 
-def check_shared(store: "Store", place: str) -> None:
-    """Raises `UsageError` where other machines could not reach the store."""
-    if store.dialect == "sqlite":
-        raise UsageError("--store", f"a PostgreSQL URL for {place}: a file serves one machine", found=store.shown)
+def check_place(place: str, address: str) -> None:
+    """Raises `UsageError` for a place of workers that there is not."""
+    if place not in _PLACES or (address and place != "ray"):
+        found = f"{place}:{address}" if address else place
+        raise UsageError("--on", "store, slurm, ray or ray:ADDRESS", found=found)
+
+
+def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
+    """Raises `ConfigurationError` for a run that workers can't take from the store, and `UsageError` for a store that
+    other machines can't reach, unless all workers are on this one (`local`)."""
+    from proctor.systems import is_file_address
+
+    foreign = [str(one) for one in prepared.arranged.named if not isinstance(one, str) or is_file_address(one)]
+    if foreign:
+        raise ConfigurationError(f"{foreign[0]} is code, which does not travel: use --share there")
+    if prepared.store.dialect == "sqlite" and not local:
+        raise UsageError("--store", "a PostgreSQL URL: a file serves one machine", found=prepared.store.shown)
+
+
+def worker_options(prepared: PreparedRun) -> dict[str, Any]:
+    """What a worker of this run is given beside the store's content, as far as it holds on machines with the same
+    folders."""
+    from proctor.media import place_of
+
+    given, folder = prepared.arranged.options, prepared.arranged.library.root
+    store = str(given["store"] or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE)
+    return {
+        "store": store if "://" in store else str(Path(store).resolve()),
+        "media": None if folder is None else place_of(folder),
+        "cache": None if given["cache"] is None else Path(given["cache"]).resolve(),
+        "base_url": given["base_url"],
+        "concurrency": given["concurrency"],
+    }
+
+
+def slurm_job(prepared: PreparedRun, count: int) -> str:
+    """The script of an array job of workers for a run; the store and keys come from the environment."""
+    given = worker_options(prepared)
+    words = [("--media", given["media"]), ("--cache", given["cache"]), ("--concurrency", given["concurrency"])]
+    words += [("--base-url", one) for one in listed(given["base_url"])]
+    options = [str(part) for name, one in words if one is not None for part in (name, one)]
+    return slurm_script(prepared.arranged.benchmark.name, count, options, gpu=prepared.arranged.needs_gpu)

@@ -16,7 +16,7 @@ from proctor.cli.progress import show_asking, stopping
 from proctor.core import Option
 
 if TYPE_CHECKING:
-    from proctor.api import Evaluation
+    from proctor.api import Evaluation, PreparedRun
     from proctor.runs import RunEstimate, Tally
 
 FAILED_EXIT = 3
@@ -33,6 +33,13 @@ def run(
         list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
     ] = None,
     workers: Annotated[int, Option("Ask from this many processes, which share the store.", low=1, high=256)] = 1,
+    on: Annotated[
+        str,
+        Option(
+            "Where the workers are: at the store (store), on SLURM (slurm prints a script), or on Ray (ray, ray:ADDRESS).",
+            metavar="WHERE",
+        ),
+    ] = "",
     dry_run: Annotated[bool, Option("Say what would be asked and sent; ask nothing.")] = False,
 ) -> None:
     """Ask systems or models a benchmark's items.
@@ -44,22 +51,42 @@ def run(
     """
     from proctor import api
 
+    place, _, address = on.partition(":")
+    if on:
+        api.check_place(place, address)
+        options["share"] = True
     arranged = api.arrange(benchmark, systems, **options)
     if dry_run:
         note(*arranged.benchmark.reading)
         _show_estimate(arranged.benchmark.name, asyncio.run(arranged.estimate()))
         return
 
-    async def asking() -> Evaluation:
+    async def asking() -> Evaluation | None:
         prepared = await arranged.prepare()
         note(*prepared.notes)
+        if on:
+            api.check_travels(prepared, local=on == "ray")
+        if place == "ray":
+            from proctor.cli.workers import ask_on_ray
+
+            return await ask_on_ray(prepared, workers, address)
+        if on:
+            say(api.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
+            prepared.store.close()
+            return None
         if workers > 1:
             from proctor.cli.workers import ask_with_workers
 
             return await ask_with_workers(prepared, workers)
         return await watched(prepared.ask, show_asking(prepared.plan.to_ask))
 
-    report_outcome(asyncio.run(asking()))
+    made = asyncio.run(asking())
+    if made is not None:
+        report_outcome(made)
+
+
+def _waiting(prepared: PreparedRun) -> str:
+    return f"{prepared.plan.to_ask} questions wait for workers: proctor worker --store {prepared.store.shown}"
 
 
 async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:

@@ -1,4 +1,5 @@
-"""A run asked by several processes of this machine: each runs the same command with `--share`."""
+"""A run asked by several workers: processes of this machine, each with the same command and `--share`; or actors of a
+Ray cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from proctor.core import ConfigurationError, Status
 
 if TYPE_CHECKING:
     from proctor.api import Evaluation, PreparedRun
-    from proctor.runs import Tally
+    from proctor.runs import Outcome, Tally
 
 _LOOK_S = 0.5
 _FINE = {0, 3, 130}  # done, some answers failed, stopped by hand
@@ -41,11 +42,7 @@ def shared_command(words: Sequence[str]) -> list[str]:
 async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
     """Starts the workers, shows what is on disk while they are at it, and says how it ended. The first Ctrl-C lets the
     answers under way come in. Raises `ConfigurationError` with what the first worker said that broke."""
-    from proctor.runs import Outcome
-
-    store, runs = prepared.store, prepared.plan.runs
-    before = {run.id: store.count_by_status(run) for run in runs}
-    begun = time.monotonic()
+    before, begun = _counts(prepared), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="proctor-") as folder, show_asking(prepared.plan.to_ask) as update:
         logs = [Path(folder) / f"{number}.log" for number in range(count)]
         with stopping() as stop:
@@ -68,8 +65,45 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
     note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
     note(*([f"{len(killed)} of {count} workers were killed; the others went on"] if killed else []))
-    outcome = Outcome(tally, sum(store.count_answers(run)[1] for run in runs), tally.remaining)
-    return prepared.evaluation(outcome)
+    return prepared.evaluation(_outcome(prepared, tally))
+
+
+async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluation:
+    """The same with actors of a Ray cluster: the one at `address`, or ("") one of this machine alone."""
+    from proctor.api import RayWorkers, worker_options
+
+    before, begun = _counts(prepared), time.monotonic()
+    if not prepared.plan.to_ask:
+        return prepared.evaluation(_outcome(prepared, _tally(prepared, before, begun)))
+    with show_asking(prepared.plan.to_ask) as update:
+        workers = RayWorkers(count, address, worker_options(prepared), gpu=prepared.arranged.needs_gpu)
+        try:
+            with stopping() as stop:
+
+                def settled() -> bool:
+                    update(tally := _tally(prepared, before, begun))
+                    return tally.remaining <= 0
+
+                await workers.wait(settled, stop)
+        finally:
+            await asyncio.to_thread(workers.close)
+    tally = _tally(prepared, before, begun)
+    refused = [line for line in dict.fromkeys(workers.said) if line.startswith("not joined")]
+    if refused and not tally.done:
+        raise ConfigurationError(refused[0])
+    note(*refused, *([f"{workers.lost} workers were lost; others went on"] if workers.lost else []))
+    return prepared.evaluation(_outcome(prepared, tally))
+
+
+def _counts(prepared: PreparedRun) -> dict[int, dict[Status, int]]:
+    return {run.id: prepared.store.count_by_status(run) for run in prepared.plan.runs}
+
+
+def _outcome(prepared: PreparedRun, tally: Tally) -> Outcome:
+    from proctor.runs import Outcome
+
+    failed = sum(prepared.store.count_answers(run)[1] for run in prepared.plan.runs)
+    return Outcome(tally, failed, tally.remaining)
 
 
 async def _started(log: Path) -> asyncio.subprocess.Process:

@@ -1,0 +1,59 @@
+"""The commands of "From a laptop to a cluster" that need PostgreSQL run as they stand, on processes of this machine:
+the database is the tests' own, and `sbatch` is `bash`."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_examples import agrees, called
+from tests.support.markdown import blocks, commands
+from tools.docs import ROOT
+
+PAGE = ROOT / "docs" / "tasks" / "several-machines.md"
+DATABASE = "postgresql+psycopg://proctor@db/runs"
+
+
+def test_a_page_says_each_way() -> None:
+    lines = [one.line for block in blocks(PAGE) for one in commands(block)]
+    for way in ("--workers 2", "--share", "--on store", "proctor worker", "--on slurm", "sbatch", "--on ray"):
+        assert any(way in line for line in lines), way
+
+
+def run(words: list[str], out: str = "") -> tuple[int, str]:
+    """The exit code of a process, and what a terminal would show; with `out` its standard output goes there."""
+    told = subprocess.PIPE if out else subprocess.STDOUT
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=told, text=True, check=False, timeout=600)
+    if not out:
+        return done.returncode, done.stdout
+    Path(out).write_text(done.stdout)
+    return done.returncode, ""
+
+
+@pytest.mark.pages
+def test_the_way_to_a_cluster_is_as_the_page_says(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "frames"))
+    first = commands(next(block for block in blocks(PAGE) if block.info == "console run"))[0]
+    assert called(shlex.split(first.line))[0] == 0
+    for block in [one for one in blocks(PAGE) if one.info == "console" and "psycopg" in one.body]:
+        for command in commands(block):
+            words = shlex.split(command.line.replace(DATABASE, postgres_url))
+            if words[0] == "export":
+                monkeypatch.setenv(*words[1].split("="))
+                continue
+            output = command.output.replace(DATABASE, postgres_url)
+            if words[0] == "sbatch":
+                words[0], output = "bash", "simulated: joined classical-vision / black\nAsked 8: 8 answered\n"
+            else:
+                words[:1] = [sys.executable, "-m", "proctor"]
+            code, said = run(words[:-2], words[-1]) if ">" in words else run(words)
+            assert code == 0, said
+            assert agrees(output, said), f"{command.line}\n{said}"
