@@ -243,6 +243,28 @@ def test_a_server_that_moved_goes_on_with_the_run_and_is_recorded(folder: Path, 
     assert statuses(store) == {Status.ANSWERED: ITEMS}
 
 
+def test_several_servers_are_one_model_and_one_of_them_may_die(folder: Path, store: Path, tmp_path: Path) -> None:
+    with FaultyServer(answer_tray) as one, FaultyServer(answer_tray) as two:
+        urls = [one.url, two.url]
+        command_of_two = [*command(folder, store, one), "--base-url", two.url, "--retries", "0"]
+        assert proctor(*command_of_two, "--limit", "20").returncode == 0
+        assert min(one.count, two.count) > 0
+        alone = tmp_path / "alone.db"
+        assert proctor(*command(folder, alone, one)).returncode == 0
+    with FaultyServer(answer_tray, port=int(urls[1].split(":")[2].split("/")[0])) as two:
+        gone = proctor(*command_of_two)
+        assert f"nobody answers at {urls[0]}" in gone.stderr  # before anything is asked, which may be a typing error
+        done = proctor(*command(folder, store, two))  # the same run
+    assert done.returncode == 0, done.stderr
+    assert statuses(store) == {Status.ANSWERED: ITEMS}
+    opened = Store(store, create=False)
+    (run,) = [run for run in opened.runs("simulated") if run.system == "local"]
+    opened.close()
+    assert run.settings["servers"] == urls
+    hashes = [proctor("results", "simulated", "--hash", "--store", one) for one in (store, alone)]
+    assert hashes[0].stdout == hashes[1].stdout != ""
+
+
 def test_other_settings_are_taken_while_nothing_is_answered_and_refused_from_then_on(folder: Path, store: Path) -> None:
     def run(server: FaultyServer, temperature: str) -> tuple[int, str]:
         done = proctor(

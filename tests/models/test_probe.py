@@ -54,7 +54,7 @@ def refused(url: str) -> str:
 
 def test_a_server_that_answers_is_asked_once_with_the_key() -> None:
     with serving({"/v1/models": 200}) as (url, came):
-        asyncio.run(reachable([f"{url}/v1", None, f"{url}/v1"]))
+        asyncio.run(reachable([f"{url}/v1", f"{url}/v1"]))
     assert came == [("/v1/models", "Bearer sk-secret-key-123456789012345")]
 
 

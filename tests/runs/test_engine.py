@@ -319,7 +319,7 @@ def test_progress_counts_what_is_on_disk(store: Store) -> None:
 
 
 def test_a_store_that_fails_ends_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(rows: object, fence: object) -> None:
+    def full(rows: object, fence: object = None) -> None:
         raise OSError("no space left on device")
 
     first = job(store, Scripted(right))

@@ -29,10 +29,14 @@ class ModelAccess:
 
     def specs(self, models: Sequence[str | ModelSpec]) -> list[ModelSpec]:
         """Several models, each by its name or, with settings of its own on top of the shared ones, as "NAME KEY=VALUE
-        …"; at one server, or each at its own. Raises `UsageError` for another number of servers."""
-        places, prices = self._each("base_url", len(models)), self._each("price", len(models))
+        …"; at one server, or each at its own; or one model at several. Raises `UsageError` for another number of
+        servers."""
+        given: list[str] = listed(self._options["base_url"])
+        more = given[1:] if len(models) == 1 else []
+        places = [given[0]] if more else self._each("base_url", len(models))
+        prices = self._each("price", len(models))
         return [
-            one if not isinstance(one, str) else self._spec(one, place, price)
+            one if not isinstance(one, str) else self._spec(one, place, price).served_by(more)
             for one, place, price in zip(models, places, prices, strict=True)
         ]
 
@@ -56,7 +60,7 @@ class ModelAccess:
         """Raises `ConfigurationError` where a server is not there: before anything is paid or written."""
         from proctor.models import reachable
 
-        await reachable(client.spec.base_url for client in self.opened)
+        await reachable(url for client in self.opened for url in client.spec.servers)
 
     @asynccontextmanager
     async def closing(self) -> AsyncIterator[None]:

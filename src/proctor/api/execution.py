@@ -377,7 +377,7 @@ def _import_scores(
 
 def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
-    media, columns, seed = media_at(given.get("media"), given["cache"]), given["columns"], given["seed"]
+    media, columns, seed = media_at(given.get("media"), given.get("cache")), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
         if given["data"] is not None:
             origin = FilesOrigin(Path(given["data"]), given["track"], as_lists(columns))
@@ -387,11 +387,11 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     if path is None:
         data, remembered, track = recalled(name, given["store"], given["data"], media, track)
         if given["data"] is not None or name in BENCHMARKS.names():
-            remembered = media_at(remembered, given["cache"])
+            remembered = media_at(remembered, given.get("cache"))
             return load(name, data, remembered, track=track, seed=seed, columns=columns)
         path = Path(data)  # your own questions, by the name in the store
     known = remembered_at(given["store"], path)
-    media = media or media_at(known_media(known, path), given["cache"])
+    media = media or media_at(known_media(known, path), given.get("cache"))
     return load(path, media=media, seed=seed, columns=columns or known_columns(known))
 
 

@@ -336,7 +336,10 @@ class ModelOptions(TypedDict, total=False):
 
     base_url: Annotated[
         str | Sequence[str] | None,
-        _many("An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, or one for each.", group=_MODEL),
+        _many(
+            "An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, one for each, or several for one.",
+            group=_MODEL,
+        ),
     ]
     settings: Annotated[
         _Json,

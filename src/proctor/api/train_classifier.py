@@ -180,7 +180,7 @@ async def _captions(
     paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
     client = pool.client(pool.only(_JUDGE), {"temperature": 0.0})  # as the judge asks it, or all would be asked twice
     try:
-        await reachable([client.spec.base_url])
+        await reachable(client.spec.servers)
         texts = [one.case for one in cases]
         found = await write_captions(texts, client, paid, judge_prompts_of(benchmark), given["concurrency"])
     finally:

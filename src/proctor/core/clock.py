@@ -1,7 +1,7 @@
 """A stopwatch that keeps the model's time apart from everybody else's.
 
 An answer's time is the model's, except for what is spent in `aside(...)`: decoding media, waiting to
-retry after an infrastructure error. A budget is measured on the model's time alone, so a slow disk
+retry after an infrastructure error, or for a server that is free. A budget is measured on the model's time alone, so a slow disk
 or a rate limit never turns into "the model was too slow".
 """
 
@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.core.records import Timing
 
-Purpose = Literal["media", "retry"]
+Purpose = Literal["media", "retry", "queue"]
 
 _current: ContextVar[Stopwatch | None] = ContextVar("proctor_stopwatch", default=None)
 
@@ -34,7 +34,7 @@ class Stopwatch:
 
     def __init__(self, budget: Timeout | None = None) -> None:
         self._budget = budget
-        self._spent: dict[Purpose, float] = {"media": 0.0, "retry": 0.0}
+        self._spent: dict[Purpose, float] = {"media": 0.0, "retry": 0.0, "queue": 0.0}
         self._open = 0
         self._opened_at = 0.0
         self._deadline: float | None = None
@@ -72,12 +72,12 @@ class Stopwatch:
     def timing(self, queue_s: float = 0.0) -> Timing:
         """What was measured up to now."""
         total = time.monotonic() - self._started
-        beside = self._spent["media"] + self._spent["retry"]
+        beside = sum(self._spent.values())
         return Timing(
             model_s=max(0.0, total - beside),
             media_s=self._spent["media"],
             retry_s=self._spent["retry"],
-            queue_s=queue_s,
+            queue_s=queue_s + self._spent["queue"],
         )
 
     def _enter(self) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
+    from proctor.models.servers import near
     from proctor.models.spec import ModelSpec, parse_price, parse_settings, weights_hash
     from proctor.models.weights import Choices, FixedForm, Query, Weights
     from proctor.models.weights_server import WeightsServer
@@ -23,6 +24,6 @@ else:
 __all__ = [
     "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
     "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "SeenMedia",
-    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "parse_price",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "near", "parse_price",
     "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import BaseModel, JsonValue
@@ -14,6 +14,7 @@ from proctor.core import (
     ConfigurationError,
     Frame,
     InfrastructureError,
+    ProctorError,
     RefusalError,
     SystemFaultError,
     Usage,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
     from proctor.models.local import LocalModel
+    from proctor.models.servers import ModelServers
     from proctor.models.weights import Query, Weights
 
 
@@ -70,6 +72,7 @@ class ModelClient:
         self.spec = spec
         self._http = http_client(spec.timeout_s)
         self._model = build_model(spec, self._http)
+        self._servers: ModelServers | None = getattr(self._model, "servers", None)
         self._draw = generator(spec.seed, "retry", spec.name)
         self._unpriced: set[str] = set()
         self._weights: dict[str, JsonValue] = {**local_hashes(spec.name.partition(":")[2])} if spec.is_local else {}
@@ -86,6 +89,7 @@ class ModelClient:
         return {
             "model": self.spec.name,
             "base_url": self.spec.base_url,
+            **({"servers": [*self.spec.servers]} if self.spec.replicas else {}),
             **self._weights,
             "model_settings": dict(self.spec.settings),
             "structured": self.spec.structured,
@@ -164,10 +168,9 @@ class ModelClient:
         """The next response in a conversation, and what it and the empty ones before it consumed. Raises as `ask`."""
         usage, empty, faults = Usage(), 0, 0
         while True:
-            started = time.monotonic()
-            outcome = await self._attempt(messages, parameters)
+            outcome, seconds = await self._attempt(messages, parameters)
             if isinstance(outcome, Fault):
-                fault, faults = outcome, faults + 1
+                fault, faults = outcome, faults + (not outcome.elsewhere)
             else:
                 usage += self.spec.priced(read_usage(outcome, self._unpriced))
                 if outcome.finish_reason == "content_filter":
@@ -175,36 +178,49 @@ class ModelClient:
                 if empty == _EMPTY_TRIES or outcome.finish_reason == "length" or _says_something(outcome):
                     return outcome, usage
                 fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
-            rebook(time.monotonic() - started, "retry")
+            rebook(seconds, "retry")
+            if fault.elsewhere:
+                continue
             if not fault.again or faults > self.spec.retries:
                 after = f" (after {faults} tries)" if faults > 1 else ""
-                raise type(fault.error)(f"{self.name}: {self._placed(str(fault.error))}{after}")
+                raise type(fault.error)(f"{self.name}: {fault.error}{after}")
             with aside("retry"):
                 await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
 
-    def _placed(self, said: str) -> str:
-        """A fault with the address, where that may be what is wrong."""
-        url = self.spec.base_url
-        if url is not None and said.startswith("Connection error"):
-            return f"{said} at {url}"
-        if url is not None and said.startswith("HTTP 404") and not url.rstrip("/").endswith("/v1"):
-            return f"{said} (at {url}: most servers answer at …/v1)"
-        return said
-
     async def _attempt(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None
-    ) -> ModelResponse | Fault:
+    ) -> tuple[ModelResponse | Fault, float]:
+        """What came of one request, and its seconds."""
+        if self._servers is None:
+            outcome, seconds = await self._timed(messages, parameters)
+            if isinstance(outcome, Fault) and self.spec.base_url is not None:
+                outcome = replace(outcome, error=_placed(outcome.error, self.spec.base_url))
+            return outcome, seconds
+        async with self._servers.place() as server:
+            outcome, seconds = await self._timed(messages, parameters)
+            if isinstance(outcome, Fault):
+                if outcome.timed_out:
+                    server.hung(asyncio.get_running_loop().time())
+                elsewhere = outcome.again and self._servers.elsewhere(server)
+                outcome = replace(outcome, error=_placed(outcome.error, server.url), elsewhere=elsewhere)
+        return outcome, seconds
+
+    async def _timed(
+        self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None
+    ) -> tuple[ModelResponse | Fault, float]:
         import httpx2
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import AgentRunError, UserError
 
+        started = time.monotonic()
         try:
             async with asyncio.timeout(None if self.spec.is_local else self.spec.timeout_s):
-                return await model_request(
+                outcome = await model_request(
                     self._model, list(messages), model_settings=self._settings, model_request_parameters=parameters
                 )
         except (AgentRunError, UserError, httpx2.HTTPError, OSError, *_BROKEN) as error:
-            return understand(error)
+            return understand(error), time.monotonic() - started
+        return outcome, time.monotonic() - started
 
     def _message(self, parts: Sequence[Part], system: str) -> ModelRequest:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
@@ -256,6 +272,16 @@ class ModelClient:
         limit = self.spec.max_wait_s
         jitter = float(self._draw.uniform(0.0, min(limit, self.spec.backoff_s * 2.0 ** min(earlier, 30))))
         return jitter if asked_for is None else min(limit, asked_for + min(jitter, 1.0))
+
+
+def _placed(error: ProctorError, url: str) -> ProctorError:
+    """A fault with the server's address, where that may be what is wrong."""
+    said = str(error)
+    if said.startswith("Connection error"):
+        return type(error)(f"{said} at {url}")
+    if said.startswith("HTTP 404") and not url.endswith("/v1"):
+        return type(error)(f"{said} (at {url}: most servers answer at …/v1)")
+    return error
 
 
 def _says_something(response: ModelResponse) -> bool:

@@ -3,25 +3,33 @@ between the two stand one serializer and one HTTP client, both chosen for their 
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Literal, TypedDict, cast
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 import httpx2
 import orjson
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, NotGiven, Omit
 from openai.resources.chat import AsyncChat, AsyncCompletions
-from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam
+from openai.types.chat import ChatCompletion, ChatCompletionContentPartParam, ChatCompletionMessage
+from openai.types.chat.chat_completion import Choice
+from pydantic import Field, ValidationError, field_validator
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.usage import RequestUsage
 
 from proctor.media import StoredPicture
 from proctor.models.body_limit import ENCODINGS
 from proctor.models.connections import Connections, Posted
+from proctor.models.servers import ModelServers
 
 _ERROR = 300  # the first status that is no reply of the model
+_TOO_BUSY = {429, 503}
 
 
 class _VideoUrl(TypedDict):
@@ -41,9 +49,10 @@ class CompatibleModel(OpenAIChatModel):
     _unsupported_file_inputs = frozenset()
 
     def __init__(
-        self, name: str, url: str, key: str | None, http: httpx2.AsyncClient, connections: Connections
+        self, name: str, urls: Sequence[str], key: str | None, http: httpx2.AsyncClient, connections: Connections
     ) -> None:
-        client = _Client(url, key or "api-key-not-set", http, connections)
+        self.servers = ModelServers(urls)
+        client = _Client(self.servers, key or "api-key-not-set", http, connections)
         profile = OpenAIModelProfile(
             openai_chat_supports_max_completion_tokens=False,
             supports_json_schema_output=True,
@@ -53,6 +62,19 @@ class CompatibleModel(OpenAIChatModel):
         # priced as OpenAI.
         super().__init__(name, provider=OpenAICompatibleProvider("compatible", openai_client=client, profile=profile))
         self.connections = connections
+
+    def _validate_completion(self, response: ChatCompletion) -> Any:
+        """It was, when it was read."""
+        return response
+
+    def _map_usage(self, response: ChatCompletion) -> RequestUsage:
+        """The protocol's own counts; the library looks for those of all providers."""
+        if (told := response.usage) is None:
+            return RequestUsage(unmeasured_requests=1)
+        cached = told.prompt_tokens_details and told.prompt_tokens_details.cached_tokens
+        return RequestUsage(
+            input_tokens=told.prompt_tokens, output_tokens=told.completion_tokens, cache_read_tokens=cached or 0
+        )
 
     async def _map_binary_content_item(self, item: BinaryContent) -> ChatCompletionContentPartParam:
         if item.is_video:
@@ -72,10 +94,10 @@ def _data_uri(item: BinaryContent) -> orjson.Fragment:
 
 
 class _Client(AsyncOpenAI):
-    def __init__(self, url: str, key: str, http: httpx2.AsyncClient, connections: Connections) -> None:
-        super().__init__(base_url=url, api_key=key, http_client=http)
+    def __init__(self, servers: ModelServers, key: str, http: httpx2.AsyncClient, connections: Connections) -> None:
+        super().__init__(base_url=servers.all[0].url, api_key=key, http_client=http)
         self.connections = connections
-        self.post_url = f"{url}/chat/completions"
+        self.servers = servers
         self.post_headers = {name: one for name, one in self.default_headers.items() if isinstance(one, str)}
         self.post_headers |= self.auth_headers | {"Accept-Encoding": ENCODINGS}
 
@@ -99,14 +121,22 @@ class _Completions(AsyncCompletions):
         client = cast("_Client", self._client)
         body = {name: one for name, one in more.items() if not isinstance(one, Omit | NotGiven)} | (extra_body or {})
         headers = client.post_headers | (extra_headers or {})
+        server, clock = client.servers.chosen, asyncio.get_running_loop().time
+        url, begun = f"{server.url}/chat/completions", clock()
         try:
-            posted = await client.connections.post(client.post_url, headers, orjson.dumps(body))
-        except TimeoutError as error:
-            raise APITimeoutError(_request(client.post_url)) from error
+            posted = await client.connections.post(url, headers, orjson.dumps(body))
         except OSError as error:
-            raise APIConnectionError(request=_request(client.post_url)) from error
+            server.lost(clock())
+            timed_out = isinstance(error, TimeoutError)
+            raise (
+                APITimeoutError(_request(url)) if timed_out else APIConnectionError(request=_request(url))
+            ) from error
+        if posted.status in _TOO_BUSY:
+            server.refused(clock(), begun)
+        else:
+            server.replied(clock())
         if posted.status >= _ERROR:
-            raise _refusal(client.post_url, posted)
+            raise _refusal(url, posted)
         return _completion(posted)
 
 
@@ -125,15 +155,50 @@ def _request(url: str) -> httpx2.Request:
     return httpx2.Request("POST", url)
 
 
+class _Message(ChatCompletionMessage):
+    @field_validator("content", mode="before")
+    @classmethod
+    def _join(cls, content: object) -> object:
+        """Some servers send a text in parts."""
+        if not isinstance(content, list):
+            return content
+        texts = [one if isinstance(one, str) else one.get("text") for one in content if isinstance(one, str | dict)]
+        return "".join(one for one in texts if isinstance(one, str)) or None
+
+
+class _Choice(Choice):
+    message: _Message
+    finish_reason: Annotated[str, Field(min_length=1)]  # type: ignore[assignment]  # servers have words of their own
+
+
+class _Completion(ChatCompletion):
+    """A reply as compatible servers write it: as the model library takes it, read in one step instead of three."""
+
+    choices: list[_Choice]  # type: ignore[assignment]
+    service_tier: str | None = None  # type: ignore[assignment]
+    metadata: dict[str, Any] | None = None
+
+
 def _completion(posted: Posted) -> ChatCompletion | str:
-    """The reply as the model library expects it: any JSON object, which it examines itself; a text for what is none."""
+    """The reply, or a text for what is no JSON and is not said to be. Raises `ValueError` for broken JSON, and
+    `UnexpectedModelBehavior` for JSON that is no reply."""
     try:
         said = _read(posted.body)
     except ValueError:
         if posted.headers.get("content-type", "json").partition(";")[0].endswith("json"):
             raise
         return posted.body.decode(errors="replace")
-    return ChatCompletion.construct(**said) if isinstance(said, dict) else str(said)
+    if not isinstance(said, dict):
+        return str(said)
+    said["created"] = said.get("created") or 0
+    choices = said.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and choice.get("finish_reason") is None:
+            choice["finish_reason"] = "stop"
+    try:
+        return _Completion.model_validate(said)
+    except ValidationError as error:
+        raise UnexpectedModelBehavior("Invalid response from a compatible server") from error
 
 
 def _read(body: bytes) -> Any:

@@ -76,11 +76,13 @@ _CONTENT = re.compile(
 @dataclass(frozen=True)
 class Fault:
     """A failed attempt. `error` is raised where no further one follows; `wait_s` is what the server asked
-    for, None where it asked for nothing."""
+    for, None where it asked for nothing. `elsewhere` is said where another server can be asked at once."""
 
     error: ProctorError
     again: bool
     wait_s: float | None = None
+    elsewhere: bool = False
+    timed_out: bool = False
 
 
 def understand(error: Exception) -> Fault:
@@ -104,7 +106,7 @@ def understand(error: Exception) -> Fault:
     if (too_large := _of_body(error)) is not None:
         return Fault(InfrastructureError(str(too_large)), again=False)
     if isinstance(error, TimeoutError):
-        return Fault(InfrastructureError("the request timed out"), again=True)
+        return Fault(InfrastructureError("the request timed out"), again=True, timed_out=True)
     said = one_line(_words(error))
     if isinstance(error, ContentFilterError):
         return Fault(RefusalError(f"the provider's filter stopped the answer: {said}"), again=False)

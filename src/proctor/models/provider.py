@@ -97,6 +97,8 @@ class _NoKeyError(Exception):
 
 def _made(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None = None) -> Model:
     """The model with this key, or with that of the environment."""
+    if spec.replicas and not _is_compatible(spec):
+        raise ConfigurationError(f"{spec.name}: found several servers, expected one: only OpenAI's protocol is spread")
     return _local(spec) or _hearing(spec, http, key) or _compatible(spec, http, key) or _of_provider(spec, http, key)
 
 
@@ -133,16 +135,24 @@ def _key(url: str) -> str | None:
     return key
 
 
+def _is_compatible(spec: ModelSpec) -> bool:
+    provider = spec.name.partition(":")[0]
+    if spec.base_url is None or spec.is_local or spec.hears:
+        return False
+    return not _known(provider) or provider in {"openai", "openai-chat"}
+
+
 def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
-    """A model behind an OpenAI-compatible server, or None where the name asks for another protocol."""
-    provider, _, model = spec.name.partition(":")
-    if spec.base_url is None or (_known(provider) and provider not in {"openai", "openai-chat"}):
+    """A model behind OpenAI-compatible servers, or None where the name asks for another protocol."""
+    if not _is_compatible(spec):
         return None
     from proctor.models.compatible import CompatibleModel
 
-    bare = model if _known(provider) else spec.name
+    provider, _, model = spec.name.partition(":")
+    for url in spec.servers:
+        key = key or _key(url)
     connections = Connections(_tls(), min(_CONNECT_S, spec.timeout_s))
-    return CompatibleModel(bare, spec.base_url, key or _key(spec.base_url), http, connections)
+    return CompatibleModel(model if _known(provider) else spec.name, spec.servers, key, http, connections)
 
 
 def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
@@ -247,13 +257,13 @@ _REFUSED = {401, 403}
 _NOT_FOUND = 404
 
 
-async def reachable(base_urls: Iterable[str | None]) -> None:
+async def reachable(base_urls: Iterable[str]) -> None:
     """Asks each OpenAI-compatible server for its list of models, which costs nothing.
 
     Raises `ConfigurationError`, with the address, where nobody listens, where the key is refused, and where the list
     is below `/v1` of the address instead. Any other reply will do: not every server has such a list.
     """
-    urls = list(dict.fromkeys(url for url in base_urls if url is not None))
+    urls = list(dict.fromkeys(base_urls))
     await asyncio.gather(*(_check(url) for url in urls))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from proctor.core import ConfigurationError, InputError, Usage, UsageError
 from proctor.models.faults import looks_secret
@@ -36,8 +36,8 @@ class ModelSpec(BaseModel):
     `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of
     pydantic-ai), or `transformers:PATH_OR_ID` for weights that run in this process; a recogniser of speech is
     `openai-transcription:MODEL` (a server that speaks OpenAI's transcription protocol) or `faster-whisper:PATH`.
-    `base_url` is an
-    OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model there.
+    `base_url` is an OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model
+    there; `replicas` are further servers with the same model, among which calls are spread.
     `settings` pass through to the provider (temperature, max_tokens …).
     `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
     an infrastructure error, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
@@ -51,6 +51,7 @@ class ModelSpec(BaseModel):
 
     name: str = Field(min_length=1)
     base_url: str | None = None
+    replicas: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     timeout_s: float = Field(default=180.0, gt=0)
     retries: int = Field(default=6, ge=0)
@@ -83,6 +84,28 @@ class ModelSpec(BaseModel):
     def hears(self) -> bool:
         """Whether it is a recogniser of speech: it takes one sound, and gives its words with times."""
         return self.name.startswith((TRANSCRIPTION, WHISPER))
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The address of each server; none where the provider's own is meant.
+
+        >>> ModelSpec(name="m", base_url="http://a/v1", replicas=("http://b/v1/",)).servers
+        ('http://a/v1', 'http://b/v1')
+        """
+        return () if self.base_url is None else (self.base_url, *self.replicas)
+
+    def served_by(self, urls: Sequence[str]) -> ModelSpec:
+        """The same model at these servers, too. Raises `ConfigurationError` for what is no address of another one."""
+        return self if not urls else ModelSpec(**{**dict(self), "replicas": (*self.replicas, *urls)})
+
+    @field_validator("replicas")
+    @classmethod
+    def _all_without_credentials(cls, urls: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        plain = tuple(str(cls._without_credentials(url)) for url in urls)
+        known = [info.data.get("base_url"), *plain]
+        if plain and (known[0] is None or len(set(known)) < len(known)):
+            raise ConfigurationError(f"several servers are expected to be different ones, found {', '.join(plain)}")
+        return plain
 
     @field_validator("base_url")
     @classmethod

@@ -37,9 +37,10 @@ from proctor.core import (
     View,
 )
 from proctor.media import RecordsShown
+from proctor.models import near
 from proctor.runs.claims import ItemClaims, outlasting
 from proctor.runs.database import HEARTBEAT_S
-from proctor.runs.sharing import share_out
+from proctor.runs.sharing import share_out, sources_of
 from proctor.runs.store import Fence, Run, Store
 
 SHOWN = "shown"
@@ -372,7 +373,7 @@ async def ask(
     try:
         async with limit:
             watch = Stopwatch(limit)
-            with watch.running():
+            with watch.running(), near("\n".join(sources_of(item))):
                 answer = await system.answer(item.as_asked(), seen)
             _check_heard(system, item, seen)
     except TimeoutError as error:

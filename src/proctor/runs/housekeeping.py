@@ -28,7 +28,11 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
             answered, failed = store.count_answers(run)
             system = run.settings.get("system")
             plain = system if isinstance(system, dict) else {}
-            servers = run.settings.get("servers") or [plain["base_url"]] if plain.get("base_url") else []
+            servers = (
+                run.settings.get("servers") or plain.get("servers") or [plain["base_url"]]
+                if plain.get("base_url")
+                else []
+            )
             found.append(
                 {
                     "benchmark": name,

@@ -73,11 +73,12 @@ def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
     """Items of one video together, but not more than `size`."""
     parts: list[list[Item]] = []
     for item in items:
-        fits = parts and len(parts[-1]) < size and _sources(parts[-1][-1]) == _sources(item)
+        fits = parts and len(parts[-1]) < size and sources_of(parts[-1][-1]) == sources_of(item)
         parts = parts if fits else [*parts, []]
         parts[-1].append(item)
     return parts
 
 
-def _sources(item: Item) -> tuple[str, ...]:
+def sources_of(item: Item) -> tuple[str, ...]:
+    """The names of an item's media."""
     return tuple(medium.source for medium in item.media)

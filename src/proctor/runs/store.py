@@ -85,9 +85,9 @@ def _addresses(value: Any) -> list[str]:
         return [found for one in value for found in _addresses(one)]
     if not isinstance(value, dict):
         return []
-    own = value.get(_ADDRESS)
+    own = [value.get(_ADDRESS), *(value.get(_SERVERS) or ())]
     below = [found for one in value.values() for found in _addresses(one)]
-    return [own, *below] if isinstance(own, str) else below
+    return [*dict.fromkeys(one for one in own if isinstance(one, str)), *below]
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import JsonValue
 
@@ -218,8 +218,8 @@ class ModelSystem:
         files = await self._files(view)
         frames = [] if files else await view.frames(count=self._sampling.count, fps=self._sampling.fps)
         footage = self._as_footage(frames)
-        sounding = isinstance(view, PlaysSounds) and view.sounding
-        sounds = await view.sounds() if isinstance(view, PlaysSounds) and sounding else []
+        sounding = bool(getattr(view, "sounding", False))  # as `PlaysSounds` says; asking for the protocol costs more
+        sounds = await cast("PlaysSounds", view).sounds() if sounding else []
         system, user = prompt_text(
             self._prompt,
             item,

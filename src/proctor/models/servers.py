@@ -1,0 +1,194 @@
+"""Several servers with one model: which of them a call goes to, and how many calls each is given at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
+from itertools import count
+
+from proctor.core import aside
+
+_FIRST_LIMIT = 8.0
+_GROWTH = 1.5
+_WORTH = 1.1  # growth goes on while it brings a tenth more replies a second
+_CUT = 0.7
+_SETTLED_WINDOWS = 10  # after which growth is tried again
+_MOST_DOWN_S = 60.0
+_MOST_HANGS = 3
+_UNEVEN = 1.25  # times the servers' mean load: a video goes elsewhere where its server has more than that
+
+_near: ContextVar[str] = ContextVar("near", default="")
+_chosen: ContextVar[ModelServer] = ContextVar("chosen")
+
+
+@contextmanager
+def near(what: str) -> Iterator[None]:
+    """Calls inside go to the server that had the earlier ones near the same thing (a video, which it may still have at
+    hand), unless that one has too much to do."""
+    token = _near.set(what)
+    try:
+        yield
+    finally:
+        _near.reset(token)
+
+
+class ModelServer:
+    """One server: what it has to do, and how it fares.
+
+    Its limit of calls at once begins at 8 where there are others, and grows by half as long as that brings a tenth more
+    replies a second; else it goes back, and growth is tried again later. Where the server has too much to do by its own
+    words (HTTP 429, 503), the limit falls to 0.7 of what it had, and grows by one call at a time from then on.
+    """
+
+    def __init__(self, url: str, limit: float) -> None:
+        self.url = url
+        self.limit = limit
+        self.outstanding = 0
+        self.down_until = -math.inf
+        self._failures = 0  # in a row, since it last replied
+        self._hangs = 0
+        self._cut_at = -math.inf
+        self._careful = False
+        self._rate = 0.0
+        self._settled = 0
+        self._window_from, self._replies, self._used_up = -math.inf, -1, False
+
+    @property
+    def full(self) -> bool:
+        """Whether it has as many calls as it may."""
+        return self.outstanding + 1 > max(1.0, self.limit)
+
+    def ready(self, now: float) -> bool:
+        """Whether it may be asked; one that was down gets one call to show that it is back."""
+        return self.down_until <= now and (not self._failures or not self.outstanding)
+
+    def lost(self, now: float) -> None:
+        """Nobody was there: it is left alone for 1 s, twice as long each time, at most a minute."""
+        if now >= self.down_until:
+            self.down_until = now + min(_MOST_DOWN_S, 2.0 ** min(self._failures, 10))
+            self._failures += 1
+
+    def hung(self, now: float) -> None:
+        """A call took longer than it may. Three in a row are taken for nobody there."""
+        self._hangs += 1
+        if self._hangs >= _MOST_HANGS:
+            self.lost(now)
+
+    def refused(self, now: float, begun: float) -> None:
+        """It has too much to do. Calls that began before the limit fell last say nothing new."""
+        if begun >= self._cut_at:
+            self.limit = max(1.0, _CUT * min(self.limit, self.outstanding))
+            self._cut_at, self._careful = now, True
+            self._begin()
+
+    def replied(self, now: float) -> None:
+        """A reply came, good or bad."""
+        self._failures, self._hangs, self.down_until = 0, 0, -math.inf
+        self._used_up = self._used_up or self.full
+        self._replies += 1
+        if self._replies == 0:  # from here on replies are of calls under this limit
+            self._window_from, self._used_up = now, False
+        elif self._replies >= 2 * self.limit and now > self._window_from:
+            if self._used_up:
+                self._adapt(self._replies / (now - self._window_from))
+            self._begin()
+
+    def _begin(self) -> None:
+        """A new window of replies, after as many as may still be under way."""
+        self._replies = -math.ceil(min(self.limit, self.outstanding)) - 1
+
+    def _adapt(self, rate: float) -> None:
+        """Another limit, at the end of a window of replies in which the last one was used up."""
+        if self._careful:
+            self.limit += 1.0
+        elif self._settled > _SETTLED_WINDOWS or (not self._settled and rate > _WORTH * self._rate):
+            self.limit, self._rate, self._settled = self.limit * _GROWTH, rate, 0
+        elif not self._settled:
+            self.limit, self._settled = max(1.0, self.limit / _GROWTH), 1
+        else:
+            self._settled += 1
+
+
+class ModelServers:
+    """The servers of one model, in one event loop at a time. With one of them a limit falls only where it asks for
+    that."""
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        first = _FIRST_LIMIT if len(urls) > 1 else math.inf
+        self.all = [ModelServer(url, first) for url in urls]
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turn = count()
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[ModelServer]:
+        """A server for one call, which counts as outstanding inside. Waits until one may be given a call more: time in
+        the queue, not the model's."""
+        loop = asyncio.get_running_loop()
+        server = self._free(loop.time())
+        while server is None:
+            waiter = loop.create_future()
+            self._waiting.append(waiter)
+            with aside("queue"):
+                try:
+                    await waiter
+                except asyncio.CancelledError:
+                    self._wake()  # it may have been this one's turn
+                    raise
+            server = self._free(loop.time())
+        server.outstanding += 1
+        token = _chosen.set(server)
+        try:
+            yield server
+        finally:
+            _chosen.reset(token)
+            server.outstanding -= 1
+            self._wake()
+
+    @property
+    def chosen(self) -> ModelServer:
+        """The server of the call that is made."""
+        return _chosen.get(self.all[0])
+
+    def elsewhere(self, server: ModelServer) -> bool:
+        """Whether a server is down and another one is not: a call that failed there can be made again at once."""
+        now = asyncio.get_running_loop().time()
+        return server.down_until > now and any(other.down_until <= now for other in self.all)
+
+    def _wake(self) -> None:
+        """As many as may be given a call now; each looks for itself."""
+        places = sum(max(0, int(min(one.limit, 1e6)) - one.outstanding) for one in self.all)
+        while self._waiting and places > 0:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                places -= 1
+
+    def _free(self, now: float) -> ModelServer | None:
+        if len(self.all) == 1:
+            (only,) = self.all
+            return None if only.full else only
+        ready = [one for one in self.all if one.ready(now)]
+        ready = ready or [min(self.all, key=lambda one: one.down_until)]
+        able = [one for one in ready if not one.full]
+        if not able:
+            return None
+        key = _near.get()
+        if key:
+            most = _UNEVEN * sum(one.outstanding for one in ready) / len(ready) + 1.0
+            kept = [one for one in able if one.outstanding < most]
+            if kept:
+                return max(kept, key=lambda one: _weight(key, one.url))
+        turn = next(self._turn)
+        order = able[turn % len(able) :] + able[: turn % len(able)]
+        return min(order, key=lambda one: one.outstanding)
+
+
+def _weight(key: str, url: str) -> bytes:
+    """Of a server for what is near (rendezvous hashing): each key has an order of servers of its own, in which one that
+    comes or goes moves nothing but its own."""
+    return blake2b(f"{key}\n{url}".encode(), digest_size=8).digest()
