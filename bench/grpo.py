@@ -31,6 +31,7 @@ from proctor.stats import Estimate, Resamples
 from proctor.training import RunFolder, with_adapter
 from proctor.training.checkpoints import read_origin
 from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, reinforce
+from proctor.training.lora import trainable_adapter
 from proctor.training.parity_paths import local_scores
 from proctor.training.rewards import RewardKind
 from tests.support.ordinal_task import RANGES, OrdinalJudge, make_ordinal_judge, parity_items, rated_prompts, read, tune
@@ -63,7 +64,7 @@ def reinforced(judge: OrdinalJudge, folder: Path, reward: RewardKind, steps: int
     settings = GrpoSettings(
         reward=reward, steps=steps, max_tokens=16, learning_rate=2e-3, kl=0.01, evaluate_every=steps
     )
-    weights = with_adapter(judge.base, judge.adapter, device="cpu", trainable=True)
+    weights = trainable_adapter(judge.base, judge.adapter, device="cpu")
     started = time.process_time()
     with RunFolder.opened(folder, settings.model_dump()) as run:
         task = RewardedTask(judge.prompts, read, RANGES)

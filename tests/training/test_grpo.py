@@ -16,7 +16,7 @@ from proctor.models import Choices, Query, Weights
 from proctor.training.chat_examples import ChatExample
 from proctor.training.checkpoints import CheckpointEvaluation, read_origin
 from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, reinforce, without_signal
-from proctor.training.lora import LoraSettings, fine_tune, with_adapter
+from proctor.training.lora import LoraSettings, fine_tune, trainable_adapter
 from proctor.training.rewards import SampledReply, Target
 from proctor.training.run_folder import RunFolder
 from tests.support.killed_child import killed
@@ -36,7 +36,7 @@ def reinforced(
     reads: Callable[[RatedPrompt, str], SampledReply] = read,
 ) -> tuple[Path, list[dict[str, Any]], dict[str, Any]]:
     """The adapter, the steps and the end of a run."""
-    weights = with_adapter(judge.base, judge.adapter, device="cpu", trainable=True)
+    weights = trainable_adapter(judge.base, judge.adapter, device="cpu")
     task = RewardedTask(judge.prompts, reads, RANGES)
     with RunFolder.opened(folder, {**settings.model_dump()}) as opened:
         out = reinforce(weights, task, settings, opened, read_origin(judge.adapter), evaluate)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 from pydantic import JsonValue
 
 from proctor.api.fitting import FittedJudge
+from proctor.api.lora_options import LoraOptions, lora_settings
 from proctor.api.options import MediaFolder, Seed, filled
 from proctor.api.scores import judge_prompts_of, ratings_in
 from proctor.api.sources import Evaluation, media_at, open_store, stored
@@ -28,8 +29,6 @@ else:
     _Store = Any
 
 _JUDGE = "generative-judge"
-
-
 _REWARDS = "Rewards"
 
 
@@ -52,24 +51,13 @@ class RewardOptions(TypedDict, total=False):
     sampling_temperature: Annotated[float, Option("Temperature of sampling.", default=1.0, low=0.01, group=_REWARDS)]
 
 
-class GenerativeOptions(RewardOptions, total=False):
+class GenerativeOptions(LoraOptions, RewardOptions, total=False):
     """How a judge is fine-tuned (see `LoraSettings`), on all encounters but those of `fold`, one of `folds`, and
     those of the next one, by which the checkpoint is chosen. `audited` is a store with answers that the judge is to be
-    audited on: what shares an encounter with them is refused. `shuffled` shuffles the ratings, as a control.
+    audited on: what shares an encounter with them is refused. `shuffled` permutes the ratings by the seed, as a control.
     `licence` goes into the model card."""
 
     media: MediaFolder
-    rank: Annotated[int, Option("Rank of the adapter; 0 trains all weights.", default=16, low=0)]
-    alpha: Annotated[int, Option("Weight of the adapter, over its rank.", default=32, low=1)]
-    vision: Annotated[bool, Option("Adapt the picture encoder, too.", default=False)]
-    epochs: Annotated[int, Option("Passes over the training answers.", default=3, low=1)]
-    batch: Annotated[int, Option("Answers that run at once.", default=4, low=1)]
-    accumulate: Annotated[int, Option("Batches of one step.", default=1, low=1)]
-    learning_rate: Annotated[float, Option(default=2e-4)]
-    evaluate_every: Annotated[int, Option("Steps between evaluations. [default: an epoch]", default=0, low=0)]
-    checkpointing: Annotated[bool, Option("Save memory: compute activations twice.", default=False)]
-    device: Annotated[str, Option("auto, cpu, cuda or cuda:1.", default="auto")]
-    dtype: Annotated[str, Option("auto, float32 or bfloat16.", default="auto")]
     folds: Annotated[int, Option("Parts of the encounters.", default=5, low=3, high=100)]
     fold: Annotated[int, Option("The part that is held out.", default=1, low=1)]
     audited: Annotated[
@@ -99,7 +87,7 @@ def train_generative_judge(
     earns are told. Raises `InputError` where nobody rated anything, for a folder of another training, and where an
     encounter is among the `audited` ones. The command is `proctor train generative-judge`.
     """
-    from proctor.training import GenerativePlan, LoraSettings, part_encounters
+    from proctor.training import GenerativePlan, part_encounters
 
     given = filled("train_generative_judge", GenerativeOptions, options)
     where, path = stored(source, benchmark), Path(out)
@@ -110,12 +98,9 @@ def train_generative_judge(
     if given["audited"]:
         refuse_audited(cases, open_store(given["audited"], create=False), name, images)
     parts = part_encounters(cases, given["folds"], given["fold"], given["seed"])
-    settings = LoraSettings.model_validate(
-        {key: value for key, value in given.items() if key in LoraSettings.model_fields}
-    )
     plan = GenerativePlan(
         base=Path(base).expanduser(),
-        settings=settings,
+        settings=lora_settings(given),
         prompts=judge_prompts_of(name),
         folds=given["folds"],
         fold=given["fold"],

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.models.adapters import ORIGIN, SEEN, SeenMedia, base_and_adapter, read_record, seen_media
+    from proctor.models.adapters import (
+        ORIGIN,
+        SEEN,
+        SeenMedia,
+        base_and_adapter,
+        check_adapter,
+        read_record,
+        seen_media,
+    )
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
@@ -24,6 +32,7 @@ else:
 __all__ = [
     "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
     "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "SeenMedia",
-    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "chosen_prompt", "load_prompt", "near", "parse_price",
-    "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "seen_media", "weights_hash",
+    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter", "chosen_prompt", "load_prompt",
+    "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "seen_media",
+    "weights_hash",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ from proctor.stats import Estimate, Resampling
 from proctor.systems import ModelSystem
 from proctor.training.answer_examples import ItemExamples, Lesson, lessons
 from proctor.training.checkpoints import CheckpointEvaluation
-from proctor.training.lora import LoraSettings, fine_tune
+from proctor.training.lora import LoraSettings, fine_tune, trained_name, with_adapter
 from proctor.training.run_folder import RunFolder
 
 EVALUATIONS, CARD = "evaluations.db", "README.md"
@@ -175,9 +175,8 @@ def train_answerer(what: AnswererTraining, out: Path) -> TrainedAnswerer:
                 return _examined(what, weights, store, folder)
 
             made = fine_tune(what.base, what.examples(client), what.lora, folder, examined)
-            model = f"transformers:{made}" if what.lora.rank == 0 else f"transformers:{what.base}+{made}"
-            Weights(model, model.partition(":")[2], what.lora.device, what.lora.dtype).load()
-            return _told(what, folder, made, model, store)
+            with_adapter(what.base, made, device=what.lora.device, dtype=what.lora.dtype)
+            return _told(what, folder, made, f"transformers:{trained_name(what.base, made)}", store)
     finally:
         asyncio.run(client.aclose())
 

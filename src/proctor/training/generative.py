@@ -36,7 +36,7 @@ from proctor.training.grpo import GrpoSettings, reinforce
 from proctor.training.held_out import HeldOutAgreement, held_out_agreement
 from proctor.training.judge_rewards import parity_items, rewarded_task
 from proctor.training.leaks import encounter_folds, refuse_leaks
-from proctor.training.lora import LoraSettings, data_hash, fine_tune, with_adapter
+from proctor.training.lora import LoraSettings, data_hash, fine_tune, trainable_adapter, with_adapter
 from proctor.training.parity_paths import remembered, write_items
 from proctor.training.run_folder import RunFolder
 
@@ -292,7 +292,7 @@ def _learned(plan: GenerativePlan, questions: Sequence[JudgeQuestion], folder: R
     told: dict[str, JsonValue] = {**plan.settings.model_dump(), "data": data_hash(examples)}
     with RunFolder.opened(folder.path / "fine-tuning", told) as first:
         start = fine_tune(plan.base, examples, plan.settings, first, evaluate)
-    weights = with_adapter(plan.base, start, device=plan.settings.device, dtype=plan.settings.dtype, trainable=True)
+    weights = trainable_adapter(plan.base, start, device=plan.settings.device, dtype=plan.settings.dtype)
     longest = max(len(weights.reply_tokens(one.answer)) for one in examples)
     settings = plan.then.model_copy(update={"max_tokens": longest + _BEYOND})
     return reinforce(weights, rewarded_task(questions), settings, folder, read_origin(start), evaluate)

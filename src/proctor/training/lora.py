@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError, content_hash
-from proctor.models import ORIGIN, Weights, weights_hash
+from proctor.core import content_hash
+from proctor.models import ORIGIN, Weights, check_adapter, weights_hash
 from proctor.training.chat_examples import ChatExample, collate, measure
-from proctor.training.checkpoints import Checkpoints, Evaluate, quiet, read_origin
+from proctor.training.checkpoints import Checkpoints, Evaluate, quiet
 
 if TYPE_CHECKING:
     from proctor.training.run_folder import RunFolder
@@ -109,30 +109,39 @@ def lora_config(settings: LoraSettings, weights: Weights) -> Any:
     )
 
 
-def with_adapter(
-    base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto", trainable: bool = False
-) -> Weights:
-    """A base with an adapter on it, read as it is when it is used; `trainable` to train it further; weights that were
-    trained as a whole stand alone. Raises `InputError` for the adapter of another base."""
+def with_adapter(base: Path, trained: Path, *, device: str = "auto", dtype: str = "auto") -> Weights:
+    """What `fine_tune` made of a base, loaded as it is wherever it is used. Raises `ConfigurationError` for the adapter
+    of another base, and for one without effect."""
+    name = trained_name(base, trained)
+    if name != str(trained):
+        check_adapter(name, str(base), trained)
+    weights = Weights(f"transformers:{name}", name, device, dtype)
+    weights.load()
+    return weights
+
+
+def trained_name(base: Path, trained: Path) -> str:
+    """How `transformers:` names what `fine_tune` made of a base: BASE+ADAPTER, or the folder of whole weights alone."""
+    return f"{base}+{trained}" if (trained / "adapter_config.json").exists() else str(trained)
+
+
+def trainable_adapter(base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto") -> Weights:
+    """The library's own model of a base with an adapter, which can be trained further, and merged. Raises
+    `ConfigurationError` for the adapter of another base."""
     from peft import PeftModel
 
-    if not (adapter / "adapter_config.json").exists():
-        whole = Weights(f"transformers:{adapter}", str(adapter), device, dtype)
-        whole.load()
-        return whole
-    origin = read_origin(adapter)
-    if origin.get("base_sha256") != weights_hash(base):
-        raise InputError(adapter, found=f"an adapter of {origin.get('base')}", expected=f"one of {base}")
+    name = f"transformers:{base}+{adapter}"
+    check_adapter(name, str(base), adapter)
     weights = Weights(f"transformers:{base}", str(base), device, dtype)
     weights.load()
     with quiet():
-        model = PeftModel.from_pretrained(weights.model, str(adapter), is_trainable=trainable).eval()
-    return Weights.around(f"transformers:{base}+{adapter}", model, weights.processor)
+        model = PeftModel.from_pretrained(weights.model, str(adapter), is_trainable=True).eval()
+    return Weights.around(name, model, weights.processor)
 
 
 def merge(base: Path, adapter: Path, out: Path, *, dtype: str = "auto") -> Path:
     """Writes the base's weights with the adapter's added to them, and all that is needed to use them."""
-    weights = with_adapter(base, adapter, device="cpu", dtype=dtype)
+    weights = trainable_adapter(base, adapter, device="cpu", dtype=dtype)
     with quiet():
         weights.model.merge_and_unload().save_pretrained(out)
     weights.processor.save_pretrained(out)
