@@ -13,18 +13,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
+from pydantic import JsonValue
+
 from proctor import api
+from proctor.api import ComparedJudges
+from proctor.audits import AS_GIVEN, LeadRow
+from proctor.core import DASH, number, number_interval, p_value, signed
+from proctor.reports import spoken_language
 from proctor.runs import Store, judges_of
+from proctor.stats import Contrast, Estimate
 
 BENCHMARK = "mediqa-eval"
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures" / "what-agrees-with-clinicians.json"
-SHOWN = ("settings", "over", "ahead", "tables")
-"""What the page needs of everything."""
+_HASH = re.compile(r"/out-of-fold|\[[0-9a-f]{8}\]")
+
+Shown = tuple[str, Sequence[str], list[list[str]]]
+"""A table of the page: title, heads and rows."""
 
 
 def prepared(data: Path, work: Path) -> Store:
@@ -37,6 +48,94 @@ def prepared(data: Path, work: Path) -> Store:
         api.fit_judge(store, BENCHMARK, method="pipeline", out=fit)
     api.score(store, BENCHMARK, judge="local-pipeline", options={"fit": str(fit)})
     return store
+
+
+def name_of(metric: str) -> str:
+    """A scorer without the hash of what it learned from."""
+    return _HASH.sub("", metric)
+
+
+def told(value: Estimate | Contrast, *, sign: bool = False) -> str:
+    """A figure with its interval."""
+    return f"{(signed if sign else number)(value.value)} ({number_interval(value.ci_low, value.ci_high)})"
+
+
+def leads_of(row: LeadRow, over: Sequence[str]) -> list[str]:
+    """A lead over each, with interval and adjusted p; bold where it may be claimed."""
+    by_name = {one.over: one for one in row.leads}
+    cells = []
+    for name in over:
+        one = by_name.get(name)
+        shown = DASH if one is None else f"{told(one.difference, sign=True)}, {p_value(one.p_holm)}"
+        cells.append(f"**{shown}**" if one is not None and one.significant else shown)
+    return cells
+
+
+def page(found: ComparedJudges) -> list[Shown]:
+    """The tables of the page: wide, since a page is no terminal."""
+    made: list[Shown] = []
+    over, plain = found.over, [name.removesuffix("-mean") for name in found.over]
+    for language in dict.fromkeys(row.language for row in found.rows):
+        rows = {(row.metric, row.dimension, row.part): row for row in found.rows if row.language == language}
+        whole = [row for row in rows.values() if (row.dimension, row.part) == ("", "all")]
+        order = [row.metric for row in sorted(whole, key=lambda row: -(row.figure.value or 0.0))]
+        spoken = spoken_language(language)
+        heads = ["", "agreement", *(f"lead over {name}, adjusted p" for name in plain)]
+        lines = [
+            [name_of(one), told(rows[one, "", "all"].figure), *leads_of(rows[one, "", "all"], over)] for one in order
+        ]
+        made.append((f"{spoken}: mean over the dimensions", heads, lines))
+        dimensions = list(dict.fromkeys(dimension for _, dimension, _ in rows if dimension))
+        lines = [[name_of(one), *(by_dimension(rows[one, name, "all"], over) for name in dimensions)] for one in order]
+        made.append((f"{spoken}: by dimension, and leads over {' and '.join(plain)}", ["", *dimensions], lines))
+        lines = []
+        for one in order:
+            parts = [
+                text
+                for part in ("between", "within")
+                for text in (
+                    told(rows[one, "", part].figure),
+                    by_dimension(rows[one, "", part], over, leads_alone=True),
+                )
+            ]
+            tied = rows[one, "", "tied"]
+            lines.append(
+                [name_of(one), *parts, number(tied.figure.value), told(tied.lead(AS_GIVEN).difference, sign=True)]
+            )
+        lead = f"leads over {', '.join(plain)}"
+        heads = ["", "r between", lead, "r within", lead, "tied", "tied less as given"]
+        made.append((f"{spoken}: between and within encounters, and what ties are worth", heads, lines))
+    return [*made, *oracles(found)]
+
+
+def by_dimension(row: LeadRow, over: Sequence[str], *, leads_alone: bool = False) -> str:
+    """A figure and its leads without intervals; bold as in `leads_of`."""
+    by_name, shown = {one.over: one for one in row.leads}, []
+    for name in over:
+        one = by_name.get(name)
+        text = DASH if one is None else signed(one.difference.value)
+        shown.append(f"**{text}**" if one is not None and one.significant else text)
+    return ", ".join(shown) if leads_alone else f"{number(row.figure.value)} ({', '.join(shown)})"
+
+
+def oracles(found: ComparedJudges) -> list[Shown]:
+    """Oracles and the learning curve, by language."""
+    languages = list(dict.fromkeys(row.language for row in found.bounds))
+    heads = [spoken_language(one) for one in languages]
+    whole = {(row.metric, row.language): row.figure for row in found.bounds if (row.dimension, row.part) == ("", "all")}
+    names = list(dict.fromkeys(metric for metric, _ in whole))
+    curve = {(one.encounters, one.language): one.figure for one in found.curve}
+    return [
+        ("Oracles", ["", *heads], [[name, *(told(whole[name, one]) for one in languages)] for name in names]),
+        (
+            "Learning curve of the embedded judge",
+            ["encounters learned from", *heads],
+            [
+                [f"{size}", *(told(curve[size, one]) for one in languages)]
+                for size in dict.fromkeys(n for n, _ in curve)
+            ],
+        ),
+    ]
 
 
 def main() -> None:
@@ -57,9 +156,16 @@ def main() -> None:
     kept = options.work / "kept"
     found = api.judge_agreement(store, BENCHMARK, learned=learned, repeats=options.repeats, curve=True, keep=kept)
     found.write(options.work / "agreement.json")
-    told = {name: value for name, value in found.to_json().items() if name in SHOWN}
+    shown: dict[str, JsonValue] = {
+        "settings": dict(found.settings),
+        "ahead": {name: [name_of(one) for one in ahead] for name, ahead in found.ahead.items()},
+        "tables": [
+            {"title": title, "heads": list(heads), "rows": [list(row) for row in rows]}
+            for title, heads, rows in page(found)
+        ],
+    }
     options.out.parent.mkdir(exist_ok=True)
-    options.out.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    options.out.write_text(json.dumps(shown, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

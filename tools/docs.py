@@ -301,6 +301,12 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _agreement() -> str:
+    """The tables that `bench/agreement.py` wrote."""
+    told = json.loads((ROOT / "docs" / "figures" / "what-agrees-with-clinicians.json").read_text(encoding="utf-8"))
+    return "\n\n".join(f"### {one['title']}\n\n{_table(one['heads'], one['rows'])}" for one in told["tables"])
+
+
 def _former() -> str:
     from proctor.cli.former import ALIASES, COMMANDS, OPTIONS
 
@@ -352,6 +358,7 @@ def _sources() -> str:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "agreement": _agreement,
     "cli": _cli,
     "conditions": _conditions,
     "former-commands": _former,

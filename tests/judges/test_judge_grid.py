@@ -104,9 +104,16 @@ def test_every_combination_is_a_scorer_and_what_a_factor_is_worth_is_told(store:
     assert without.p_holm < 0.05
     assert effects["reason=off"].lead("reason=on").difference.value == pytest.approx(0, abs=0.2)
     assert [table.title for table in found.tables] == [
-        "English: one judge under 4 combinations",
-        "English: what each factor is worth, averaged over the others",
+        "English: one judge under 4 combinations, leads over the first",
+        "English: what each factor is worth, leads over its first level",
     ]
+
+
+def test_only_what_varies_is_a_column(store: Path) -> None:
+    with FaultyServer(_reply) as server:
+        found = proctor.judge_grid(store, "mediqa-eval", **_how(server, reason="both"))
+    assert [one.label for one in found.tables[0].columns][:2] == ["reason", "Mean"]
+    assert "prompt=task, references=on, images=on, documents=off" in found.tables[0].caption
 
 
 def test_documents_are_a_factor_too(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,22 +82,27 @@ class JudgeGrid:
         made = []
         for language in dict.fromkeys(row.language for row in self.rows):
             by_name = {row.metric: row for row in _means(self.rows, language)}
-            names = list(self.cells[0].factors)
-            title = f"{spoken_language(language)}: one judge under {len(self.cells)} combinations"
-            heads = columns(
-                *names, ">Mean", ">95 % CI", ">Lead over the first", ">95 % CI", ">p (Holm)", ">new judgements"
-            )
+            names = [name for name, level in self.cells[0].factors.items() if self._varies(name, level)]
+            title = f"{spoken_language(language)}: one judge under {len(self.cells)} combinations, leads over the first"
+            heads = columns(*names, ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)")
             found: list[Row] = []
             for cell in self.cells:
                 row = by_name[cell.scorer]
-                found.append((*cell.factors.values(), *_figures(row), f"{cell.judgements:,}"))
-            made.append(Table(f"{title}, mean over the dimensions.", heads, tuple(found), title=title))
+                levels = (cell.factors[name] for name in names)
+                found.append((*levels, *_figures(row)))
+            fixed = (f"{name}={level}" for name, level in self.cells[0].factors.items() if name not in names)
+            caption = f"{title}, mean over the dimensions. In all: {', '.join(fixed)}."
+            made.append(Table(caption, heads, tuple(found), title=title))
             effects = [(Cell(row.metric), *_figures(row)) for row in _means(self.effects, language) if row.leads]
             if effects:
-                title = f"{spoken_language(language)}: what each factor is worth, averaged over the others"
-                heads = columns("Level", ">Mean", ">95 % CI", ">Lead over the first level", ">95 % CI", ">p (Holm)")
-                made.append(Table(f"{title}.", heads, tuple(effects), title=title))
+                title = f"{spoken_language(language)}: what each factor is worth, leads over its first level"
+                heads = columns("Level", ">Mean", ">95 % CI", ">Lead", ">95 % CI", ">p (Holm)")
+                caption = f"{title}, averaged over the other factors."
+                made.append(Table(caption, heads, tuple(effects), title=title))
         return tuple(made)
+
+    def _varies(self, factor: str, level: str) -> bool:
+        return any(one.factors[factor] != level for one in self.cells)
 
 
 async def judge_grid_async(
