@@ -19,7 +19,7 @@ from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.models import ModelClient
-    from proctor.training import AnswererTraining, TrainedAnswerer
+    from proctor.training import AnswererRehearsal, AnswererTraining, TrainedAnswerer
 
 T = TypeVar("T")
 
@@ -79,10 +79,54 @@ class AnswererTable(FrameLike):
         return [plain_table(self.title, heads, [_shown(row) for row in self.rows])]
 
 
+@dataclass(frozen=True)
+class RehearsalTable(FrameLike):
+    """A row for each system that never looks, with its mean accuracy over the buckets of the validation part."""
+
+    data: "AnswererRehearsal"
+
+    @property
+    def rows(self) -> list[Row]:
+        """The system's name, the mean, and its interval."""
+        return [
+            {"system": name, "mean": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high}
+            for name, one in self.data.baselines.items()
+        ]
+
+    @property
+    def title(self) -> str:
+        """What is to beat."""
+        return "Without looking, on the validation part"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Lengths, memory, and media that look the same."""
+        return f"Examples: {self.data.lengths}.", f"{self.data.memory}: an estimate.", self._alike()
+
+    @property
+    def tables(self) -> "list[Table]":
+        """As they are listed elsewhere."""
+        rows = [(str(row["system"]), percent(row["mean"]), _between(row)) for row in self.rows]
+        return [plain_table(self.title, ("system", ">mean over buckets", ">interval"), rows)]
+
+    def _alike(self) -> str:
+        from proctor.training import PICTURES
+
+        pairs = self.data.alike
+        how = f"by {PICTURES} pictures of each video; proctor media duplicates compares more"
+        if not pairs:
+            return f"No medium of one part looks like one of the other, {how}."
+        first = " and ".join(pairs[0])
+        return f"{count_of(len(pairs), 'pair')} of media across the parts look the same ({first}), {how}."
+
+
+def _between(row: Row) -> str:
+    return DASH if row["ci_low"] is None else f"{percent(row['ci_low'])} to {percent(row['ci_high'])}"
+
+
 def _shown(row: Row) -> tuple[str, ...]:
-    between = DASH if row["ci_low"] is None else f"{percent(row['ci_low'])} to {percent(row['ci_high'])}"
     counts = str(row["questions"]), str(row["groups"])
-    return str(row["step"]), percent(row["mean"]), between, *counts, "kept" if row["chosen"] else ""
+    return str(row["step"]), percent(row["mean"]), _between(row), *counts, "kept" if row["chosen"] else ""
 
 
 @dataclass(frozen=True)
@@ -104,19 +148,12 @@ class AnswererPlan:
         )
         return (told, *([left] if left else []))
 
-    def measure(self) -> str:
-        """How long the examples are for the model, which is loaded. Raises `InputError` for those that are too long."""
-        from proctor.models import Weights
-        from proctor.training import measure
+    def rehearse(self) -> "RehearsalTable":
+        """What training would take and has to beat; the weights are not loaded. Raises `InputError` for examples that
+        are too long."""
+        from proctor.training import rehearse_answerer
 
-        what = self.what
-        client = what.client()
-        weights = Weights(client.name, str(what.base), what.lora.device, what.lora.dtype)
-        try:
-            weights.load()
-            return measure(weights, what.examples(client)).told()
-        finally:
-            asyncio.run(client.aclose())
+        return RehearsalTable(rehearse_answerer(self.what))
 
     def make(self) -> AnswererTable:
         """Trains, or goes on where it was stopped."""

@@ -48,7 +48,7 @@ def answerer(
     options: AnswererOptions,
     base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
     out: Annotated[Path, Option("A new folder, or that of a training to go on with.")],
-    dry_run: Annotated[bool, Option("Say what would be learned and how long it is; train nothing.")] = False,
+    dry_run: Annotated[bool, Option("Tell lengths, memory and what is to beat; train nothing.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Fine-tune a model on a benchmark.
@@ -64,7 +64,9 @@ def answerer(
     plan = api.arrange_answerer(benchmark, base, out, **options)
     note(*plan.notes)
     if dry_run:
-        say(plan.measure())
+        told = plan.rehearse()
+        show(output, told.rows, *told.tables)
+        note(*told.notes)
         return
     made = plan.make()
     show(output, made.rows, *made.tables)
@@ -78,7 +80,7 @@ def generative_judge(
     base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
     out: Annotated[Path, Option("The folder of the training; the same call goes on with it.")],
     options: GenerativeOptions,
-    dry_run: Annotated[bool, Option("Say what would be learned and how long it is; train nothing.")] = False,
+    dry_run: Annotated[bool, Option("Tell lengths, memory and what is to beat; train nothing.")] = False,
     store: StoreUrl = None,
 ) -> None:
     """Fine-tune a model to judge as people do.

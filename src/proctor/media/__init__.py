@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.media.audio import Sound
     from proctor.media.clips import ClipFile, from_jpegs
     from proctor.media.conditions import CONDITIONS, Condition
-    from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, write_page
+    from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, look_at_items, write_page
     from proctor.media.entries import KeptEntry, StoredPicture, damaged, drop, kept, prune
     from proctor.media.excerpts import Excerpts, MediaAs, Placed
     from proctor.media.files import (
@@ -46,7 +46,8 @@ __all__ = [
     "Placed", "PlaysSounds", "RecordsShown", "RedactedVideo", "Redaction", "ShownRecord", "ShowsFiles",
     "ShowsOriginals", "Sound", "SpeechPart", "StoredPicture", "TextOverlay", "Tolerance", "VideoFacts", "cache_folder",
     "damaged", "dicom_facts", "distances", "drop", "encode", "find", "find_leaks", "find_text", "from_jpegs", "hashes",
-    "in_order", "inspect_video", "is_there", "kept", "labels_of", "locate", "look_at", "media_folder", "nifti_facts",
-    "outside_of", "parse_scan", "parse_window", "pictures_at", "place_of", "plain_media", "prune", "read_image",
-    "redact", "sampled", "scan_kind", "shown_again", "shown_place", "speech_parts", "view", "viewer", "write_page",
+    "in_order", "inspect_video", "is_there", "kept", "labels_of", "locate", "look_at", "look_at_items", "media_folder",
+    "nifti_facts", "outside_of", "parse_scan", "parse_window", "pictures_at", "place_of", "plain_media", "prune",
+    "read_image", "redact", "sampled", "scan_kind", "shown_again", "shown_place", "speech_parts", "view", "viewer",
+    "write_page",
 ]  # fmt: skip

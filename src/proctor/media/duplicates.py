@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, clock_text, write_whole
+from proctor.core import InputError, Item, clock_text, write_whole
 from proctor.media.files import EXTENSIONS
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import MediaSettings, sample_times
@@ -187,14 +187,32 @@ def look_at(
     looked, problems = [], []
     for path in files:
         on_file(path)
-        source = path.relative_to(root).as_posix()
         try:
-            times = _times(library, source, fps)
-            looks = fingerprint(library.jpegs([Picture(source, time) for time in times]))
-            looked.append(Looked(library, source, path, library.identity(source), times, looks))
+            looked.append(_looked(library, path.relative_to(root).as_posix(), fps=fps, count=_MOST_FRAMES))
         except InputError as error:
             problems.append(str(error))
     return looked, problems
+
+
+def look_at_items(items: Sequence[Item], library: MediaLibrary, count: int) -> tuple[list[Looked], list[str]]:
+    """The videos and images of items as far as they are at hand, sorted by name, each video by `count` pictures spread
+    evenly over all of it, and what is wrong with the others. Two copies of a video are then told by the same moments
+    where they start and end alike; `look_at` finds other ones as well."""
+    own = MediaLibrary(library.root, _SETTINGS, library.cache_dir)
+    sources = {medium.source for item in items for medium in item.pictured} - {*library.missing(items)}
+    looked, problems = [], []
+    for source in sorted(sources):
+        try:
+            looked.append(_looked(own, source, fps=None, count=count))
+        except InputError as error:
+            problems.append(str(error))
+    return looked, problems
+
+
+def _looked(library: MediaLibrary, source: str, *, fps: float | None, count: int) -> Looked:
+    times = _times(library, source, fps, count)
+    looks = fingerprint(library.jpegs([Picture(source, time) for time in times]))
+    return Looked(library, source, library.locate(source), library.identity(source), times, looks)
 
 
 def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()) -> list[Leak]:
@@ -298,11 +316,11 @@ def _candidates(alike: NDArray[np.bool_], ends: NDArray[np.int64]) -> list[int]:
     return sorted({int(k) for k in np.searchsorted(ends, columns, side="right") - 1})
 
 
-def _times(library: MediaLibrary, source: str, fps: float) -> tuple[float | None, ...]:
+def _times(library: MediaLibrary, source: str, fps: float | None, count: int) -> tuple[float | None, ...]:
     if library.is_still(source):
         return (None,)
     end = library.probe(source).duration_s
-    return tuple(sample_times(0.0, end, _SETTINGS, count=_MOST_FRAMES, fps=fps))
+    return tuple(sample_times(0.0, end, _SETTINGS, count=count, fps=fps))
 
 
 def _told(time: float | None) -> str:

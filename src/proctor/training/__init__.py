@@ -6,6 +6,7 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.training.answerer import AnswererTraining, TrainedAnswerer, train_answerer
+    from proctor.training.answerer_rehearsal import PICTURES, AnswererRehearsal, rehearse_answerer
     from proctor.training.chat_examples import ChatExample, measure
     from proctor.training.checkpoints import CheckpointEvaluation
     from proctor.training.classifier import (
@@ -36,10 +37,10 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe", "GenerativePlan", "GrpoSettings",
-    "HeldOutAgreement", "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer", "TrainedClassifier",
-    "TrainedGenerative", "check_run", "classifier_settings", "data_hash", "encounter_folds", "export_run", "fine_tune",
-    "fit_pipeline", "held_out_agreement", "judge_card", "majority", "measure", "merge", "part_encounters",
-    "refuse_leaks", "rehearse", "shuffled_ratings", "train_answerer", "train_classifier", "train_generative",
-    "with_adapter",
+    "PICTURES", "AnswererRehearsal", "AnswererTraining", "ChatExample", "CheckpointEvaluation", "ClassifierRecipe",
+    "GenerativePlan", "GrpoSettings", "HeldOutAgreement", "JudgeParts", "LoraSettings", "RunFolder", "TrainedAnswerer",
+    "TrainedClassifier", "TrainedGenerative", "check_run", "classifier_settings", "data_hash", "encounter_folds",
+    "export_run", "fine_tune", "fit_pipeline", "held_out_agreement", "judge_card", "majority", "measure", "merge",
+    "part_encounters", "refuse_leaks", "rehearse", "rehearse_answerer", "shuffled_ratings", "train_answerer",
+    "train_classifier", "train_generative", "with_adapter",
 ]  # fmt: skip
