@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import select
 
-from proctor.core import ACCURACY, FailedPolicy, whole_file
+from proctor.core import ACCURACY, FailedPolicy, Status, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
+from proctor.runs import schema
 from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
+from proctor.runs.columns import driver_rows
 from proctor.runs.export import safe_cell
 from proctor.runs.performance import (
     AnalysisData,
@@ -140,7 +144,13 @@ def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPoli
 
 
 def _said(store: Store, run: Run) -> dict[str, ParsedAnswer]:
-    return {name: ParsedAnswer(one.status, one.parsed) for name, one in store.answers(run).items()}
+    names = {number: name for name, number in store.item_numbers(run.benchmark).items()}
+    table, status = schema.answers, {one.value: one for one in Status}
+    with store.reading() as connection:
+        query = select(table.c.item, table.c.status, table.c.parsed).where(table.c.run == run.id)
+        rows = driver_rows(connection, query)
+        values = {text: json.loads(text) for text in {row[2] for row in rows}}
+        return {names[item]: ParsedAnswer(status[ended], values[text]) for item, ended, text in rows}
 
 
 def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:

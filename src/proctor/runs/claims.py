@@ -54,12 +54,6 @@ class OpenItems:
     busy: set[str]
 
 
-def share(connection: Connection) -> None:
-    """Makes the tables that workers share, where a store of an older version lacks them."""
-    for table in schema.SHARING:
-        table.create(connection, checkfirst=True)
-
-
 class ItemClaims:
     """One worker's claims on items of shared runs. All times are by the database's clock, so that machines need not
     agree on theirs."""
@@ -79,7 +73,6 @@ class ItemClaims:
         """Within it items of the runs can be taken; afterwards what is left of the claims is given back. Raises
         `RunTakenError` where a process has one of the runs for itself."""
         with self._store.writing() as connection:
-            share(connection)
             refuse_owned(connection, [run.id for run in runs], self._store.shown)
         try:
             yield

@@ -136,10 +136,9 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
-    if create and connection.dialect.name == "postgresql":  # of several at once, one creates
-        connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
-    known = connection.dialect.has_table(connection, "meta")
-    if not known:
+    if create:
+        _alone(connection)
+    if not connection.dialect.has_table(connection, "meta"):
         if not create:
             raise InputError(shown, found="no Proctor tables", expected="a store")
         if connection.dialect.has_table(connection, "answers"):
@@ -147,13 +146,28 @@ def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
         schema.metadata.create_all(connection)
         connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
         return
+    if _version(connection, shown) < schema.VERSION:
+        from proctor.runs.migrations import migrate
+
+        _alone(connection)
+        migrate(connection, _version(connection, shown))
+
+
+def _alone(connection: Connection) -> None:
+    """Of several at once, one makes or changes tables; SQLite's transactions see to that themselves."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
+
+
+def _version(connection: Connection, shown: str) -> int:
     version = connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "version")).scalar()
-    if version is None or not _DIGITS.fullmatch(version) or int(version) > schema.VERSION:
+    if version is None or not _DIGITS.fullmatch(version) or not 0 < int(version) <= schema.VERSION:
         raise InputError(
             shown,
             found=f"a store of version {version}",
             expected=f"version {schema.VERSION} or older: update Proctor to read it",
         )
+    return int(version)
 
 
 HEARTBEAT_S = 20.0
@@ -177,8 +191,6 @@ def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
     table = schema.runs
     mine = {"owner": _me(), "owner_seen": time.time()}
     connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
-    if not connection.dialect.has_table(connection, schema.claims.name):
-        return
     # Owned first and looked at then: workers look at the owner under a lock.
     shared = schema.claims.c.run.in_(run_ids)
     live = select(schema.claims.c.run).where(shared, schema.claims.c.until >= clock(connection))

@@ -60,8 +60,7 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
         claim(connection, ids, store.shown)
         connection.execute(delete(schema.scores).where(schema.scores.c.run.in_(ids)))
         gone = connection.execute(delete(schema.answers).where(schema.answers.c.run.in_(ids)))
-        if connection.dialect.has_table(connection, schema.orders.name):
-            connection.execute(delete(schema.orders).where(schema.orders.c.run.in_(ids)))
+        connection.execute(delete(schema.orders).where(schema.orders.c.run.in_(ids)))
         connection.execute(delete(schema.runs).where(schema.runs.c.id.in_(ids)))
     return gone.rowcount
 

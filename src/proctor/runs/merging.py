@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from proctor.core import Benchmark, InputError, Item, Judgement, Status
 from proctor.runs import schema
+from proctor.runs.bulk import insert_rows
 from proctor.runs.contents import answer_digest, answer_rows, item_names, score_digest, score_rows, vote_digest
 from proctor.runs.database import READING_FAULTS, claim, damaged, release
 from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, vote_row
@@ -152,7 +153,7 @@ class _Merge:
             else:
                 new += [vote_row(vote) for vote in found.values()]
         told.taken = len(new)
-        _insert(self.into, schema.votes, new)
+        insert_rows(self.into.connection, schema.votes, new)
         return told
 
     def _benchmark(self, name: str) -> list[MergedRows]:
@@ -246,7 +247,7 @@ class _RunMerge:
         for place, found in said.items():
             if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
                 new += [row | {"run": self.number, "item": numbers[place[0]]} for row in found.values()]
-        _insert(self.into, schema.scores, new)
+        insert_rows(self.into.connection, schema.scores, new)
         return [told, scores]
 
     def _answers(
@@ -273,7 +274,7 @@ class _RunMerge:
             gone = [row["item"] for row in new[start : start + _PART]]
             failed = (table.c.run == self.number) & (table.c.status == _FAILED)
             self.into.connection.execute(delete(table).where(failed, table.c.item.in_(gone)))
-        _insert(self.into, table, new)
+        insert_rows(self.into.connection, table, new)
         return told, kept
 
 
@@ -287,11 +288,6 @@ def _fits(told: MergedRows, why: str, kept: str | None, found: Mapping[str, Row]
     if others:
         told.refuse(why, others)
     return False
-
-
-def _insert(into: _Side, table: Any, rows: Sequence[Row]) -> None:
-    if rows:
-        into.connection.execute(insert(table), rows)
 
 
 def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> BenchmarkCard:

@@ -16,7 +16,6 @@ from sqlalchemy import Connection, func, select
 
 from proctor.core import InputError, Status, first_problem
 from proctor.runs import schema
-from proctor.runs.claims import share
 from proctor.runs.store import Run, Store
 
 _LONGEST = 50_000_000
@@ -66,7 +65,6 @@ def place_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterab
     new = {"parcel": placed.excluded.parcel, "items": placed.excluded["items"]}
     rows = [{"run": run.id, "parcel": text_hash(body), "items": count} for run, count in runs]
     with store.writing() as connection:
-        share(connection)
         connection.execute(
             kept.on_conflict_do_nothing(index_elements=["sha256"]),
             [{"sha256": key, "body": text} for key, text in texts.items()],
@@ -80,8 +78,6 @@ def open_orders(store: Store, benchmarks: Collection[str] = ()) -> list[OpenOrde
     runs = {run.id: run for name in benchmarks or store.benchmark_names() for run in store.runs(name)}
     found = dict[str, list[Run]]()
     with store.reading() as connection:
-        if not connection.dialect.has_table(connection, schema.orders.name):
-            return []
         for row in connection.execute(select(schema.orders).order_by(schema.orders.c.run)):
             if row.run in runs and _settled(connection, row.run) < row.items:
                 found.setdefault(row.parcel, []).append(runs[row.run])

@@ -1,6 +1,6 @@
 """What a store keeps: its tables, a benchmark's card, and records as rows and back.
 
-A change to the tables raises VERSION and writes the step from the old one.
+A change to the tables raises VERSION and writes the step from the old one (`migrations`).
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ from proctor.core import (
     unfit,
 )
 from proctor.metrics import chance_level, graded_metrics
+from proctor.runs.bulk import insert_rows
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 
@@ -174,8 +175,6 @@ orders = Table(
     Column("parcel", String(64), nullable=False),
     Column("items", Integer, nullable=False),
 )
-SHARING = (claims, parcels, orders)
-"""Stores of older versions get these tables when they are shared."""
 
 
 class Ruling(BaseModel):
@@ -295,8 +294,8 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
         "parsed": json.dumps(answer.parsed),
         "problem": answer.problem,
         "reason": answer.reason,
-        **answer.usage.model_dump(),
-        **(dict.fromkeys(Timing.model_fields) if answer.timing is None else answer.timing.model_dump()),
+        **vars(answer.usage),
+        **(dict.fromkeys(Timing.model_fields) if answer.timing is None else vars(answer.timing)),
         "extra": json.dumps(answer.extra),
     }
 
@@ -321,7 +320,9 @@ def answer_from_row(item_id: str, row: RowMapping) -> Answer:
 
 def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
     """The row of a score."""
-    return {"run": run_id, "item": item_number, **score.model_dump(exclude={"item_id"})}
+    row = {"run": run_id, "item": item_number, **vars(score)}
+    del row["item_id"]
+    return row
 
 
 def vote_row(vote: Judgement) -> dict[str, Any]:
@@ -371,8 +372,7 @@ def insert_benchmark(connection: Connection, benchmark: Benchmark, fingerprint: 
         }
         for position, item in enumerate(benchmark.items)
     ]
-    if rows:
-        connection.execute(insert(items), rows)
+    insert_rows(connection, items, rows)
 
 
 def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) -> str:

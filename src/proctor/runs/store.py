@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
 from proctor.runs import schema
+from proctor.runs.bulk import upsert_rows
 from proctor.runs.database import READING_FAULTS, at_work, away, claim, damaged, open_engine, release, shown_url
 from proctor.runs.schema import (
     BenchmarkCard,
@@ -347,10 +348,8 @@ class Store:
                 ids = self.item_numbers(run.benchmark)
                 answers.append(answer_row(run.id, ids[answer.item_id], answer))
                 scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
-            if answers:
-                connection.execute(self._answer_upsert, answers)
-            if scores:
-                connection.execute(self._score_upsert, scores)
+            upsert_rows(connection, schema.answers, self._answer_upsert, answers)
+            upsert_rows(connection, schema.scores, self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
         """Writes scores that came after the answers; those of the same metric and scorer are replaced."""
@@ -358,7 +357,7 @@ class Store:
         rows = [score_row(run.id, ids[score.item_id], score) for score in scores]
         if rows:
             with self.writing() as connection:
-                connection.execute(self._score_upsert, rows)
+                upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
     def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
         """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
@@ -368,8 +367,7 @@ class Store:
         with self.writing() as connection:
             if votes:
                 connection.execute(keep, [vote_row(vote) for vote in votes])
-            if rows:
-                connection.execute(self._score_upsert, rows)
+            upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
     def answers(self, run: Run) -> dict[str, Answer]:
         """All answers of a run by item id."""
