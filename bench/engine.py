@@ -215,7 +215,7 @@ async def through_openai(bench: Bench) -> AsyncIterator[Run]:
     """OpenAI's own client alone."""
     from openai import AsyncOpenAI
 
-    client = AsyncOpenAI(base_url=bench.url, api_key="none", max_retries=0)
+    client = AsyncOpenAI(base_url=bench.url, api_key="none", max_retries=0, timeout=180.0)
 
     async def call(number: int) -> None:
         parts: list[Any] = []

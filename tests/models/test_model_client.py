@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError, UsageError
+from proctor.media import StoredPicture
 from proctor.models import ModelClient, ModelSpec, Reply, parse_price
+from proctor.models.connections import Connections, Posted
 from tests.support.faulty_server import AT_ONCE, Calls, Fault, FaultyServer, Request
+from tests.support.raw_server import completion
 
 
 class Colour(BaseModel):
@@ -81,6 +87,29 @@ def test_texts_and_pictures_go_out_in_their_order_with_label_and_time() -> None:
     assert user["content"][1]["image_url"]["url"] == "data:image/jpeg;base64,/9hvbmU="
     assert (reply.text, reply.value, reply.finish_reason, reply.model) == ("blue", None, "stop", "m")
     assert not reply.cut_off
+
+
+def test_a_picture_is_encoded_once_and_put_into_bodies_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Sequence[bytes]] = []
+
+    async def post(_: Connections, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
+        sent.append(body)
+        return Posted(200, {}, completion("blue"))
+
+    async def run() -> None:
+        client = ModelClient(ModelSpec(name="m", base_url="http://localhost:9/v1"))
+        for question in ("Which colour?", 'And "data:image/jpeg;base64,"?'):
+            await client.ask([Frame(one, 1.0, "A"), Frame(b"plain", None, ""), question])
+        await client.aclose()
+
+    monkeypatch.setattr(Connections, "post", post)
+    one = StoredPicture(b"\xff\xd8" + bytes(100_000))
+    asyncio.run(run())
+    assert all(any(piece is one.base64 for piece in body) for body in sent)
+    told = [json.loads(b"".join(body))["messages"][-1]["content"] for body in sent]
+    urls = [[part["image_url"]["url"] for part in content if part["type"] == "image_url"] for content in told]
+    assert urls == [[f"data:image/jpeg;base64,{b64encode(data).decode()}" for data in (one, b"plain")]] * 2
+    assert [content[-1]["text"] for content in told] == ["Which colour?", 'And "data:image/jpeg;base64,"?']
 
 
 def test_settings_pass_through_and_time_out_and_retries_do_not() -> None:

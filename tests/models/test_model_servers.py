@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -52,7 +52,7 @@ class Cluster:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
 
-    async def post(_: Connections, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def post(_: Connections, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
         assert headers["Authorization"]
         assert body
         return await made.post(url)

@@ -75,9 +75,9 @@ def answer_by_script(
             return httpx2.Response(outcome.status, headers=headers, json=error)
         return httpx2.Response(200, headers=headers, stream=_Trickle(_body(text), outcome.body_s))
 
-    async def post(_: Connections, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
+    async def post(_: Connections, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
         try:
-            response = await handle(httpx2.Request("POST", url, headers=dict(headers), content=body))
+            response = await handle(httpx2.Request("POST", url, headers=dict(headers), content=b"".join(body)))
         except httpx2.ReadError as error:
             raise ConnectionError("reset") from error
         return Posted(response.status_code, {**response.headers}, await response.aread())

@@ -260,7 +260,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 _ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
-_MOST_LOCKS = 32  # each costs an open file
+_MOST_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +322,7 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
 
 
 class CacheLocks:
-    """The frame sets that a process read last (32), held with a shared lock on their folders, which the system
+    """The frame sets that a process read last (128), held with a shared lock on their folders, which the system
     releases when the process dies, however it dies: a pin that is left behind can't be."""
 
     def __init__(self) -> None:

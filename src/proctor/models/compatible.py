@@ -7,6 +7,8 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from secrets import token_hex
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 import httpx2
@@ -86,11 +88,36 @@ class CompatibleModel(OpenAIChatModel):
         return await super()._map_binary_content_item(item)
 
 
-def _data_uri(item: BinaryContent) -> orjson.Fragment:
-    """A picture as JSON already: it is neither looked through for what needs an escape, nor encoded for each
-    question that shows it."""
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """A picture on its way into a body: what stands before its base64 text, and the text."""
+
+    head: bytes
+    base64: bytes
+
+
+def _data_uri(item: BinaryContent) -> _Picture:
     encoded = item.data.base64 if isinstance(item.data, StoredPicture) else item.base64.encode()
-    return orjson.Fragment(b'"data:%b;base64,%b"' % (item.media_type.encode(), encoded))
+    return _Picture(b"data:%b;base64," % item.media_type.encode(), encoded)
+
+
+_MARK = token_hex(16).encode()
+"""Where a picture belongs in a body; nobody can know it, and write it into a question."""
+
+
+def _pieces(body: dict[str, Any]) -> list[bytes]:
+    """A body as JSON, in pieces: each picture is one, as it is kept, and so neither copied nor looked through for what
+    needs an escape."""
+    pictures: list[bytes] = []
+
+    def put(one: object) -> orjson.Fragment:
+        if not isinstance(one, _Picture):
+            raise TypeError(f"found {type(one).__name__}, expected JSON")
+        pictures.append(one.base64)
+        return orjson.Fragment(b'"%b%b"' % (one.head, _MARK))
+
+    text = orjson.dumps(body, default=put, option=orjson.OPT_PASSTHROUGH_DATACLASS).split(_MARK)
+    return [text[0], *(piece for pair in zip(pictures, text[1:], strict=True) for piece in pair)]
 
 
 class _Client(AsyncOpenAI):
@@ -124,7 +151,7 @@ class _Completions(AsyncCompletions):
         server, clock = client.servers.chosen, asyncio.get_running_loop().time
         url, begun = f"{server.url}/chat/completions", clock()
         try:
-            posted = await client.connections.post(url, headers, orjson.dumps(body))
+            posted = await client.connections.post(url, headers, _pieces(body))
         except OSError as error:
             server.lost(clock())
             timed_out = isinstance(error, TimeoutError)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 _IDLE_S = 15.0
+_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,22 @@ class Connections:
         )
         self._open = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
-        """Sends a body and reads the whole reply, whatever its status; a redirect is a reply like others.
+    async def post(self, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
+        """Sends a body, given in pieces, and reads the whole reply, whatever its status; a redirect is a reply like
+        others.
 
         Raises `OSError` where no whole reply came (`TimeoutError` where connecting took too long) and `BodyError` for
         one that is too long, or not packed as it says.
         """
         import aiohttp
 
+        data: bytes | AsyncGenerator[bytes] = body[0]
+        if len(body) > 1:
+            headers = {**headers, "Content-Length": str(sum(map(len, body)))}
+            data = _together(body)
         try:
             async with (await self._session()).post(
-                url, data=body, headers=headers, allow_redirects=False, proxy=_proxy(url), ssl=self._tls
+                url, data=data, headers=headers, allow_redirects=False, proxy=_proxy(url), ssl=self._tls
             ) as reply:
                 known = {name.lower(): value for name, value in reply.headers.items()}
                 limited = LimitedBody(known.get("content-encoding", "identity"))
@@ -86,6 +92,18 @@ class Connections:
         if self._open is not None:
             (_, held, _), self._open = self._open, None
             await held.aclose()
+
+
+async def _together(pieces: Sequence[bytes]) -> AsyncGenerator[bytes]:
+    """Pieces in fewer ones, each of which is one call of the system: copied once, and never as a whole."""
+    waiting, size = [], 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= _AT_ONCE:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    yield b"".join(waiting)
 
 
 @cache
