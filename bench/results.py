@@ -118,24 +118,26 @@ def fill(path: Path, items: int, systems: int) -> None:
     sys.stderr.write(f"{systems} × {items} answers written, {rate:.0f} a second\n")
 
 
+def spent(arguments: Sequence[str]) -> tuple[float, float, float, bytes]:
+    """The program in a process of its own: its wall-clock and CPU seconds, its peak of memory in GB, what it printed."""
+    start = time.perf_counter()
+    command = [str(Path(sys.executable).with_name("proctor")), *arguments]
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(command, stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, f"{' '.join(command)} ended with {process.returncode}"
+        seconds = time.perf_counter() - start
+        out.seek(0)
+        return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9, out.read()  # kilobytes on Linux
+
+
 def measure(arguments: Sequence[str], rounds: int) -> Measured:
-    """The command in a process of its own."""
-    seconds, cpu, peak, rows = [], [], 0, 0
-    for _ in range(rounds):
-        start = time.perf_counter()
-        command = [str(Path(sys.executable).with_name("proctor")), *arguments, "--format", "json"]
-        with tempfile.TemporaryFile() as out:
-            process = subprocess.Popen(command, stdout=out)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            assert process.returncode == 0, f"{' '.join(command)} ended with {process.returncode}"
-            seconds.append(time.perf_counter() - start)
-            out.seek(0)
-            rows = len(json.loads(out.read()))
-        cpu.append(used.ru_utime + used.ru_stime)
-        peak = max(peak, used.ru_maxrss)  # kilobytes on Linux
+    """The command, in each of several rounds."""
+    each = [spent([*arguments, "--format", "json"]) for _ in range(rounds)]
+    seconds, cpu, peak, printed = zip(*each, strict=True)
     shown = " ".join(["proctor", *arguments[:2], *arguments[4:]])
-    return Measured(shown, tuple(seconds), min(cpu), peak * 1024 / 1e9, rows)
+    return Measured(shown, seconds, min(cpu), max(peak), len(json.loads(printed[-1])))
 
 
 def table(measured: Measured) -> str:

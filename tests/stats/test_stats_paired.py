@@ -278,3 +278,14 @@ def test_errors() -> None:
         paired_differences([[1, 1]], ["a"])
     with pytest.raises(InputError, match=r"^value 0: found 2, expected a number from 0 to 1$"):
         paired_differences([[2, 1], [1, 1]], ["a", "b"], Resampling(bounds=(0, 1)))
+
+
+def test_a_test_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups in another order and systems the other way round are the same test; another difference is another."""
+    column = np.array([3.0, -1.0, 0.5, 2.0, 7.0, 1.0])
+    first = sign_flip(column[:, None])
+    monkeypatch.setattr("proctor.stats.signflip._p", lambda ordered: 2.0)
+    same = np.stack([column, column[::-1], -column], axis=1)
+    assert sign_flip(same).tolist() == [first[0]] * 3
+    assert first.tolist() == [pytest.approx(slow_p(column))]
+    assert sign_flip(column[:, None] + 1e-3).tolist() == [2.0]
