@@ -3,12 +3,13 @@
 python bench/scale.py                                  # claims by 64 claimers, answers by 1, 2, 4 and 8 workers
 python bench/scale.py --kills --items 20000            # 8 workers, one killed every 10 s and another one started
 python bench/scale.py --kills --items 5000 --workers 4 --sqlite
+python bench/scale.py --ray --items 2000 --workers 4   # the same evaluation on a Ray cluster of this machine
 
 Claims: 64 threads in 8 processes claim parts of 16 items from PostgreSQL until none is left. Answers: workers, each a
 process of its own, ask a system that answers at once; each answer is on disk before it counts. Kills: workers are
-`proctor run --share`, as on several machines, and ask a scripted server. Every item must have one answer, at
-most those that were under way at a kill are asked twice, and the hash of the evaluation must be that of one worker's. PostgreSQL runs
-without fsync here, so that disks don't decide; SQLite keeps it.
+`proctor worker`, as on several machines, and ask a scripted server. Every item must have one answer, at most those that
+were under way at a kill are asked twice, and hash and results must be those of one worker. PostgreSQL runs without fsync
+here, so that disks don't decide; SQLite keeps it. CPU seconds stand beside what depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, which has a `statistics`
 
-from proctor.core import ACCURACY, Answer, Benchmark, Frame, Item, Reference, View
+from proctor.core import ACCURACY, Answer, Benchmark, Frame, Item, Reference, View, generator
 from proctor.core.formats import CountFormat
 from proctor.metrics import AccuracyScorer
 from proctor.runs import ItemClaims, Limits, Run, Store, evaluation_content
@@ -92,13 +94,12 @@ def claim_all(url: str, ready: Any, go: Any, counts: Any) -> None:
     parts = [names[start : start + PART] for start in range(0, len(names), PART)]
 
     def claim(number: int) -> int:
-        claims, found = ItemClaims(store), 0
-        start = number * len(parts) // (PROCESSES * THREADS)
-        own = parts[start:] + parts[:start]
+        claims, found, own, draws = ItemClaims(store), 0, parts, generator(number, "claimer")
         while own:
             free = claims.look(run).free
-            own = [part for part in own if free.intersection(part)]
-            for part in own:
+            own = [part for part in own if not free.isdisjoint(part)]
+            start = int(draws.integers(len(own) or 1))
+            for part in own[start:] + own[:start]:
                 mine = claims.take(run, part)
                 found += len(mine)
                 if len(mine) < len(part):
@@ -106,11 +107,30 @@ def claim_all(url: str, ready: Any, go: Any, counts: Any) -> None:
         return found
 
     base = ready.get()
-    counts.put(-1)
+    counts.put((-1, 0.0))
     go.wait()
+    begun = time.process_time()
     with ThreadPoolExecutor(THREADS) as pool:
-        counts.put(sum(pool.map(claim, range(base, base + THREADS))))
+        found = sum(pool.map(claim, range(base, base + THREADS)))
+    counts.put((found, time.process_time() - begun))
     store.close()
+
+
+def server_seconds(url: str) -> float:
+    """CPU seconds of the PostgreSQL server at this address and of its children, so far."""
+    port, seen, parents = f"-p\0{urlsplit(url).port}\0".encode(), dict[int, float](), dict[int, int]()
+    root, tick = 0, os.sysconf("SC_CLK_TCK")
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes()
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(process.name)
+        parents[number] = int(fields[1])
+        seen[number] = sum(map(int, fields[11:15])) / tick  # with those of children that have ended
+        root = number if port in words and b"postgres" in words.split(b"\0")[0] else root
+    return sum(taken for number, taken in seen.items() if root in {number, parents[number]})
 
 
 def claims_a_second(url: str, items: int) -> dict[str, Any]:
@@ -125,15 +145,22 @@ def claims_a_second(url: str, items: int) -> dict[str, Any]:
             ready.put(number * THREADS)
         for _ in processes:
             counts.get()
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), server_seconds(url)
         go.set()
-        taken = sum(counts.get() for _ in processes)
-        took = time.perf_counter() - begun
+        got = [counts.get() for _ in processes]
+        took, taken, cpu = time.perf_counter() - begun, sum(one for one, _ in got), sum(one for _, one in got)
+        server = server_seconds(url) - before
         for process in processes:
             process.join()
     store.close()
-    rate = taken / took
-    return {"claimers": PROCESSES * THREADS, "items": taken, "seconds": took, "a_second": rate, "exact": taken == items}
+    return {
+        "claimers": PROCESSES * THREADS,
+        "items": taken,
+        "exact": taken == items,
+        "a_second": taken / took,
+        "a_cpu_second": taken / (cpu + server),
+        "a_cpu_second_of_the_server": taken / max(server, 0.01),
+    }
 
 
 def work(url: str, go: Any, ready: Any) -> None:
@@ -166,28 +193,42 @@ def answers_a_second(url: str, items: int, workers: int) -> dict[str, Any]:
     return {"workers": workers, "answers": done, "failed": failed, "a_second": done / took}
 
 
-def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float, lone: Path) -> dict[str, Any]:
+def run_words(data: Path, store: str, server: FaultyServer) -> list[str]:
+    """The command of the run that all share."""
+    words = ["run", "simulated", "--data", data, "--store", store, "--condition", "text-only"]
+    return [*map(str, words), "--model", "local", "--base-url", server.url, "--concurrency", "8"]
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "proctor", *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    if process.wait():
+        raise SystemExit(f"{process.args!r} ended with {process.returncode}")
+
+
+def told(store: str | Path) -> tuple[str, Any]:
+    """An evaluation's hash, and its results as programs read them."""
+    opened = Store(store, create=False)
+    content = evaluation_content(opened, "simulated")
+    opened.close()
+    words = ["results", "simulated", "--store", str(store), "--format", "json"]
+    done = subprocess.run([sys.executable, "-m", "proctor", *words], capture_output=True, text=True, check=True)
+    return content.sha256, json.loads(done.stdout)
+
+
+def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float) -> dict[str, Any]:
     """Workers on one store, of which one is killed now and then; and one worker alone on another store."""
     data = write_text_folder(folder / "data", items)
-
-    def start(store: str, server: FaultyServer, *more: str) -> subprocess.Popen[bytes]:
-        words = [
-            "run",
-            "simulated",
-            "--data",
-            str(data),
-            "--store",
-            store,
-            "--condition",
-            "text-only",
-            "--no-baselines",
-        ]
-        words += ["--model", "local", "--base-url", server.url, "--concurrency", "8", *more]
-        command = [sys.executable, "-m", "proctor", *words]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-
-    with FaultyServer(answer_tray, latency_s=0.05) as server:
-        running, kills = [start(url, server, "--share") for _ in range(workers)], 0
+    with FaultyServer(answer_tray, latency_s=0.05, keep=2 * items) as server:
+        if url.startswith("postgresql"):
+            ended(started(*run_words(data, url, server), "--on", "store"))
+            join = ["worker", "--store", url, "--once"]
+        else:
+            join = [*run_words(data, url, server), "--share"]
+        running, kills = [started(*join) for _ in range(workers)], 0
         due, begun = time.monotonic() + every_s, time.monotonic()
         while any(one.poll() is None for one in running):
             time.sleep(0.1)
@@ -197,23 +238,47 @@ def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float,
                 os.killpg(victim.pid, signal.SIGKILL)
                 victim.wait()
                 kills += 1
-                running.append(start(url, server, "--share"))
+                running.append(started(*join))
                 due = time.monotonic() + every_s
         took = time.monotonic() - begun
         asked = Counter(item_of(one) for one in server.requests)
-    with FaultyServer(answer_tray) as server:
-        start(str(lone), server).wait()
-    shared, alone = Store(url, create=False), Store(lone, create=False)
-    content, expected = evaluation_content(shared, "simulated"), evaluation_content(alone, "simulated")
-    return {
-        "items": items,
+    return compared(url, folder, data, took) | {
         "workers": workers,
         "kills": kills,
-        "seconds": took,
-        "answered": content.runs[0].answers - content.runs[0].failed,
         "asked_twice": sum(count > 1 for count in asked.values()),
         "under_way_at_kills_at_most": kills * 8,
-        "same_hash": content.sha256 == expected.sha256,
+    }
+
+
+def on_ray(url: str, folder: Path, items: int, workers: int) -> dict[str, Any]:
+    """The same on actors of a Ray cluster of this machine."""
+    data = write_text_folder(folder / "data", items)
+    with FaultyServer(answer_tray, latency_s=0.05, keep=2 * items) as server:
+        begun = time.monotonic()
+        ended(started(*run_words(data, url, server), "--on", "ray", "--workers", str(workers)))
+        took = time.monotonic() - begun
+        asked = Counter(item_of(one) for one in server.requests)
+    return compared(url, folder, data, took) | {"workers": workers, "asked_twice": max(asked.values()) - 1}
+
+
+def compared(url: str, folder: Path, data: Path, took: float) -> dict[str, Any]:
+    """What a store holds beside what one worker alone has."""
+    alone = folder / "alone.db"
+    with FaultyServer(answer_tray) as server:
+        ended(started(*run_words(data, str(alone), server)))
+    store = Store(url, create=False)
+    run = next(one for one in store.runs("simulated") if one.system == "local")
+    answered, failed = store.count_answers(run)
+    items = len(store.item_numbers("simulated"))
+    store.close()
+    here, there = told(url), told(alone)
+    return {
+        "items": items,
+        "answered": answered,
+        "failed": failed,
+        "seconds": took,
+        "same_hash": here[0] == there[0],
+        "same_results": here[1] == there[1],
     }
 
 
@@ -247,14 +312,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between kills")
     parser.add_argument("--kills", action="store_true")
+    parser.add_argument("--ray", action="store_true")
     parser.add_argument("--sqlite", action="store_true")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     given = parser.parse_args()
     found: dict[str, Any] = {}
     with places(sqlite=given.sqlite) as new, tempfile.TemporaryDirectory() as folder:
         if given.kills:
-            lone = Path(folder) / "alone.db"
-            found["kills"] = with_kills(new("kills"), Path(folder), given.items, given.workers, given.every, lone)
+            found["kills"] = with_kills(new("kills"), Path(folder), given.items, given.workers, given.every)
+        elif given.ray:
+            found["ray"] = on_ray(new("ray"), Path(folder), given.items, given.workers)
         else:
             if not given.sqlite:
                 found["claims"] = claims_a_second(new("claims"), given.items)

@@ -3,6 +3,7 @@ any more."""
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 import threading
@@ -10,13 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, or_, select, update
+from sqlalchemy import ARRAY, Connection, Integer, String, cast, delete, func, literal, or_, select, true, update
 
 from proctor.core import Answer, Status
 from proctor.runs import schema
-from proctor.runs.database import StoreAwayError, clock, refuse_owned
+from proctor.runs.database import StoreAwayError, clock, clock_of, refuse_owned
 from proctor.runs.store import Run, Store
 
 LEASE_S = 60.0
@@ -84,14 +85,16 @@ class ItemClaims:
         """What is open just now."""
         table, answers = schema.claims, schema.answers
         with self._store.reading() as connection:
-            settled = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
-            names = {number: name for name, number in self._store.item_numbers(run.benchmark).items()}
-            for number in connection.scalars(settled):
-                names.pop(number, None)
-            live = select(table.c.item, table.c.worker).where(table.c.run == run.id, table.c.until >= clock(connection))
-            held = {row.item: row.worker for row in connection.execute(live)}
-        busy = {name for number, name in names.items() if held.get(number, _RESTING) != _RESTING}
-        return OpenItems({name for number, name in names.items() if number not in held}, busy)
+            settled = _numbers(
+                connection, answers.c.item, answers.c.run == run.id, answers.c.status != Status.FAILED.value
+            )
+            live = (table.c.run == run.id, table.c.until >= clock_of(self._store.dialect))
+            busy = _numbers(connection, table.c.item, *live, table.c.worker != _RESTING)
+            resting = _numbers(connection, table.c.item, *live, table.c.worker == _RESTING)
+        names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
+        free = {name for name, number in names.items() if number not in taken}
+        busy -= settled
+        return OpenItems(free, {name for name, number in names.items() if number in busy} if busy else set())
 
     def take(self, run: Run, items: Sequence[str]) -> list[str]:
         """Claims those of the items that nobody has and that have no settled answer; which these are. Raises
@@ -104,14 +107,14 @@ class ItemClaims:
         return mine
 
     def _take(self, run: Run, items: Sequence[str]) -> list[str]:
-        ids = self._store.item_numbers(run.benchmark)
+        ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
         names = {ids[item]: item for item in items}
-        table, numbers = schema.claims, sorted(names)  # one order for all: nobody waits for somebody who waits for them
+        now, numbers = clock_of(self._store.dialect), self._listed(sorted(names))  # one order: nobody waits in a circle
         with self._store.writing() as connection:
             refuse_owned(connection, [run.id], self._store.shown, share=True)
-            now = clock(connection)
-            rows = [{"run": run.id, "item": one, "worker": self.worker, "until": now + self.lease_s} for one in numbers]
-            new = self._store.upsert(table).values(rows)
+            columns = ["run", "item", "worker", "until"]
+            wanted = select(literal(run.id), numbers.c.value, literal(self.worker), now + self.lease_s).where(true())
+            new = self._store.upsert(table).from_select(columns, wanted)
             statement = new.on_conflict_do_update(
                 index_elements=["run", "item"],
                 set_={"worker": new.excluded.worker, "until": new.excluded.until},
@@ -120,10 +123,18 @@ class ItemClaims:
             )
             mine = set(connection.scalars(statement.returning(table.c.item)))
             # Claimed first and looked at then: an answer that came in between is seen here.
-            settled = self._settled(connection, run, mine)
-            for part in _parts(settled):
-                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(part)))
+            done = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            own = self._listed(sorted(mine))
+            settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
+            if settled:
+                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(sorted(settled))))
         return [name for number, name in names.items() if number in mine - settled]
+
+    def _listed(self, numbers: Sequence[int]) -> Any:
+        """Numbers as a table of one column, `value`: one statement whatever their count, which is compiled once."""
+        if self._store.dialect == "postgresql":
+            return func.unnest(literal(list(numbers), ARRAY(Integer))).table_valued("value").render_derived()
+        return func.json_each(json.dumps(numbers)).table_valued("value")
 
     def beat(self) -> None:
         """Renews all claims that are still this worker's."""
@@ -170,12 +181,11 @@ class ItemClaims:
         self.stale += found.count(False)
         return found
 
-    def _settled(self, connection: Connection, run: Run, items: Iterable[int]) -> set[int]:
-        table = schema.answers
-        query = select(table.c.item).where(table.c.run == run.id, table.c.status != Status.FAILED.value)
-        return {
-            one for part in _parts(sorted(items)) for one in connection.scalars(query.where(table.c.item.in_(part)))
-        }
+
+def _numbers(connection: Connection, column: Any, *where: Any) -> set[int]:
+    """A column of whole numbers, brought over in one row: a row for each costs more than all else here."""
+    found = connection.scalar(select(func.aggregate_strings(cast(column, String), ",")).where(*where))
+    return set(map(int, found.split(","))) if found else set()
 
 
 def _parts(numbers: Iterable[int]) -> Iterator[list[int]]:

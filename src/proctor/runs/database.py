@@ -13,13 +13,16 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Engine,
+    Float,
     RowMapping,
     create_engine,
     delete,
     event,
     insert,
+    literal_column,
     make_url,
     select,
     text,
@@ -180,9 +183,13 @@ class RunTakenError(InputError):
 
 def clock(connection: Connection) -> float:
     """Seconds since 1970 by the database's clock, which all machines share."""
+    return float(connection.execute(select(clock_of(connection.dialect.name))).scalar_one())
+
+
+def clock_of(dialect: str) -> ColumnElement[float]:
+    """The same within a statement."""
     own = "extract(epoch from clock_timestamp())"
-    sql = own if connection.dialect.name == "postgresql" else "(julianday('now') - 2440587.5) * 86400.0"
-    return float(connection.execute(text(f"select {sql}")).scalar_one())
+    return literal_column(own if dialect == "postgresql" else "((julianday('now') - 2440587.5) * 86400.0)", Float)
 
 
 def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
@@ -201,10 +208,14 @@ def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
     connection.execute(delete(schema.claims).where(shared))
 
 
+_OWNED = ("system", "condition", "owner", "owner_seen")  # settings are long
+
+
 def refuse_owned(connection: Connection, run_ids: Sequence[int], shown: str, *, share: bool = False) -> None:
     """Raises `RunTakenError` where another living process has one of the runs for itself. With `share` nobody can take
     them until the transaction ends."""
-    query = select(schema.runs).where(schema.runs.c.id.in_(run_ids)).order_by(schema.runs.c.id)
+    table = schema.runs
+    query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
     for row in connection.execute(query.with_for_update(read=True) if share else query).mappings():
         if at_work(row):
             raise _taken(row, shown, f"process {row['owner']} at work on it")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from proctor.core import Item
-from proctor.runs.claims import ItemClaims, OpenItems, outlasting
+from proctor.core import Item, generator
+from proctor.runs.claims import ItemClaims, outlasting
 
 if TYPE_CHECKING:
     from proctor.runs.engine import Job, Tally
@@ -24,36 +24,44 @@ async def share_out(
     jobs: Sequence[Job], waiting: Waiting, stop: asyncio.Event, tally: Tally, claims: ItemClaims
 ) -> None:
     """Takes parts of the jobs that nobody has, until all is settled: what another worker has is looked at again, since
-    its claim may end. Workers begin at different places, so that they rarely want the same."""
-    parts = [(job, part) for job in jobs for part in _in_parts(job.items, _TOGETHER * waiting.maxsize)]
-    start = int(claims.worker, 16) % max(1, len(parts))
-    parts = parts[start:] + parts[:start]
-    rest = _LOOK_S
-    while not stop.is_set():
-        known = {job.run.id: await asyncio.to_thread(outlasting, partial(claims.look, job.run)) for job in jobs}
-        opened = {number: one.free | one.busy for number, one in known.items()}
-        parts = [(job, part) for job, part in parts if any(item.id in opened[job.run.id] for item in part)]
+    its claim may end. A worker looks at one run after the other, and begins each time at a place that is drawn from its
+    name, so that workers rarely want the same."""
+    left = {job.run.id: (job, _in_parts(job.items, _TOGETHER * waiting.maxsize)) for job in jobs}
+    looks, without, rest, seed = 0, 0, _LOOK_S, int(claims.worker[:8], 16)
+    while left and not stop.is_set():
+        job, parts = list(left.values())[(seed + looks) % len(left)]
+        draws = generator(seed, "look", str(looks))
+        looks += 1
+        known = await asyncio.to_thread(outlasting, partial(claims.look, job.run))
+        opened = known.free | known.busy
+        parts = [part for part in parts if any(item.id in opened for item in part)]
         if not parts:
-            return
-        if await _taken(parts, waiting, stop, tally, claims, known):
-            rest = _LOOK_S
-        else:
+            del left[job.run.id]
+            continue
+        left[job.run.id] = job, parts
+        start = int(draws.integers(len(parts)))
+        if await _taken(job, parts[start:] + parts[:start], waiting, stop, tally, claims, known.free):
+            without, rest = 0, _LOOK_S
+            continue
+        without += 1
+        if without >= len(left):  # nothing is free anywhere
             await asyncio.sleep(rest)
-            rest = min(2 * rest, _LOOK_MOST_S, max(_LOOK_S, claims.lease_s / 8))
+            without, rest = 0, min(2 * rest, _LOOK_MOST_S, max(_LOOK_S, claims.lease_s / 8))
 
 
 async def _taken(
-    parts: Sequence[tuple[Job, list[Item]]],
+    job: Job,
+    parts: Sequence[list[Item]],
     waiting: Waiting,
     stop: asyncio.Event,
     tally: Tally,
     claims: ItemClaims,
-    known: Mapping[int, OpenItems],
+    free_ids: set[str],
 ) -> bool:
     """Asks what is free of the parts, until somebody else took one first; whether there was any."""
     found = False
-    for job, part in parts:
-        free = {item.id: item for item in part if item.id in known[job.run.id].free}
+    for part in parts:
+        free = {item.id: item for item in part if item.id in free_ids}
         if stop.is_set() or not free:
             continue
         if not await asyncio.to_thread(job.has, part[0]):  # all of a part show the same media
@@ -73,8 +81,8 @@ def _in_parts(items: Sequence[Item], size: int) -> list[list[Item]]:
     """Items of one video together, but not more than `size`."""
     parts: list[list[Item]] = []
     for item in items:
-        fits = parts and len(parts[-1]) < size and sources_of(parts[-1][-1]) == sources_of(item)
-        parts = parts if fits else [*parts, []]
+        if not parts or len(parts[-1]) == size or sources_of(parts[-1][-1]) != sources_of(item):
+            parts.append([])
         parts[-1].append(item)
     return parts
 
