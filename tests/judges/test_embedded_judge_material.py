@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import proctor
 from proctor.api.fitting import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
@@ -170,3 +172,10 @@ def test_a_judge_that_learned_from_these_encounters_is_no_feature(store: Store) 
         _material(store, "cases", {}, given | {"weak": "learned"})  # type: ignore[arg-type]
     with pytest.raises(InputError, match="human:r1: found a person's"):
         _material(store, "cases", {}, given | {"stack": ("human:r1",)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["scorer", "learned"])
+def test_a_judge_that_learned_from_these_encounters_is_not_compared(store: Store, option: str) -> None:
+    given: Any = {option: ["learned"]}
+    with pytest.raises(InputError, match="judge learned: found scores of encounters that it has learned from"):
+        proctor.judge_agreement(store, "cases", **given)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 from proctor.api.options import Draws, Seed, filled, listed
-from proctor.api.scores import ratings_in
+from proctor.api.scores import ratings_in, refuse_in_sample
 from proctor.api.sources import Evaluation, stored
 from proctor.core import DASH, Cell, Option, Table, content_hash, number, number_interval, plain_table, write_whole
 
@@ -146,7 +146,8 @@ def judge_agreement(
     `blend-mean` is the mean of the metrics that leads are over, the embedded judge and those that `learned`; the weights
     of `blend-stacked` (of all that learned nothing, and the embedded judge) and the choice of `blend-best` (the best of
     these for each dimension) are learned without each fold, from scores that have not seen it either. Raises
-    `InputError` where nobody rated anything, and for scorers that there are not.
+    `InputError` where nobody rated anything, for scorers that there are not, and for a judge's scores of encounters that
+    it has learned from.
     """
     from proctor.runs import compared, people_ratings
 
@@ -156,6 +157,7 @@ def judge_agreement(
     fixed, learned = tuple(listed(given["scorer"])), tuple(listed(given["learned"]))
     table = people_ratings(where.store, where.benchmark)
     others = compared(where.store, where.benchmark, (*fixed, *learned))[1] if fixed or learned else []
+    refuse_in_sample(where.store, where.benchmark, (*fixed, *learned))
     work = _Comparing(table, rated, scheme, given)
     with work.kept() as kept:
         return work.found(kept, others[: len(fixed)], others[len(fixed) :])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from proctor.api.access import ModelAccess
 from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
-from proctor.api.scores import judge_prompts_of, ratings_in
+from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
 from proctor.api.sources import Evaluation, media_at, stored, sync_twin
 from proctor.core import DASH, HUMAN, InputError, Option, UsageError, number, number_interval, write_whole
 
@@ -327,7 +327,7 @@ def _material(
     ratings of these encounters: on them its scores are better than anywhere else."""
     from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
-    from proctor.runs import judgements_behind, scored_cases
+    from proctor.runs import scored_cases
 
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):
@@ -335,12 +335,7 @@ def _material(
             raise InputError(
                 None, f"scores by {name}", found="a person's", expected="a judge's: people's are learned from"
             )
-        said = judgements_behind(store, benchmark, [name])
-        if any(embedded.TRAINED_ON in one.flags for some in said.values() for one in some):
-            found = "scores of encounters that it has learned from"
-            raise InputError(
-                store.shown, f"judge {name}", found=found, expected="scores out of fold, or of other encounters"
-            )
+    refuse_in_sample(store, benchmark, (*stack, *([weak] if weak else [])))
     scheme = store.card(benchmark).rating
     if scheme is None:
         return embedded.TrainingMaterial()

@@ -273,6 +273,21 @@ def ratings_in(
     return scheme, found
 
 
+def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> None:
+    """Raises `InputError` for a judge that has itself learned from ratings of these encounters: on them its scores are
+    better than anywhere else."""
+    from proctor.judges.embedded import TRAINED_ON
+    from proctor.runs import judgements_behind
+
+    for name in scorers:
+        said = judgements_behind(store, benchmark, [name])
+        if any(TRAINED_ON in one.flags for some in said.values() for one in some):
+            found = "scores of encounters that it has learned from"
+            raise InputError(
+                store.shown, f"judge {name}", found=found, expected="scores out of fold, or of other encounters"
+            )
+
+
 def judge_prompts_of(benchmark: str) -> Path | None:
     """The folder of a benchmark's own prompts for judges, if it has one."""
     return reader_or_default(benchmark).judge_prompts
