@@ -29,7 +29,7 @@ from tests.support.tiny_vlm import make_tiny_lm
 from tests.support.trained_judge import short_prompts, told_by_a_word
 from tests.support.votes import Votes
 
-pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-peft"), pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.training, pytest.mark.xdist_group("training-judge"), pytest.mark.usefixtures("one_thread")]
 
 SETTINGS = LoraSettings(device="cpu", learning_rate=2e-2, epochs=28, batch=12, evaluate_every=28)
 RATED = told_by_a_word(36)
