@@ -286,3 +286,16 @@ def test_tables_that_make_no_sense_are_named(arguments: Any, message: str) -> No
 def test_ranks_below_one_are_refused() -> None:
     with pytest.raises(InputError, match="ranks: found 0, expected 1 or more"):
         copeland(np.array([[0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_places_alone_are_those_of_the_whole(seed: int) -> None:
+    """With ties in the first three places (every system twice), which win rates break, and without."""
+    matrix, names, videos, buckets = drawn_case(seed)
+    if seed % 2:
+        matrix, names = np.concatenate([matrix, matrix]), [*names, *(f"{name} again" for name in names)]
+    n_buckets = [str(one) for one in range(int(buckets.max()) + 1)]
+    whole = rank_buckets(matrix, names, videos, buckets, n_buckets, RankingPlan(draws=60))
+    alone = rank_buckets(matrix, names, videos, buckets, n_buckets, RankingPlan(draws=60, places_only=True))
+    assert [(one.name, one.place) for one in alone.systems] == [(one.name, one.place) for one in whole.systems]
+    assert {one.rank_low for one in alone.systems} == {None} != {one.rank_low for one in whole.systems}

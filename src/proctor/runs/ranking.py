@@ -197,7 +197,7 @@ class _Maker:
     ) -> list[dict[str, int]]:
         """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
         in one alone."""
-        quick = replace(self.plan, stability=0)
+        quick = replace(self.plan, stability=0, places_only=True)
         names = [one.name for one in open_ones]
         found = []
         for fill in (dict.fromkeys(names, np.nan), *readings(names, ACCURACY)):

@@ -16,6 +16,7 @@ _FINEST = 2**22  # steps that all sizes together may have for a common measure t
 _ALL_UP_TO = 28  # groups up to which all sign patterns are counted where there is no common measure
 _EXACT_COINS = 512
 _FINELY_UP_TO = 1000  # groups up to which the rounding of their differences is bounded
+_HALVES = 500  # coins whose patterns are counted before they are made shares: 2^500 is a float
 _MOST_KNOWN = 200_000  # tests that are kept, in some 30 MB
 _KNOWN: dict[bytes, float] = {}
 _WAVE = 2000  # multiplications that the Fourier transform takes per value and unit of spread
@@ -167,19 +168,28 @@ def _at_most(multiples: Ints, most: int) -> float:
     work = (most + 1) * np.where(one_by_one, 3 * times, length).sum()
     if most > 0 and work > _WAVE * len(value) * np.sqrt((times * value.astype(np.float64) ** 2).sum()):
         return _tilted(value.astype(np.float64), times.astype(np.float64), most)
-    chance = np.zeros(most + 1)
-    chance[0] = 1.0
+    chance, spare, reach = np.zeros(most + 1), np.zeros(most + 1), 0
+    chance[0], halved = 1.0, 0
     for one, count, alone in zip(value.tolist(), times.tolist(), one_by_one.tolist(), strict=True):
-        if alone:
-            for _ in range(count):
-                chance /= 2
-                chance[one:] += chance[: max(0, most + 1 - one)].copy()
+        if not alone:
+            coins = _coins(count)[: most // one + 1]
+            spaced = np.zeros((len(coins) - 1) * one + 1)
+            spaced[::one] = coins
+            found = np.convolve(chance[: reach + 1], spaced)[: most + 1]
+            chance[: len(found)] = found
+            spare[:] = 0.0
+            reach = min(most, reach + count * one)
             continue
-        coins = _coins(count)[: most // one + 1]
-        spaced = np.zeros((len(coins) - 1) * one + 1)
-        spaced[::one] = coins
-        chance = np.convolve(chance, spaced)[: most + 1]
-    return float(chance.sum())
+        for _ in range(count):  # nothing is beyond `reach` yet, and halves are taken all at once: they are exact
+            reach = min(most, reach + one)
+            spare[: min(one, reach + 1)] = chance[: min(one, reach + 1)]
+            if one <= most:
+                np.add(chance[one : reach + 1], chance[: reach + 1 - one], out=spare[one : reach + 1])
+            chance, spare, halved = spare, chance, halved + 1
+            if halved == _HALVES:
+                chance *= 2.0**-halved
+                halved = 0
+    return float(chance.sum() * 2.0**-halved)
 
 
 @lru_cache(maxsize=4096)

@@ -34,7 +34,8 @@ class RankingPlan:
     rule: what makes one order of the buckets' ranks. alpha: the level of the tests. correction: "holm" over
     the pairs of a bucket, "holm-board" over the pairs of all buckets, or "none". draws: samples behind the win
     rates. stability: samples on which the whole is done again, 0 for none. level: that of the rank intervals and of
-    the spread of places. seed: the same seed, the same numbers.
+    the spread of places. seed: the same seed, the same numbers. places_only: no rank intervals, and no win rates but where
+    a tie is broken by them.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -48,6 +49,7 @@ class RankingPlan:
     stability: int = 0
     level: float = 0.95
     seed: int = 0
+    places_only: bool = False
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -181,15 +183,16 @@ def rank_buckets(
     sums = bucket_sums(values, groups, codes, len(bucket_names), plan.seed)
     tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction)
     n_units = sums.counts.shape[1]
-    drawn = np.concatenate(list(weights(n_units, plan.draws, plan.seed))) if n_units else np.zeros((0, 0))
-    sampled = sums.scores(drawn) if n_units else np.zeros((0, len(bucket_names), len(names)))
     scores = sums.scores()
-    rates = _win_rates(sampled)
     score = _rule(plan.rule, tests.ranks, scores)
+    sampled = np.zeros((0, len(bucket_names), len(names)))
+    if n_units and (not plan.places_only or _ties(score)):
+        sampled = sums.scores(np.concatenate(list(weights(n_units, plan.draws, plan.seed))))
+    rates = _win_rates(sampled)
     place, broken, pair_rate = _broken(score, sampled)
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
-    between = _mean_ranks(sums, plan) if n_units > 1 else None
+    between = _mean_ranks(sums, plan) if n_units > 1 and not plan.places_only else None
     found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
     order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
@@ -280,6 +283,12 @@ def _win_rates(sampled: Floats) -> Floats:
     count = there.sum(axis=0)[:, None]
     found: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return found
+
+
+def _ties(score: Floats) -> bool:
+    """Whether there are ties that are to be broken."""
+    first = places(score)
+    return len(np.unique(some := first[first <= _BROKEN_UP_TO])) < len(some)
 
 
 def _broken(score: Floats, sampled: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
