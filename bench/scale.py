@@ -27,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -106,6 +106,9 @@ def claim_all(url: str, ready: Any, go: Any, counts: Any) -> None:
                     break
         return found
 
+    with ExitStack() as opening:  # connections are there, as in workers that have been at it for a while
+        for _ in range(THREADS):
+            opening.enter_context(store.reading())
     base = ready.get()
     counts.put((-1, 0.0))
     go.wait()
@@ -308,7 +311,7 @@ def places(*, sqlite: bool) -> Iterator[Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--items", type=int, default=8000)
+    parser.add_argument("--items", type=int, default=16000)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--every", type=float, default=10.0, help="seconds between kills")
     parser.add_argument("--kills", action="store_true")

@@ -40,6 +40,7 @@ _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
 _SYNCHRONOUS = "FULL"  # what is recorded outlasts a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
+_CONNECTIONS = 8  # kept open at most, each opened when it is needed: opening one costs more than what it is used for
 
 
 def open_engine(store: str | Path, *, create: bool) -> Engine:
@@ -105,7 +106,7 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
     text = str(store)
     if "://" in text and not text.startswith("sqlite"):
         try:
-            return create_engine(text, pool_pre_ping=True)
+            return create_engine(text, pool_pre_ping=True, pool_size=_CONNECTIONS)
         except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, ValueError) as error:
             raise InputError(shown_url(store), found=str(error), expected="a path or an SQLAlchemy URL") from error
     try:
