@@ -58,15 +58,8 @@ def test_an_adapter_that_is_not_loaded_is_caught(run: Path, ordinal_judge: Ordin
     weights.load()
     with WeightsServer(weights, "judge") as server:
         found = faults(run, ModelSpec(name="judge", base_url=server.url))
-    assert (
-        found
-        == [
-            "served: a score is off by 0.407",
-            "served: the adapter is inert: no score is further than 0.01 from the base model's",
-        ]
-        or found
-    )
     assert [one.split(":")[0] for one in found] == ["served", "served"]
+    assert found[0].startswith("served: a score is off by ")
     assert "inert" in found[1]
     with pytest.raises(InputError, match=r"^parity: found served: a score is off by"):
         require_parity(run)
