@@ -303,9 +303,9 @@ def test_making_room_spares_what_is_filled(tmp_path: Path) -> None:
 
 
 def test_only_the_frame_sets_that_were_read_last_are_held(tmp_path: Path) -> None:
-    """One store reads 40 frame sets: the first eight may go, the last 32 stay."""
+    """One store reads 136 frame sets: the first eight may go, the last 128 stay."""
     store = FrameStore(tmp_path)
-    for number in range(40):
+    for number in range(136):
         before = set(entries(tmp_path))
         store.serve(FrameSet(f"content{number}", {}, name=f"v{number}"), [1], make)
         (entry,) = set(entries(tmp_path)) - before
@@ -313,7 +313,7 @@ def test_only_the_frame_sets_that_were_read_last_are_held(tmp_path: Path) -> Non
     assert {entry.source() for entry in kept(tmp_path)[:8]} == {f"v{number}" for number in range(8)}
     removed = prune(tmp_path, 0)
     assert len(removed) == 8
-    assert len(entries(tmp_path)) == 32
+    assert len(entries(tmp_path)) == 128
 
 
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:

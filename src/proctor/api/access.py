@@ -12,7 +12,7 @@ from proctor.api.options import ModelOptions, RunOptions, listed
 from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
 if TYPE_CHECKING:
-    from proctor.models import ModelClient, ModelSpec
+    from proctor.models import BatchFolder, ModelClient, ModelSpec
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -26,6 +26,8 @@ class ModelAccess:
     def __init__(self, options: ModelOptions) -> None:
         self._options = options
         self.opened: list[ModelClient] = []
+        self.batch: BatchFolder | None = None
+        """Where requests are written and replies are read, instead of asking."""
 
     def specs(self, models: Sequence[str | ModelSpec]) -> list[ModelSpec]:
         """Several models, each by its name or, with settings of its own on top of the shared ones, as "NAME KEY=VALUE
@@ -52,7 +54,7 @@ class ModelAccess:
         """Access to several models."""
         from proctor.models import ModelClient
 
-        made = [ModelClient(spec) for spec in self.specs(models)]
+        made = [ModelClient(spec, self.batch) for spec in self.specs(models)]
         self.opened += made
         return made
 
@@ -60,6 +62,8 @@ class ModelAccess:
         """Raises `ConfigurationError` where a server is not there: before anything is paid or written."""
         from proctor.models import reachable
 
+        if self.batch is not None:
+            return
         await reachable(url for client in self.opened for url in client.spec.servers)
 
     @asynccontextmanager
@@ -80,6 +84,8 @@ class ModelAccess:
         given = self._options
         settings = {**given["settings"], **parse_settings(own)}
         how = {"timeout_s": given["timeout_s"], "retries": given["retries"], "structured": given["structured"]}
+        if self.batch is not None:  # a reply that was read stays what it is
+            how["retries"] = 0
         return checked(
             ModelSpec,
             name=name,

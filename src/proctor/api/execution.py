@@ -43,6 +43,7 @@ from proctor.core import (
 if TYPE_CHECKING:
     from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
     from proctor.media import MediaLibrary
+    from proctor.models import BatchFolder
     from proctor.runs import Outcome, Plan, PlanOptions, RunEstimate, Store, Tally
 
 BLIND = "text-only"
@@ -179,7 +180,12 @@ class PreparedRun:
         from proctor.runs import ItemClaims, Limits, execute
 
         options = self.arranged.options
-        limits = Limits(options["concurrency"], self.arranged.plan.budget_s, options["give_up_after"])
+        limits = Limits(
+            options["concurrency"],
+            self.arranged.plan.budget_s,
+            options["give_up_after"],
+            timed=self.arranged.access.batch is None,
+        )
         async with self.arranged.access.closing():
             claims = ItemClaims(self.store) if options["share"] else None
             outcome = await execute(self.store, self.plan, limits, stop=stop, on_change=on_change, claims=claims)
@@ -188,9 +194,20 @@ class PreparedRun:
     def evaluation(self, outcome: Outcome) -> Evaluation:
         """What came of it, in words too."""
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
-        asked = f"Asked {outcome.tally.done}: {', '.join(counts) or 'nothing left to ask'}; in {self.store.shown}"
+        nothing = "no reply is there yet" if outcome.tally.pending else "nothing left to ask"
+        asked = f"Asked {outcome.tally.done}: {', '.join(counts) or nothing}; in {self.store.shown}"
         runs, name = tuple(self.plan.runs), self.arranged.benchmark.name
-        return Evaluation(self.store, name, runs, outcome, self.notes, (asked, *self._waiting()))
+        return Evaluation(
+            self.store, name, runs, outcome, self.notes, (asked, *self._by_batch(outcome), *self._waiting())
+        )
+
+    def _by_batch(self, outcome: Outcome) -> list[str]:
+        """Whose replies are awaited, and where the requests stand."""
+        batch, pending = self.arranged.access.batch, outcome.tally.pending
+        if batch is None or not pending:
+            return []
+        new = f", new requests in {', '.join(one.name for one in batch.written)}" if batch.written else ""
+        return [f"Replies to come by {batch.folder}: {pending}{new}"]
 
     def _waiting(self) -> list[str]:
         """What a judge has to score, with the command."""
@@ -216,6 +233,8 @@ def arrange(
 
     given = filled("run", RunOptions, options)
     access = ModelAccess(given)
+    if given["batch"] is not None:
+        access.batch = _batch(given, listed(system))
     if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
         built = build_systems(benchmark, listed(system), given, access)
         loaded = loaded_as(benchmark, given)
@@ -228,6 +247,8 @@ def arrange(
         sounding = any(item.sounding for item in loaded.items)
         built = build_systems(loaded.name, listed(system), given, access, sounding=sounding)
     budget_s = loaded.budget_s if given["budget_s"] is None else given["budget_s"]
+    if access.batch is not None and budget_s is not None:
+        raise UsageError("--batch", "no budget: nobody knows what a reply took", found=f"one of {budget_s:g} s")
     chosen = PlanOptions(
         seed=given["seed"],
         all_items=given["all_items"],
@@ -239,6 +260,16 @@ def arrange(
     if not chosen.skip_broken:
         need_media(loaded, chosen_items(loaded, chosen), library, under)
     return Arranged(loaded, built, under, library, chosen, access, given, tuple(listed(system)))
+
+
+def _batch(given: RunOptions, systems: Sequence[SystemLike]) -> BatchFolder:
+    from proctor.models import BatchFolder
+
+    if systems:
+        raise UsageError("--batch", "models alone", found="--system")
+    if given["share"]:
+        raise UsageError("--batch", "one process", found="--share")
+    return BatchFolder(Path(str(given["batch"])))
 
 
 async def run_async(

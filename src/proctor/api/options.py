@@ -427,7 +427,7 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
 class RunOptions(AskOptions, total=False):
     """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
     `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside. With `share` other processes may ask the same at the same
+    keeps nothing. `baselines` False: not asked beside. With `batch`, a folder, models are asked by files. With `share` other processes may ask the same at the same
     time, on any machine that reaches the store."""
 
     options: Annotated[
@@ -444,6 +444,12 @@ class RunOptions(AskOptions, total=False):
     skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     baselines: Annotated[bool, Option(default=True)]
+    batch: Annotated[
+        str | Path | None,
+        Option(
+            "Write requests there for a batch (OpenAI's, vllm run-batch), read its replies.", shell=Path, group=_LIMITS
+        ),
+    ]
     share: Annotated[
         bool,
         Option(

@@ -31,7 +31,7 @@ _PLACES = ("store", "slurm", "ray")
 _LOOK_S = 10.0  # between looks for runs that are new
 _OF_THE_MACHINE = {
     "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
-    "stop", "share", "conditions", "prompt",
+    "stop", "share", "conditions", "prompt", "batch",
 }  # fmt: skip
 """Options that do not travel: of a worker they are its own, or the store knows them."""
 

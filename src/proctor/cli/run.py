@@ -105,14 +105,19 @@ def report_outcome(made: Evaluation) -> None:
         say(line)
     _note_wrong(tally)
     note(*causes(tally), *([tally.stopped] if tally.stopped else []))
-    if outcome.remaining:
-        note(f"{outcome.remaining} items are still to be asked: run the same command again.")
+    remaining = outcome.remaining - tally.pending
+    if tally.pending:
+        note("Run the same command again when the replies are there.")
+    if remaining:
+        note(f"{remaining} items are still to be asked: run the same command again.")
     if outcome.failed:
         why = "see above" if len(tally.causes) > 1 else tally.last_reason or "see the store"
         note(f"{outcome.failed} answers failed ({why}): run the same command again to ask them again.")
         raise typer.Exit(FAILED_EXIT)
-    if outcome.remaining:
+    if remaining:
         raise typer.Exit(STOPPED_EXIT)
+    if tally.pending:
+        return
     note(f"Next: proctor results {made.benchmark} --store {made.store.shown}")
 
 

@@ -108,6 +108,10 @@ class InfrastructureError(ProctorError):
     """
 
 
+class PendingError(ProctorError):
+    """The reply comes later, by another way: nothing is recorded, and the same command asks again."""
+
+
 class NoVerdictError(InfrastructureError):
     """A judge was asked and gave no verdict on this answer: it declined, or no reply had the form asked for. The answer
     stays unresolved, and is asked again by another pass.

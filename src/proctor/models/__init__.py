@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         seen_media,
     )
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
+    from proctor.models.batch_folder import BatchFolder
     from proctor.models.client import Footage, ModelClient, Part
     from proctor.models.faults import rejection
     from proctor.models.multimodal import MultimodalEncoder
@@ -30,9 +31,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "Choices", "FixedForm", "Footage", "Letterbox",
-    "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt", "Query", "Reply", "SeenMedia",
-    "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter", "chosen_prompt", "load_prompt",
-    "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record", "rejection", "seen_media",
-    "weights_hash",
+    "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices", "FixedForm",
+    "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt",
+    "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
+    "chosen_prompt", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
+    "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
+    from proctor.models.batch_folder import BatchFolder
     from proctor.models.local import LocalModel
     from proctor.models.servers import ModelServers
     from proctor.models.weights import Query, Weights
@@ -63,16 +64,24 @@ _BROKEN = (ValueError, TypeError, AttributeError, LookupError, AssertionError)
 class ModelClient:
     """Asks one model. One connection pool for all requests; to be closed with `aclose()`.
 
-    Raises `ConfigurationError` when it is made: unknown provider, no API key, unknown setting.
+    With `batch` replies come by that folder, and `ask` raises `PendingError` for those that are not there. Raises
+    `ConfigurationError` when it is made: unknown provider, no API key, unknown setting, a batch for another protocol.
     """
 
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: ModelSpec, batch: BatchFolder | None = None) -> None:
         from proctor.models.provider import build_model, http_client
 
         self.spec = spec
         self._http = http_client(spec.timeout_s)
         self._model = build_model(spec, self._http)
         self._servers: ModelServers | None = getattr(self._model, "servers", None)
+        self._empty_tries = _EMPTY_TRIES if batch is None else 0
+        if batch is not None:
+            if self._servers is None:
+                raise ConfigurationError(
+                    f"{spec.name}: a batch is for OpenAI's protocol: name its server by --base-url"
+                )
+            self._model.post_by(batch)  # type: ignore[attr-defined]
         self._draw = generator(spec.seed, "retry", spec.name)
         self._unpriced: set[str] = set()
         self._weights: dict[str, JsonValue] = {**local_hashes(spec.name.partition(":")[2])} if spec.is_local else {}
@@ -175,7 +184,7 @@ class ModelClient:
                 usage += self.spec.priced(read_usage(outcome, self._unpriced))
                 if outcome.finish_reason == "content_filter":
                     raise RefusalError(f"{self.name}: the model or its provider declined to answer")
-                if empty == _EMPTY_TRIES or outcome.finish_reason == "length" or _says_something(outcome):
+                if empty == self._empty_tries or outcome.finish_reason == "length" or _says_something(outcome):
                     return outcome, usage
                 fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
             rebook(seconds, "retry")

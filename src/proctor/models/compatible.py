@@ -26,6 +26,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.usage import RequestUsage
 
 from proctor.media import StoredPicture
+from proctor.models.batch_folder import BatchFolder
 from proctor.models.body_limit import ENCODINGS
 from proctor.models.connections import Connections, Posted
 from proctor.models.servers import ModelServers
@@ -63,7 +64,11 @@ class CompatibleModel(OpenAIChatModel):
         # The price list looks for providers' names within this name: with "openai" in it, a local server would be
         # priced as OpenAI.
         super().__init__(name, provider=OpenAICompatibleProvider("compatible", openai_client=client, profile=profile))
-        self.connections = connections
+        self.connections: Connections | BatchFolder = connections
+
+    def post_by(self, connections: Connections | BatchFolder) -> None:
+        """Has requests go out this way from now on."""
+        self.connections = cast("_Client", self.client).connections = connections
 
     def _validate_completion(self, response: ChatCompletion) -> Any:
         """It was, when it was read."""
@@ -123,7 +128,7 @@ def _pieces(body: dict[str, Any]) -> list[bytes]:
 class _Client(AsyncOpenAI):
     def __init__(self, servers: ModelServers, key: str, http: httpx2.AsyncClient, connections: Connections) -> None:
         super().__init__(base_url=servers.all[0].url, api_key=key, http_client=http)
-        self.connections = connections
+        self.connections: Connections | BatchFolder = connections
         self.servers = servers
         self.post_headers = {name: one for name, one in self.default_headers.items() if isinstance(one, str)}
         self.post_headers |= self.auth_headers | {"Accept-Encoding": ENCODINGS}

@@ -25,6 +25,7 @@ from proctor.core import (
     InputError,
     Item,
     ParseError,
+    PendingError,
     ProctorError,
     RefusalError,
     Score,
@@ -165,12 +166,14 @@ class Limits:
     """How much at once, how long, and when to give up.
 
     `budget_s` is the model's time for one item; None is no limit. After `give_up_after` failed
-    answers in a row, or as many errors of the system without an answer to any item, the rest stays unasked.
+    answers in a row, or as many errors of the system without an answer to any item, the rest stays unasked. Unless `timed`, no time is
+    recorded: that of replies which were not waited for.
     """
 
     concurrency: int = 8
     budget_s: float | None = None
     give_up_after: int = 50
+    timed: bool = True
 
 
 @dataclass
@@ -186,6 +189,8 @@ class Tally:
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     failures_in_a_row: int = 0
+    pending: int = 0
+    """Items whose replies come later, by another way."""
     last_reason: str = ""
     causes: dict[str, int] = field(default_factory=dict)
     """How often answers failed or were errors of the system, by what happened."""
@@ -319,10 +324,16 @@ class _Worker:
                 continue
             try:
                 answer = await ask(job.system, item, job.view, self._limits.budget_s, queued_at)
+            except PendingError:
+                self._tally.pending += 1
+                self._on_change(self._tally)
+                continue
             except (ConfigurationError, InputError) as error:
                 self.fatal = self.fatal or error
                 self._stop.set()
                 continue
+            if not self._limits.timed:
+                answer = answer.model_copy(update={"timing": None})
             await self._journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
 
