@@ -113,8 +113,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="a new folder, or one to go on with")
     parser.add_argument("--pretrained", type=int, default=240, help="procedures whose pictures the base has seen")
-    parser.add_argument("--seeing", type=int, default=250, help="steps in which its encoder learns what lies where")
-    parser.add_argument("--captions", type=int, default=180, help="steps in which it learns to caption")
+    parser.add_argument("--seeing", type=int, default=350, help="steps in which its encoder learns what lies where")
+    parser.add_argument("--captions", type=int, default=300, help="steps in which it learns to caption")
     parser.add_argument("--videos", type=int, default=120, help="videos to learn from")
     parser.add_argument("--held", type=int, default=60, help="videos to be examined on")
     parser.add_argument("--epochs", type=int, default=2)
@@ -405,11 +405,11 @@ def report(out: Path) -> None:
         ("other-answers/video", [first]),
     ):
         options: dict[str, Any] = {"metrics": "accuracy", "systems": [*runs, against], "against": against}
-        for row in proctor.compare(store, "simulated", **options).to_pandas().to_dict("records"):
+        for row in proctor.compare(store, "simulated", **options).rows:
             pair = (
                 f"{row['first_system']} / {row['first_condition']} − {row['second_system']} / {row['second_condition']}"
             )
-            print(f"  {pair:58}{_told(row)}")
+            print(f"  {pair:58}{_told({**row, 'value': row['difference']})}")
 
 
 def _told(row: dict[str, Any]) -> str:
