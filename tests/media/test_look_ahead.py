@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image as Picture
 
-from proctor.core import Frame, InputError, Item, VideoClip
+from proctor.core import Frame, Image, InputError, Item, Region, VideoClip
 from proctor.core.formats import BinaryFormat
-from proctor.media import MediaLibrary, view, viewer
+from proctor.media import MediaLibrary, RecordsShown, view, viewer
 from proctor.media.decode import LookAhead, Request
 from proctor.media.pictures import FrameEncoder
 from tests.support.clock_video import ClockVideo, write_clock_video
@@ -140,3 +142,49 @@ def test_an_item_that_nobody_announced_is_no_matter() -> None:
     prepare = Recorder()
     LookAhead([clip("q0", "v")], prepare).asked(clip("else", "v"), Request())
     assert prepare.prepared == []
+
+
+def still(item_id: str, *sources: str, region: Region | None = None) -> Item:
+    media = tuple(Image(source=one, label=chr(65 + place), region=region) for place, one in enumerate(sources))
+    return Item(id=item_id, group="g", question="?", answer=BinaryFormat(), media=media)
+
+
+def test_images_in_memory_are_shown_at_once_as_the_same_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        Picture.new("RGB", (64, 64), (80 * number + 60, 0, 0)).save(tmp_path / f"{number}.png")
+    half = Region(x=0.0, y=0.0, width=0.5, height=0.5)
+    items = [still("q0", "0.png", "1.png"), still("q1", "1.png", "0.png"), still("q2", "0.png", "1.png", region=half)]
+    library, asked = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache"), list[str]()
+    first = view(items[0], "video", library)
+    frames = asyncio.run(first.frames())
+    workers = MediaLibrary.workers
+
+    def counted() -> ThreadPoolExecutor:
+        asked.append("threads")
+        return workers()
+
+    monkeypatch.setattr(MediaLibrary, "workers", staticmethod(counted))
+    again, other = (view(one, "video", library) for one in items[:2])
+    assert asyncio.run(again.frames()) == frames
+    assert [one.jpeg for one in asyncio.run(other.frames())] == [frames[1].jpeg, frames[0].jpeg]
+    assert [one.label for one in asyncio.run(other.frames())] == ["A", "B"]
+    assert isinstance(again, RecordsShown)
+    assert isinstance(first, RecordsShown)
+    assert again.shown == first.shown  # it is on record in the same way
+    assert asked == []
+    assert [len(one.jpeg) for one in asyncio.run(view(items[2], "video", library).frames())] != [
+        len(one.jpeg) for one in frames
+    ]
+    black = asyncio.run(view(items[0], "black", library).frames())
+    assert frames[0].jpeg not in {one.jpeg for one in black}
+    assert asked == ["threads"] * 2
+
+
+def test_what_is_ready_is_not_prepared() -> None:
+    items = [still(f"q{number}", "0.png") for number in range(6)]
+    prepared: list[str] = []
+    ready = {"q1", "q3", "q4"}
+    ahead = LookAhead(items, lambda item, _: prepared.append(item.id), lambda item, _: item.id in ready)
+    ahead.asked(items[0], Request())
+    until(at_rest)
+    assert prepared == ["q2", "q5"]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         report,
         results,
     )
+    from proctor.api.option_texts import size_in_bytes
     from proctor.api.options import (
         AllItems,
         AnalyzeOptions,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         StoreUrl,
         Track,
         declared,
-        size_in_bytes,
         system_names,
         validator_names,
     )

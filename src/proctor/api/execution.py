@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
 from proctor.api.exchange import form_of, read_foreign
 from proctor.api.exchange_options import ImportOptions
-from proctor.api.options import RunOptions, filled, listed, size_in_bytes
+from proctor.api.option_texts import size_in_bytes
+from proctor.api.options import RunOptions, filled, listed
 from proctor.api.sources import (
     Evaluation,
     excerpts_as,

@@ -1,11 +1,14 @@
-"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET."""
+"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET, 20GB."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from proctor.core import InputError, UsageError
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def settings_pairs(what: str) -> Callable[[Any], Any]:
@@ -41,3 +44,17 @@ def columns_of(pairs: Sequence[str]) -> dict[str, list[str]]:
 
 def facets_of(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def size_in_bytes(text: str | None) -> int | None:
+    """Bytes of a size as people write it (powers of ten); None stays None.
+
+    >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
+    (1500000000, 800000000, 4096)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
+    if found is None:
+        raise UsageError("size", "a size like 20GB or 500MB", found=repr(text))
+    return round(float(found[1]) * _UNITS[found[2]])

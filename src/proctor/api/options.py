@@ -3,14 +3,13 @@
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
 from proctor.api.option_texts import columns_of, facets_of, settings_pairs, texts
-from proctor.core import BENCHMARKS, FailedPolicy, Option, UsageError
+from proctor.core import BENCHMARKS, FailedPolicy, Option
 
 if TYPE_CHECKING:
     from proctor.core import Scorer
@@ -26,7 +25,6 @@ else:
 Given = TypeVar("Given", bound=Mapping[str, Any])
 
 _MODEL, _MEDIA, _LIMITS = "Model", "Media", "Limits"
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def filled(function: str, kind: type[Given], given: Given) -> Given:
@@ -55,20 +53,6 @@ def listed(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
-
-
-def size_in_bytes(text: str | None) -> int | None:
-    """Bytes of a size as people write it (powers of ten); None stays None.
-
-    >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
-    (1500000000, 800000000, 4096)
-    """
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip().upper())
-    if found is None:
-        raise UsageError("size", "a size like 20GB or 500MB", found=repr(text))
-    return round(float(found[1]) * _UNITS[found[2]])
 
 
 def system_names() -> list[str]:

@@ -337,6 +337,7 @@ def _threads(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="decode")
 
 
+_IDLE_S = 0.2  # a thread waits so long for more: starting one takes longer than most of its tasks
 _AHEAD = 8
 """So many items beyond the last one that was asked for; their frames go to the store, not into memory."""
 
@@ -354,15 +355,21 @@ class LookAhead:
     next ones as well, one after the other, in the background.
 
     It changes when frames are made and nothing else: what a view gives comes from the store, and what goes
-    wrong ahead is told when the item itself is asked for. The thread ends when it has nothing to do, and with
-    the process.
+    wrong ahead is told when the item itself is asked for. What is `ready` is left out. The thread ends when it has
+    nothing to do, and with the process.
     """
 
-    def __init__(self, items: Sequence[Item], prepare: Callable[[Item, Request], object]) -> None:
+    def __init__(
+        self,
+        items: Sequence[Item],
+        prepare: Callable[[Item, Request], object],
+        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
+    ) -> None:
         self._items = list(items)
         self._places = {item.id: place for place, item in enumerate(items)}
         self._prepare = prepare
-        self._guard = threading.Lock()
+        self._ready = ready
+        self._guard = threading.Condition()
         self._waiting: deque[tuple[int, Request]] = deque()
         self._reached = self._planned = 0
         self._working = False
@@ -375,11 +382,14 @@ class LookAhead:
         with self._guard:
             self._reached = max(self._reached, place + 1)
             end = min(len(self._items), self._reached + _AHEAD)
-            self._waiting.extend((k, request) for k in range(max(self._planned, self._reached), end))
+            new = range(max(self._planned, self._reached), end)
+            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
             self._planned = max(self._planned, end)
             if self._waiting and not self._working:
                 self._working = True
                 threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
+            elif self._waiting:
+                self._guard.notify()
 
     def _work(self) -> None:
         while (task := self._next()) is not None:
@@ -395,9 +405,11 @@ class LookAhead:
 
     def _next(self) -> tuple[int, Request] | None:
         with self._guard:
-            while self._waiting and self._waiting[0][0] < self._reached:
-                self._waiting.popleft()  # the item itself was faster
-            if not self._waiting:
-                self._working = False
-                return None
-            return self._waiting.popleft()
+            while True:
+                while self._waiting and self._waiting[0][0] < self._reached:
+                    self._waiting.popleft()  # the item itself was faster
+                if self._waiting:
+                    return self._waiting.popleft()
+                if not self._guard.wait(_IDLE_S):
+                    self._working = False
+                    return None

@@ -37,7 +37,7 @@ LOCK = "lock"
 """The file of each frame set's folder that the process filling it holds locked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FrameSet:
     """What all pictures of a frame set have in common: the content's hash, and how it was cut, scaled and
     encoded. The hash of both is the frame set's address; `name` (the source) is for people only, and `suffix` is
@@ -48,7 +48,7 @@ class FrameSet:
     name: str = ""
     suffix: str = ".jpg"
 
-    @property
+    @cached_property
     def address(self) -> str:
         return content_hash({"format": _FORMAT, "content": self.content, "how": self.how})
 

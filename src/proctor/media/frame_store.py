@@ -86,6 +86,14 @@ class FrameStore:
         known.mark()
         return served
 
+    def at_hand(self, frame_set: FrameSet, key: Key) -> bytes | None:
+        """The JPEG of this key where this process has it in memory; never waits."""
+        address = frame_set.address
+        jpeg = self._memory.of(address).get(key)
+        if jpeg is not None and address in self._known:
+            self._known[address].mark()
+        return jpeg
+
     def _from_disk(self, frame_set: FrameSet, known: _Known, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
         folder = known.folder
         served = known.read(wanted)

@@ -90,6 +90,7 @@ class MediaLibrary:
         self._probed: dict[Path, VideoInfo] = {}
         self._heard: dict[Path, AudioInfo] = {}
         self._located: dict[str, Path] = {}
+        self._stills: dict[tuple[str, Region | None, Scan | None], FrameSet] = {}
         self._kinds: dict[Path, ScanKind | None] = {}
         self.cache_dir = cache_dir
         self._cache_bytes = cache_bytes
@@ -234,6 +235,17 @@ class MediaLibrary:
         Blocks: call it through `workers()`."""
         return self._jpegs([self._in_file(picture) for picture in pictures])
 
+    def at_hand(self, pictures: Sequence[Picture]) -> list[bytes] | None:
+        """The same where all are images that this process has in memory; else None. Never blocks."""
+        found = []
+        for one in pictures:
+            known = self._stills.get((one.source, one.region, one.scan)) if one.at is None else None
+            jpeg = None if known is None else self._store.at_hand(known, 0)
+            if jpeg is None:
+                return None
+            found.append(jpeg)
+        return found
+
     def _jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
         asked: dict[tuple[str, Region | None, Scan | None, bool], list[int]] = {}
         for place, picture in enumerate(pictures):
@@ -335,12 +347,15 @@ class MediaLibrary:
         return None
 
     def _still(self, source: str, region: Region | None, scan: Scan | None) -> bytes:
-        path = self.locate(source)
-
         def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            yield EncodedFrame(0, None, encode(read_image(path, scan), region, self.settings))
+            yield EncodedFrame(0, None, encode(read_image(self.locate(source), scan), region, self.settings))
 
-        return self._store.serve(self._frame_set(source, path, region, scan=scan), [0], make)[0]
+        frame_set = self._remembered(
+            self._stills,
+            (source, region, scan),
+            lambda _: self._frame_set(source, self.locate(source), region, scan=scan),
+        )
+        return self._store.serve(frame_set, [0], make)[0]
 
     def _kind(self, path: Path) -> ScanKind | None:
         return self._remembered(self._kinds, path, scan_kind)

@@ -81,7 +81,11 @@ def viewer(
     def prepare(item: Item, request: Request) -> None:
         _MediaView(item, condition, library, seed, others).prepare(request)
 
-    ahead = LookAhead(items, prepare)
+    def ready(item: Item, request: Request) -> bool:
+        made = _MediaView(item, condition, library, seed, others)
+        return made.at_hand(request.count, request.fps, None) is not None
+
+    ahead = LookAhead(items, prepare, ready)
     return lambda item: _MediaView(item, condition, library, seed, others, ahead)
 
 
@@ -147,7 +151,11 @@ class _MediaView:
             return []
         loop = asyncio.get_running_loop()
         with aside("media"):
-            frames = await loop.run_in_executor(self._library.workers(), self._recorded, count, fps, window)
+            at_hand = self.at_hand(count, fps, window)
+            if at_hand is not None:
+                frames = self._recorded(at_hand, count, fps, window)
+            else:
+                frames = await loop.run_in_executor(self._library.workers(), self._made, count, fps, window)
         if self._ahead is not None and window is None:
             self._ahead.asked(self._item, Request(count, fps))
         return frames
@@ -247,10 +255,22 @@ class _MediaView:
         if self._shows and self._item.pictured:
             self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
 
-    def _recorded(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
-        frames = self._frames(count, fps, window)
+    def _made(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
+        return self._recorded(self._frames(count, fps, window), count, fps, window)
+
+    def _recorded(
+        self, frames: list[Frame], count: int | None, fps: float | None, window: tuple[float, float] | None
+    ) -> list[Frame]:
         self._log.add(ShownRecord.of(frames, count=count, fps=fps, window=window, media=self._identities()))
         return frames
+
+    def at_hand(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame] | None:
+        """What `frames` gives, where these are images in memory; else None. Never blocks."""
+        if not self._condition.unchanged or not all(isinstance(one, Image) for one in self._item.pictured):
+            return None
+        slots = self.arranged(count, fps, window)
+        jpegs = self._library.at_hand([slot.picture for slot in slots])
+        return None if jpegs is None else self._painted(slots, jpegs)
 
     def _recorded_files(self) -> list[ClipFile]:
         files = self._files()
@@ -269,7 +289,9 @@ class _MediaView:
         return self._shown(self.arranged(count, fps, window))
 
     def _shown(self, slots: Sequence[FrameSlot]) -> list[Frame]:
-        jpegs = self._library.jpegs([slot.picture for slot in slots])
+        return self._painted(slots, self._library.jpegs([slot.picture for slot in slots]))
+
+    def _painted(self, slots: Sequence[FrameSlot], jpegs: Sequence[bytes]) -> list[Frame]:
         return [
             Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in zip(slots, jpegs, strict=True)
         ]
