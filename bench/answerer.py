@@ -205,7 +205,7 @@ class Pictures:
 
 
 def make_base(folder: Path, options: argparse.Namespace) -> None:
-    """A LLaVA with random weights whose picture encoder learns what lies where, and then all of it to caption."""
+    """A LLaVA with random weights whose picture encoder learns what lies where, and whose language model then learns to caption."""
     import torch
 
     torch.manual_seed(options.seed)
@@ -226,7 +226,7 @@ def make_base(folder: Path, options: argparse.Namespace) -> None:
         return model(**batch).loss
 
     for part in (model.model.vision_tower, model.model.multi_modal_projector):
-        part.requires_grad_(False)  # else what it sees is forgotten before words can say it
+        part.requires_grad_(False)  # it sees already
     learn([one for one in model.parameters() if one.requires_grad], loss, options.captions, "captions")
     half = folder.with_name("base.part")
     shutil.rmtree(half, ignore_errors=True)
