@@ -34,6 +34,6 @@ def test_broken_files_are_read_or_refused_in_one_line(name: str, tmp_path: Path)
     assert any(one != "accepted" for one in found)
 
 
-@pytest.mark.parametrize(("name", "seed"), [("tracks", 1_006_470), ("store", 1_000_669)])
-def test_what_an_hour_found_stays_mended(name: str, seed: int, tmp_path: Path) -> None:
-    assert one_case(name, seed, tmp_path) != "accepted"
+def test_what_an_hour_found_stays_mended(tmp_path: Path) -> None:
+    """What it found in stores is in `test_damaged_store.py`: where a change of their tables does not move it."""
+    assert one_case("tracks", 1_006_470, tmp_path) != "accepted"

@@ -386,7 +386,7 @@ def test_expected_scores_are_calibrated_on_other_encounters(data: Path, tmp_path
     ("more", "text"),
     [
         (["--judge", "mediqa"], "unknown judge 'mediqa'"),
-        (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected none, it has no options"),
+        (["--option", "quorum=2"], "mediqa-judge: option 'quorum': expected one of references, images, reason, prompt"),
         (["--option", "quorum"], "found 'quorum', expected each KEY=VALUE once"),
         (["--model", "openai:two"], "mediqa-judge: expected one model, found 2 models (model-ensemble asks several)"),
         (["--media", "nowhere"], "nowhere: found no such folder, expected the folder of images"),

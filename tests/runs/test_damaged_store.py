@@ -215,3 +215,14 @@ def test_of_many_damaged_rows_the_first_are_listed_and_the_others_counted(
     assert len(said) == 5
     assert said[3] == "and 13 more"
     assert said[4].startswith("16 damaged: ")
+
+
+def test_what_a_driver_raises_past_the_library_is_a_damaged_store(file: Path) -> None:
+    """Rows are fetched past SQLAlchemy, so what a broken page does comes as it is."""
+    store = Store(file, create=False)
+    try:
+        with pytest.raises(InputError, match=r"runs\.db") as raised, store.reading():
+            raise sqlite3.DatabaseError("database disk image is malformed")
+    finally:
+        store.close()
+    assert "\n" not in str(raised.value)

@@ -51,7 +51,7 @@ REWRITTEN = {
     "judge exemplars": "proctor judge fit BENCHMARK --method examples --model MODEL --out FILE",
     "judge mediqa-eval": "proctor import mediqa-eval RATINGS.csv --data FOLDER; proctor score mediqa-eval --judge NAME "
     "--model MODEL; proctor export mediqa-eval --format submission --scorer NAME --out FILE",
-    "train": "proctor judge fit BENCHMARK --method embedded --out FOLDER",
+    "train embedded-judge": "proctor judge fit BENCHMARK --method embedded --out FOLDER",
 }
 """Old command → the line or lines that do it now, where its arguments are others too."""
 

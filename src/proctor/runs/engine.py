@@ -38,7 +38,6 @@ from proctor.core import (
     View,
 )
 from proctor.media import RecordsShown
-from proctor.models import near
 from proctor.runs.claims import ItemClaims, outlasting
 from proctor.runs.database import HEARTBEAT_S
 from proctor.runs.sharing import share_out, sources_of
@@ -378,6 +377,8 @@ async def ask(
     The system gets the item without reference, tags and media. Its time is measured here, by the monotonic
     clock, without what is spent on media and on retries. What the view showed stands in `extra` under `SHOWN`.
     """
+    from proctor.models import near
+
     queue_s = 0.0 if queued_at is None else time.monotonic() - queued_at
     limit = asyncio.timeout(budget_s)
     watch, seen = Stopwatch(), view(item)

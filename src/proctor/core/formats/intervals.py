@@ -230,7 +230,7 @@ def _states(hit: re.Match[str], text: str) -> bool:
     """Whether two times are an interval: with a comma between them only in brackets, and bare numbers only in
     brackets, after "from", or alone."""
     named = hit.groupdict()
-    if hit.re is not _JOINED:
+    if "comma" not in named:  # only the pattern for two joined times has one
         return True
     opens, closes = text[: hit.start()].rstrip()[-1:], text[hit.end() :].lstrip()[:1]
     bracketed = opens in {"[", "("} and closes in {"]", ")"}
