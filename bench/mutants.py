@@ -57,11 +57,15 @@ NEAR = {
     "cli/report": "=report =store cli/publish_cli cli/options_arrive",
     "cli/results": "=results =compare =rank =analyze cli/results_cli cli/rank_cli cli/options_arrive",
     "cli/run": "reports/limits cli/run_cli cli/machine_faults cli/folders_cli cli/options_arrive",
-    "cli/score": "=score cli/score_cli cli/judge_cli cli/panel_cli cli/score_predictions_cli cli/options_arrive",
+    "cli/score": (
+        "=score cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli cli/score_predictions_cli "
+        "cli/options_arrive"
+    ),
     "cli/store": "=store cli/store_cli cli/disqualify_cli runs/damaged_store cli/options_arrive",
     "cli": "=results =show =store cli/command_tree cli/run_cli",
     "api/access": (
-        "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli"
+        "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli "
+        "cli/judge_submission_cli"
     ),
     "api/checking": "api/check cli/folders_cli",
     "api/execution": (
@@ -74,7 +78,8 @@ NEAR = {
     "api/reproduction": f"{_DOWN} api/proof_tables reports/limits runs/reproduction",
     "api/scores": (
         "api/run_options_go_down api/refusals =score api/function_metrics "
-        "api/function_judges cli/score_cli cli/judge_cli cli/panel_cli cli/score_predictions_cli"
+        "api/function_judges cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli "
+        "cli/score_predictions_cli"
     ),
     "api/sources": "api/refusals =score api/door cli/folders_cli cli/store_cli",
     "api/tables": "api/tables api/plots_tell runs/compare_recomputed runs/analysis_recomputed =analyze",

@@ -77,3 +77,8 @@ def test_no_banned_word_is_left(pattern: str) -> None:
         if len(found) > ALLOWED.get(name, 0):
             hits += [f"{name}:{line}" for line in found]
     assert not hits, f"better: {BANNED[pattern]}"
+
+
+def test_no_file_has_a_conflict_left_in_it() -> None:
+    left = re.compile(r"^(<{7}|>{7}|={7})( |$)", re.MULTILINE)
+    assert [file.relative_to(ROOT).as_posix() for file in pages() if left.search(file.read_text("utf-8"))] == []

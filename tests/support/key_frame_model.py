@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from pydantic import JsonValue
 
-from proctor.core import Answer, Benchmark, Item
+from proctor.core import Answer, Benchmark, Item, generator
 from proctor.media import MediaLibrary, view
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import ask
@@ -194,3 +195,41 @@ def run_method(
                 await client.aclose()
 
     return asyncio.run(run())
+
+
+def only(instances: Instances, frames: int) -> Instances:
+    item = next(item for item in instances.items if item.tags["frames"] == frames)
+    benchmark = type(instances.benchmark)(**{**vars(instances.benchmark), "items": (item,)})
+    return Instances(benchmark, instances.library, instances.places)
+
+
+def keys(instances: Instances) -> list[Any]:
+    return [item.reference.answer for item in instances.items if item.reference is not None]
+
+
+class AskedModel(KeyFrameModel):
+    """A good model that looks at the pictures of the question, and not at the examples before it."""
+
+    def __call__(self, request: Request) -> str:
+        asked = sent(request)
+        mine = [(name, digest) for name, digest in asked.pictures if not name.startswith("Example")]
+        said = self.order(sorted((name for name, _ in mine), key=lambda name: self.places[dict(mine)[name]]))
+        return json.dumps({"rationale": f"{said[0]} shows it first, then {said[1].lower()}.", "order": said})
+
+
+def solved(folder: Path, ids: Sequence[str], start: int = 0) -> Path:
+    """A file of solved instances with pictures of their own."""
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for number, one in enumerate(ids):
+        frames = {}
+        for place, label in enumerate("ABC"):
+            name = f"{one}{label}.png"
+            noise = generator(start + 10 * number + place, "demonstration").integers(0, 255, (24, 32, 3), "uint8")
+            Image.fromarray(noise).resize((320, 240), Image.Resampling.NEAREST).save(folder / name)
+            frames[label] = name
+        rows.append(
+            {"id": one, "frames": frames, "order": ["C", "A", "B"], "rationale": f"Frame A of {one} is second."}
+        )
+    (folder / "solved.json").write_text(json.dumps(rows))
+    return folder / "solved.json"

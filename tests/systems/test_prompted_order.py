@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from proctor.core import Answer, ConfigurationError, Frame, InputError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
-from proctor.media import view
 from proctor.models import ModelClient, ModelSpec
-from proctor.systems import Demonstrations, build_system
+from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa.methods.prompted_order import (
     FORMULATIONS,
     Names,
@@ -27,7 +23,7 @@ from proctor.tasks.clinicalskillqa.methods.prompted_order import (
 from tests.media.test_pose_files import CATEGORIES, image, numbers
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.figures import kneeler, manikin, standing
-from tests.support.key_frame_model import Instances, KeyFrameModel, made_instances, run_method, sent
+from tests.support.key_frame_model import AskedModel, Instances, keys, made_instances, only, run_method, sent, solved
 from tests.support.program import proctor
 from tests.support.snapshot import assert_frozen
 from tests.systems.test_ordering_systems import Shown, picture
@@ -41,26 +37,6 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
     return made_instances(tmp_path_factory.mktemp("instances"))
 
 
-def only(instances: Instances, frames: int) -> Instances:
-    item = next(item for item in instances.items if item.tags["frames"] == frames)
-    benchmark = type(instances.benchmark)(**{**vars(instances.benchmark), "items": (item,)})
-    return Instances(benchmark, instances.library, instances.places)
-
-
-def keys(instances: Instances) -> list[Any]:
-    return [item.reference.answer for item in instances.items if item.reference is not None]
-
-
-class Asked(KeyFrameModel):
-    """A good model that looks at the pictures of the question, and not at the examples before it."""
-
-    def __call__(self, request: Request) -> str:
-        asked = sent(request)
-        mine = [(name, digest) for name, digest in asked.pictures if not name.startswith("Example")]
-        said = self.order(sorted((name for name, _ in mine), key=lambda name: self.places[dict(mine)[name]]))
-        return json.dumps({"rationale": f"{said[0]} shows it first, then {said[1].lower()}.", "order": said})
-
-
 # ── end to end ──
 
 
@@ -69,7 +45,7 @@ class Asked(KeyFrameModel):
 def test_with_a_good_model_every_order_is_right_in_one_call(
     instances: Instances, formulation: str, rename: str
 ) -> None:
-    with FaultyServer(Asked(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.places)) as server:
         answers = run_method(NAME, instances, server, formulation=formulation, rename=rename)
     assert [answer.parsed for answer in answers] == keys(instances)
     assert server.count == len(answers)
@@ -84,7 +60,7 @@ def test_with_a_good_model_every_order_is_right_in_one_call(
 
 
 def test_a_mediocre_model_is_reported_as_it_is(instances: Instances) -> None:
-    turned = Asked(instances.places, order=lambda order: [order[1], order[0], *order[2:]])
+    turned = AskedModel(instances.places, order=lambda order: [order[1], order[0], *order[2:]])
     with FaultyServer(turned) as server:
         answers = run_method(NAME, instances, server)
     for key, answer in zip(keys(instances), answers, strict=True):
@@ -94,7 +70,7 @@ def test_a_mediocre_model_is_reported_as_it_is(instances: Instances) -> None:
 
 def test_names_leave_no_label_in_the_request(instances: Instances) -> None:
     one = only(instances, 6)
-    with FaultyServer(Asked(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.places)) as server:
         answer = run_method(NAME, one, server)[0]
         again = run_method(NAME, one, server)[0]
     names: Any = answer.extra["names"]
@@ -243,7 +219,7 @@ def test_sentences_from_pose_stand_in_the_prompt(instances: Instances, tmp_path:
     one = only(instances, 4)
     item = one.items[0].id
     file = keypoints(tmp_path / "k.json", item)
-    with FaultyServer(Asked(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.places)) as server:
         answer = run_method(NAME, one, server, pose=str(file), device="0.9,0.1,0.05,0.05")[0]
         blind = run_method(NAME, one, server, pose=str(file), condition="shuffled")[0]
     assert answer.parsed == keys(one)[0]
@@ -264,7 +240,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
     """The paper compares partial and full predicates."""
     one = only(instances, 4)
     file = keypoints(tmp_path / "k.json", one.items[0].id)
-    with FaultyServer(Asked(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.places)) as server:
         answer = run_method(NAME, one, server, pose=str(file), predicates="kneeling, leaning_over")[0]
     said: Any = answer.extra["pose"]
     assert "kneel" in said["A"]
@@ -277,7 +253,7 @@ def test_some_predicates_may_be_left_out(instances: Instances, tmp_path: Path) -
 
 def test_pictures_may_stand_in_a_drawn_order(instances: Instances) -> None:
     """Drawn by seed and item, and told apart by their names alone: the answer is in labels again."""
-    with FaultyServer(Asked(instances.places)) as server:
+    with FaultyServer(AskedModel(instances.places)) as server:
         answers = run_method(NAME, instances, server, pictures="random", rename="none")
         again = run_method(NAME, instances, server, pictures="random", rename="none")
     assert [answer.parsed for answer in answers] == keys(instances) == [one.parsed for one in again]
@@ -295,122 +271,6 @@ def test_an_image_without_keypoints_stops_the_run(instances: Instances, tmp_path
         run_method(NAME, one, server, pose=str(file))
     assert str(caught.value) == (f"{file}: image '{one.items[0].id}/A': found none with this name, expected one image")
     assert server.count == 0
-
-
-# ── demonstrations ──
-
-
-def solved(folder: Path, ids: Sequence[str], start: int = 0) -> Path:
-    """A file of solved instances with pictures of their own."""
-    folder.mkdir(exist_ok=True)
-    rows = []
-    for number, one in enumerate(ids):
-        frames = {}
-        for place, label in enumerate("ABC"):
-            name = f"{one}{label}.png"
-            noise = generator(start + 10 * number + place, "demonstration").integers(0, 255, (24, 32, 3), "uint8")
-            Image.fromarray(noise).resize((320, 240), Image.Resampling.NEAREST).save(folder / name)
-            frames[label] = name
-        rows.append(
-            {"id": one, "frames": frames, "order": ["C", "A", "B"], "rationale": f"Frame A of {one} is second."}
-        )
-    (folder / "solved.json").write_text(json.dumps(rows))
-    return folder / "solved.json"
-
-
-def test_demonstrations_stand_before_the_question(instances: Instances, tmp_path: Path) -> None:
-    file = solved(tmp_path / "d", ["d1", "d2", "d3"])
-    one = only(instances, 4)
-    with FaultyServer(Asked(instances.places)) as server:
-        answer = run_method(NAME, one, server, demonstrations=str(file), rename="none")[0]
-        named = run_method(NAME, one, server, demonstrations=str(file), shots=3)[0]
-    with FaultyServer(json.dumps({"rationale": "", "order": list("ABCD")})) as blind:
-        plain = run_method(NAME, one, blind, demonstrations=str(file), condition="text-only")[0]
-    assert answer.parsed == named.parsed == keys(one)[0]
-    assert (answer.extra["calls"], answer.extra["images"]) == (1, 4 + 2 * 3)
-    assert answer.extra["demonstrations"] == ["d1", "d2"]
-    assert named.extra["images"] == 4 + 3 * 3
-    texts = server.requests[0].texts
-    assert texts[1:5] == (
-        "Example 1, picture A",
-        "Example 1, picture B",
-        "Example 1, picture C",
-        "Example 1, solved: C > A > B. Frame A of d1 is second.",
-    )
-    assert "The examples above are solved. Now solve this one." in texts[-1]
-    solved_under_names = next(text for text in server.requests[1].texts if "solved:" in text)
-    assert "C > A > B" not in solved_under_names
-    assert "Frame A" not in solved_under_names
-    assert (plain.extra["images"], plain.extra["demonstrations"]) == (0, [])
-    assert "examples" not in blind.requests[0].text
-
-
-def test_the_item_that_is_asked_is_never_shown_solved(instances: Instances, tmp_path: Path) -> None:
-    """Neither by its id, nor by a picture, whatever its name and encoding are."""
-    one = only(instances, 4)
-    item = one.items[0]
-    file = solved(tmp_path / "d", ["d1", item.id, "d2"])
-    frames = asyncio.run(view(item, "video", one.library).frames())
-    with Image.open(io.BytesIO(frames[2].jpeg)) as opened:
-        opened.convert("RGB").resize((200, 112)).save(tmp_path / "d" / "d1B.png")
-    with FaultyServer(Asked(instances.places)) as server:
-        answer = run_method(NAME, one, server, demonstrations=str(file))[0]
-    assert answer.extra["demonstrations"] == ["d2"]
-    assert answer.extra["passed_over"] == {"d1": "its picture B is one of the item's", item.id: "it is the item"}
-    assert answer.extra["images"] == 4 + 3
-    assert "Example 2" not in server.requests[0].text
-
-
-def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> None:
-    task = instances.benchmark.media_root
-    assert task is not None
-    demonstrations = Demonstrations(task)
-    item = instances.items[0]
-    frames = asyncio.run(view(item, "video", instances.library).frames())
-    picked = demonstrations.pick(item.id, frames, 3)
-    assert len(picked.shown) == 3
-    assert item.id in picked.passed_over
-    by_id = {one.id: one for one in instances.items}
-    for one in picked.shown:
-        reference = by_id[one.id].reference
-        assert reference is not None
-        assert list(one.order) == reference.answer
-        assert sorted(one.frames) == sorted(one.order)
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("[]", "found no demonstration, expected a list of them"),
-        ("{", "line 1, column 2: found the end of the file: it is cut off"),
-        ('[{"id": "x"}]', "entry 1, field 'order': found nothing, expected Field required"),
-        ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
-        ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
-    ],
-)
-def test_files_of_demonstrations_with_a_fault(tmp_path: Path, content: str, text: str) -> None:
-    file = tmp_path / "d.json"
-    file.write_text(content)
-    with pytest.raises(InputError) as caught:
-        Demonstrations(file)
-    assert str(caught.value).startswith(f"{file}: {text}")
-
-
-def test_demonstrations_without_their_pictures(tmp_path: Path) -> None:
-    file = tmp_path / "d.json"
-    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png"}}]')
-    with pytest.raises(InputError, match="item 'x': found A, expected pictures of A, B"):
-        Demonstrations(file).pick("i", [], 1)
-    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png", "B": "../b.png"}}]')
-    with pytest.raises(InputError, match=r"item 'x': found the picture 'b\.png' outside of the folder"):
-        Demonstrations(file).pick("i", [], 1)
-    with pytest.raises(InputError, match="found nothing there, expected a file or a folder of demonstrations"):
-        Demonstrations(tmp_path / "none")
-    with pytest.raises(InputError, match=r"found no references, expected references\.jsonl or references\.json"):
-        Demonstrations(tmp_path)
-    (tmp_path / "references.json").write_text('[{"id": "../x", "order": ["A", "B"]}]')
-    with pytest.raises(InputError, match="found an id that is no name of a folder"):
-        Demonstrations(tmp_path).pick("i", [], 1)
 
 
 # ── names ──

@@ -1,0 +1,119 @@
+"""Solved instances before the question: they stand under its names, and never tell the item that is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from proctor.core import InputError
+from proctor.media import view
+from proctor.systems import Demonstrations
+from tests.support.faulty_server import FaultyServer
+from tests.support.key_frame_model import AskedModel, Instances, keys, made_instances, only, run_method, solved
+
+NAME = "prompted-order"
+
+
+@pytest.fixture(scope="module")
+def instances(tmp_path_factory: pytest.TempPathFactory) -> Instances:
+    return made_instances(tmp_path_factory.mktemp("instances"))
+
+
+def test_demonstrations_stand_before_the_question(instances: Instances, tmp_path: Path) -> None:
+    file = solved(tmp_path / "d", ["d1", "d2", "d3"])
+    one = only(instances, 4)
+    with FaultyServer(AskedModel(instances.places)) as server:
+        answer = run_method(NAME, one, server, demonstrations=str(file), rename="none")[0]
+        named = run_method(NAME, one, server, demonstrations=str(file), shots=3)[0]
+    with FaultyServer(json.dumps({"rationale": "", "order": list("ABCD")})) as blind:
+        plain = run_method(NAME, one, blind, demonstrations=str(file), condition="text-only")[0]
+    assert answer.parsed == named.parsed == keys(one)[0]
+    assert (answer.extra["calls"], answer.extra["images"]) == (1, 4 + 2 * 3)
+    assert answer.extra["demonstrations"] == ["d1", "d2"]
+    assert named.extra["images"] == 4 + 3 * 3
+    texts = server.requests[0].texts
+    assert texts[1:5] == (
+        "Example 1, picture A",
+        "Example 1, picture B",
+        "Example 1, picture C",
+        "Example 1, solved: C > A > B. Frame A of d1 is second.",
+    )
+    assert "The examples above are solved. Now solve this one." in texts[-1]
+    solved_under_names = next(text for text in server.requests[1].texts if "solved:" in text)
+    assert "C > A > B" not in solved_under_names
+    assert "Frame A" not in solved_under_names
+    assert (plain.extra["images"], plain.extra["demonstrations"]) == (0, [])
+    assert "examples" not in blind.requests[0].text
+
+
+def test_the_item_that_is_asked_is_never_shown_solved(instances: Instances, tmp_path: Path) -> None:
+    """Neither by its id, nor by a picture, whatever its name and encoding are."""
+    one = only(instances, 4)
+    item = one.items[0]
+    file = solved(tmp_path / "d", ["d1", item.id, "d2"])
+    frames = asyncio.run(view(item, "video", one.library).frames())
+    with Image.open(io.BytesIO(frames[2].jpeg)) as opened:
+        opened.convert("RGB").resize((200, 112)).save(tmp_path / "d" / "d1B.png")
+    with FaultyServer(AskedModel(instances.places)) as server:
+        answer = run_method(NAME, one, server, demonstrations=str(file))[0]
+    assert answer.extra["demonstrations"] == ["d2"]
+    assert answer.extra["passed_over"] == {"d1": "its picture B is one of the item's", item.id: "it is the item"}
+    assert answer.extra["images"] == 4 + 3
+    assert "Example 2" not in server.requests[0].text
+
+
+def test_the_tasks_own_folder_serves_as_demonstrations(instances: Instances) -> None:
+    task = instances.benchmark.media_root
+    assert task is not None
+    demonstrations = Demonstrations(task)
+    item = instances.items[0]
+    frames = asyncio.run(view(item, "video", instances.library).frames())
+    picked = demonstrations.pick(item.id, frames, 3)
+    assert len(picked.shown) == 3
+    assert item.id in picked.passed_over
+    by_id = {one.id: one for one in instances.items}
+    for one in picked.shown:
+        reference = by_id[one.id].reference
+        assert reference is not None
+        assert list(one.order) == reference.answer
+        assert sorted(one.frames) == sorted(one.order)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("[]", "found no demonstration, expected a list of them"),
+        ("{", "line 1, column 2: found the end of the file: it is cut off"),
+        ('[{"id": "x"}]', "entry 1, field 'order': found nothing, expected Field required"),
+        ('[{"id": "x", "order": ["A", "A"]}]', "item 'x': found A > A, expected each label once"),
+        ('[{"id": "x", "order": ["A", "B"]}, {"id": "x", "order": ["A", "B"]}]', "item 'x': found it twice"),
+    ],
+)
+def test_files_of_demonstrations_with_a_fault(tmp_path: Path, content: str, text: str) -> None:
+    file = tmp_path / "d.json"
+    file.write_text(content)
+    with pytest.raises(InputError) as caught:
+        Demonstrations(file)
+    assert str(caught.value).startswith(f"{file}: {text}")
+
+
+def test_demonstrations_without_their_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "d.json"
+    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png"}}]')
+    with pytest.raises(InputError, match="item 'x': found A, expected pictures of A, B"):
+        Demonstrations(file).pick("i", [], 1)
+    file.write_text('[{"id": "x", "order": ["A", "B"], "frames": {"A": "a.png", "B": "../b.png"}}]')
+    with pytest.raises(InputError, match=r"item 'x': found the picture 'b\.png' outside of the folder"):
+        Demonstrations(file).pick("i", [], 1)
+    with pytest.raises(InputError, match="found nothing there, expected a file or a folder of demonstrations"):
+        Demonstrations(tmp_path / "none")
+    with pytest.raises(InputError, match=r"found no references, expected references\.jsonl or references\.json"):
+        Demonstrations(tmp_path)
+    (tmp_path / "references.json").write_text('[{"id": "../x", "order": ["A", "B"]}]')
+    with pytest.raises(InputError, match="found an id that is no name of a folder"):
+        Demonstrations(tmp_path).pick("i", [], 1)
