@@ -14,15 +14,15 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(BIN)/python:
+$(BIN)/pip:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.core: $(BIN)/pip pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-$(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.test: $(BIN)/pip pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
 	$(PIP) --no-deps orena-focus  # the oracle of FOCUS tests; they need its formats and evaluator alone
 	@touch $@ $(VENV)/.core

@@ -7,8 +7,9 @@ python bench/scale.py --ray --items 2000 --workers 4   # the same evaluation on 
 
 Claims: 64 threads in 8 processes claim parts of 16 items from PostgreSQL until none is left. Answers: workers, each a
 process of its own, ask a system that answers at once; each answer is on disk before it counts. Kills: workers are
-`proctor worker`, as on several machines, and ask a scripted server. Every item must have one answer, at most those that
-were under way at a kill are asked twice, and hash and results must be those of one worker. PostgreSQL runs without fsync
+`proctor worker`, as on several machines, and ask a scripted server. Every item must have one answer; what had one on disk
+is never asked again, and what is asked twice had its question under way at a kill; hash and results must be those of one
+worker. PostgreSQL runs without fsync
 here, so that disks don't decide; SQLite keeps it. CPU seconds stand beside what depends on how busy the machine is.
 """
 
@@ -231,7 +232,7 @@ def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float)
             join = ["worker", "--store", url, "--once"]
         else:
             join = [*run_words(data, url, server), "--share"]
-        running, kills = [started(*join) for _ in range(workers)], 0
+        running, kills, unanswered = [started(*join) for _ in range(workers)], 0, set[str]()
         due, begun = time.monotonic() + every_s, time.monotonic()
         while any(one.poll() is None for one in running):
             time.sleep(0.1)
@@ -241,16 +242,28 @@ def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float)
                 os.killpg(victim.pid, signal.SIGKILL)
                 victim.wait()
                 kills += 1
+                unanswered |= {item_of(one) for one in server.requests} - answered(url)
                 running.append(started(*join))
                 due = time.monotonic() + every_s
         took = time.monotonic() - begun
         asked = Counter(item_of(one) for one in server.requests)
+    again = {item for item, count in asked.items() if count > 1}
     return compared(url, folder, data, took) | {
         "workers": workers,
         "kills": kills,
-        "asked_twice": sum(count > 1 for count in asked.values()),
+        "asked_twice": len(again),
+        "of_these_answered_before": len(again - unanswered),
         "under_way_at_kills_at_most": kills * 8,
     }
+
+
+def answered(url: str) -> set[str]:
+    """The items with an answer on disk."""
+    store = Store(url, create=False)
+    run = next(one for one in store.runs("simulated") if one.system == "local")
+    found = set(store.answers(run))
+    store.close()
+    return found
 
 
 def on_ray(url: str, folder: Path, items: int, workers: int) -> dict[str, Any]:
