@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -204,6 +205,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
+    gc.set_threshold(10_000)  # imports make very many objects, and all of them stay
     try:
         _program(_wanted(sys.argv[1:]))(args=spread_settings(sys.argv[1:]), prog_name="proctor")
     except ReplacedError as replaced:

@@ -11,20 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from proctor.core import Status, Usage
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from proctor.judges.dimensions import SearchProgress
     from proctor.runs import JudgeTally, PaidVotes, Tally
 
@@ -54,6 +46,8 @@ def _line(what: str, total: int) -> Iterator[_Line]:
     if not sys.stderr.isatty():
         yield _Line(None, None, what)
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -131,6 +125,8 @@ def at_work(what: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(
         *columns, console=Console(stderr=True, emoji=False), transient=True, refresh_per_second=4

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from proctor.core import (
     DASH,
@@ -20,21 +22,12 @@ from proctor.core import (
     rank_range,
     value,
 )
-from proctor.media import CONDITIONS
 from proctor.reports.blocks import Block, Folded, Prose, Section, span_of
-from proctor.reports.source import Key, Source
-from proctor.runs import (
-    BOTH,
-    CODE,
-    FAILED_POLICIES,
-    BenchmarkCard,
-    Lacking,
-    Leaderboard,
-    LeaderboardRow,
-    Result,
-    Results,
-    policies,
-)
+from proctor.runs import BOTH, CODE, FAILED_POLICIES, Lacking, policies
+
+if TYPE_CHECKING:
+    from proctor.reports.source import Key, Source
+    from proctor.runs import BenchmarkCard, Leaderboard, LeaderboardRow, Result, Results
 
 DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a person gave the score in its place."
 
@@ -54,6 +47,8 @@ def condition_line(condition: str) -> str:
     >>> condition_line("of-a-package-that-is-not-installed")
     'of-a-package-that-is-not-installed'
     """
+    from proctor.media import CONDITIONS
+
     meaning = CONDITIONS.get(condition).summary if condition in CONDITIONS.names() else ""
     return f"{condition}: {meaning}" if meaning else condition
 
@@ -217,18 +212,19 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
     if not results:
         return []
     board, metric = source.board(key, condition), source.metric(key.metric)
+    marked = replace(key, scorer=board.scorer)
     rows = [results[name] for name in source.systems if name in results]
     caption = f"{source.label(key)}, {condition}: answers at each level."
     levels = _levels_table(caption, metric, rows, ["System"], [(Cell(row.system),) for row in rows])
-    notes = _notes(source, board, results)
-    found: list[Block] = [_leaderboard_table(source, board, results)]
+    notes = _notes(source, marked, board, results)
+    found: list[Block] = [_leaderboard_table(source, marked, board, results)]
     return [*found, *([levels] if levels else []), *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
 
-def _leaderboard_table(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> Table:
+def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> Table:
     """The systems of one condition: rank, score, and how many answers stand behind it; systems without a score come
     last."""
-    metric, key = board.metric, Key(board.metric.name, board.scorer)
+    metric = board.metric
     axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
     scale, unit = (100, " %") if metric.percent else (1, "")
     heads = (
@@ -284,11 +280,11 @@ def leaderboard_table(board: Leaderboard, title: str) -> Table:
     return Table(title, heads, rows, title=title)
 
 
-def _notes(source: Source, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
+def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
     unsupported = ", ".join(f"{row.system} skipped {row.unsupported}" for row in board.rows if row.unsupported)
     contestants = [row for row in board.rows if not (row.disqualified or row.oracle_baseline or row.unsupported)]
     out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
-    chance = source.chance(Key(board.metric.name, board.scorer))
+    chance = source.chance(key)
     notes = (
         (board.left_out, f"{board.left_out} items that no system has a score for are left out."),
         (

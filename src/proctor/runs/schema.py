@@ -47,7 +47,6 @@ from proctor.core import (
     kept_text,
     unfit,
 )
-from proctor.metrics import chance_level, graded_metrics
 from proctor.runs.bulk import insert_rows
 
 VERSION = 2
@@ -261,6 +260,8 @@ def _widened(metric: Metric, other: Metric) -> Metric:
 
 def card_of(benchmark: Benchmark) -> BenchmarkCard:
     """The card of a benchmark."""
+    from proctor.metrics import chance_level, graded_metrics
+
     counted = benchmark.counted()
     known = {metric.name for metric in benchmark.metrics}
     more = [metric for scorer in benchmark.scorers for metric in scorer.metrics if metric.name not in known]

@@ -119,14 +119,10 @@ class Store:
     """One open store. Reading and writing may happen from several threads and processes."""
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
-        from sqlalchemy.dialects import postgresql, sqlite
-
         self._engine = open_engine(store, create=create)
         self.shown = shown_url(store)
-        dialect = self._engine.dialect.name
         # Rows that are fetched past SQLAlchemy raise what the driver raises.
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error
-        self.upsert: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
@@ -135,6 +131,15 @@ class Store:
     def dialect(self) -> str:
         """Of the database: "sqlite" or "postgresql"."""
         return str(self._engine.dialect.name)
+
+    @cached_property
+    def upsert(self) -> Any:
+        """`insert` for a table, which can say what becomes of a row that is there."""
+        if self.dialect == "postgresql":
+            from sqlalchemy.dialects.postgresql import insert as upsert
+        else:
+            from sqlalchemy.dialects.sqlite import insert as upsert
+        return upsert
 
     def close(self) -> None:
         """Gives all connections back."""

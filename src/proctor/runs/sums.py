@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, Item, Status
-from proctor.metrics import CORPUS_METRICS, ItemSums, item_sums
 from proctor.runs.run_scores import Mask, RunScores, run_scores
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
@@ -28,6 +27,9 @@ from proctor.stats import (
     sums_difference,
 )
 
+if TYPE_CHECKING:
+    from proctor.metrics import ItemSums
+
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
@@ -38,6 +40,8 @@ class _Answers:
 
     def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints) -> list[ItemSums]:
         """What is summed up over these rows of one run, or of several under each other."""
+        from proctor.metrics import item_sums
+
         key = tuple(id(one) for one in said), rows.tobytes()
         if key not in self.sums:
             asked = [self.items[row] for row in rows] * len(said)
@@ -120,6 +124,8 @@ def _mean(sums: Floats) -> Floats:
 
 def corpus_names(items: ItemTable) -> list[str]:
     """The metrics over many items that the formats of these items have."""
+    from proctor.metrics import CORPUS_METRICS
+
     kinds = {items.formats[code] for code in np.unique(items.format)}
     return [one.name for one in CORPUS_METRICS if kinds & set(one.formats)]
 
@@ -130,10 +136,12 @@ def load_run_sums(
     """By the run's number, the metrics over many items that are named, a metric by itself ("class_f1": all its parts)
     or a part of it ("class_f1:clip"). None where none is named: then no answer is read. A name that the benchmark
     declares stays its own; where items of several formats have a metric, each format is a part."""
-    wanted = set(metrics) - {one.name for one in card.metrics}
-    asked = [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
-    if not asked:
+    if not (wanted := set(metrics) - {one.name for one in card.metrics}):
+        return found
+    from proctor.metrics import CORPUS_METRICS
+
+    if not (asked := [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]):
         return found
     by_id = {item.id: item for item in store.items(card.name)}
     answers = _Answers([by_id[name] for name in items.ids], {})
