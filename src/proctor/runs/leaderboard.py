@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, one_of
 from proctor.runs.results import Options, PartResults, check_metrics
-from proctor.runs.run_scores import BOTH, RunScores, load_run_scores, policies, policy_of, readings
+from proctor.runs.run_scores import BOTH, Reader, RunScores, load_run_scores, policies, policy_of, readings
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.sums import RunSums, load_run_sums
@@ -19,8 +19,6 @@ from proctor.runs.table import CODE, FacetSlices, ItemTable, chosen_runs, load_i
 from proctor.stats import Rank
 
 Mask = NDArray[np.bool_]
-
-_FEW = 100  # draws where only ranks are asked for, which need none
 
 
 @dataclass(frozen=True)
@@ -192,19 +190,21 @@ class _Board:
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
         """The systems whose lacking items can't change a rank; who lacks most is given up first."""
         left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking)))
-        while left and not self._ranks_hold(decided, left):
+        if not left:
+            return []
+        runs = {one.run.system: one.marked for one in (*decided, *left)}
+        ranks = type(left[0].marked).reader(runs, self.items, self.common, self.options.plan(self.metric))
+        certain = {one.run.system: self.metric.worst for one in decided}
+        while left and not self._ranks_hold(ranks, certain, [one.run.system for one in left]):
             left.pop()
         return left
 
-    def _ranks_hold(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> bool:
+    def _ranks_hold(self, ranks: Reader, certain: dict[str, float], undecided: Sequence[str]) -> bool:
         """Whether all ranks are the same with every undecided system's lacking items at their worst, at their best, and
         with each system's alone at the other end."""
-        known = {one.run.system: one.marked.filled(self.metric.worst) for one in decided}
-        found: list[dict[str, int]] = []
-        for fill in readings([one.run.system for one in undecided], self.metric):
-            filled = {one.run.system: one.marked.filled(fill[one.run.system]) for one in undecided}
-            found.append({one.name: one.rank for one in self._ranks(known | filled, draws=_FEW)})
-        return all(one == found[0] for one in found)
+        first, *others = readings(undecided, self.metric)
+        expected = ranks(certain | first)
+        return all(ranks(certain | fill) == expected for fill in others)
 
     def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
         """One system's row; without a rank where it can't be known."""
@@ -238,8 +238,8 @@ class _Board:
         slices = FacetSlices.of(self.items, (), "")
         return PartResults(marked, self.items, nothing, slices, self.policies, replace(self.options, two_level=False))
 
-    def _ranks(self, runs: dict[str, RunScores], draws: int = 0) -> list[Rank]:
+    def _ranks(self, runs: dict[str, RunScores]) -> list[Rank]:
         if not runs:
             return []
-        plan = replace(self.options.plan(self.metric), draws=draws or self.options.draws)
+        plan = self.options.plan(self.metric)
         return type(next(iter(runs.values()))).ranks(runs, self.items, self.common, plan)

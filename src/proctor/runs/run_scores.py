@@ -8,7 +8,7 @@ where it is the same under every policy in question (`policies`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
@@ -31,7 +31,16 @@ from proctor.runs.table import (
     load_series,
     load_timed,
 )
-from proctor.stats import Difference, Estimate, Rank, Resampling, paired_difference, rank_systems, slice_means
+from proctor.stats import (
+    Difference,
+    Estimate,
+    Rank,
+    RankReadings,
+    Resampling,
+    paired_difference,
+    rank_systems,
+    slice_means,
+)
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -42,6 +51,9 @@ FAILED_POLICIES: dict[FailedPolicy, str] = {
 }
 
 Mask = NDArray[np.bool_]
+
+Reader = Callable[[Mapping[str, float]], dict[str, int]]
+"""From what everything that a run lacks is worth, by system, to the ranks."""
 
 
 def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPolicy, ...]:
@@ -125,6 +137,28 @@ class RunScores:
         where = np.repeat(where, items.units(metric, where))
         values = np.stack([one.scores[where] for one in runs.values()])
         return rank_systems(values, list(runs), items.group[where], higher_is_better=metric.higher_is_better, plan=plan)
+
+    @classmethod
+    def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
+        """Gives the ranks (see `ranks`) of some of these runs, by their systems, if what each lacks is worth so much:
+        its metric's lowest or highest value."""
+        del plan  # tests draw nothing
+        metric = next(iter(runs.values())).metric
+        where = np.flatnonzero(common)
+        where = np.repeat(where, items.units(metric, where))
+        place: dict[tuple[str, float], int] = {}
+        rows: list[NDArray[np.float64]] = []
+        for name, one in runs.items():
+            for value in (metric.low, metric.high):
+                if (name, metric.low) not in place or np.any(one.lacking[where]):
+                    rows.append(one.filled(value).scores[where])
+                place[name, value] = len(rows) - 1
+        known = RankReadings(np.array(rows), items.group[where], higher_is_better=metric.higher_is_better)
+
+        def ranks(reading: Mapping[str, float]) -> dict[str, int]:
+            return dict(zip(reading, known.of([place[one] for one in reading.items()]), strict=True))
+
+        return ranks
 
 
 def run_scores(

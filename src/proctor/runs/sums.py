@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from proctor.core import FailedPolicy, InputError, Item, Status
-from proctor.runs.run_scores import Mask, RunScores, run_scores
+from proctor.runs.run_scores import Mask, Reader, RunScores, run_scores
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.table import BASELINES, CODE, FacetSlices, Ints, ItemTable, Series, load_outcomes
@@ -29,6 +29,8 @@ from proctor.stats import (
 
 if TYPE_CHECKING:
     from proctor.metrics import ItemSums
+
+_FEW = 100  # draws where only ranks are asked for, which need none
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,17 @@ class RunSums(RunScores):
         return rank_sums(
             tables, list(runs), items.group[rows], statistic, one.outcomes, higher_is_better=better, plan=plan
         )
+
+    @classmethod
+    def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
+        """As of `RunScores`; every reading is ranked anew."""
+        quick = replace(plan, draws=_FEW)
+
+        def ranks(reading: Mapping[str, float]) -> dict[str, int]:
+            filled = {name: runs[name].filled(value) for name, value in reading.items()}
+            return {one.name: one.rank for one in cls.ranks(filled, items, common, quick)}
+
+        return ranks
 
 
 def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:

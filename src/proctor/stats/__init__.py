@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from proctor.stats.ranking import (
         RANK_RULES,
         Rank,
+        RankReadings,
         borda,
         copeland,
         ordered_ranks,
@@ -43,7 +44,7 @@ else:
 
 __all__ = [
     "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "GroupSums",
-    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "Rank", "RankingPlan", "Regression", "Resamples",
+    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
     "Resampling", "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda",
     "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
     "entropy", "group_codes", "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval",

@@ -130,7 +130,11 @@ def pairs_of_sums(sums: PairSums, plan: Resampling) -> list[Pair]:
         nothing = Difference(None, None, None, None, 0, 0, 0, 0, 0)
         return [Pair(int(i), int(j), nothing, None) for i, j in zip(first, second, strict=True)]
     intervals = _intervals(sums, plan, first, second)
-    p, adjusted = _tests(sums, first, second)
+    p: list[float] | list[None] = [None] * len(first)
+    adjusted = p
+    if len(sums.counts) >= 2:
+        tested = PairTests(sums.totals).among(np.arange(sums.totals.shape[1]))[1]
+        p, adjusted = tested.tolist(), holm(tested).tolist()
     result = []
     for k, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
         one = intervals[k]
@@ -195,17 +199,27 @@ def _faced(one: Estimate, turned: int) -> Estimate:
     return replace(one, ci_low=min(low, -high), ci_high=max(high, -low))
 
 
-def _tests(sums: PairSums, first: Ints, second: Ints) -> tuple[list[float] | list[None], list[float] | list[None]]:
-    if len(sums.counts) < 2:
-        nothing = [None] * len(first)
-        return nothing, nothing
-    step = max(1, CHUNK // len(sums.counts))
-    parts = [
-        sign_flip(sums.totals[:, first[k : k + step]] - sums.totals[:, second[k : k + step]])
-        for k in range(0, len(first), step)
-    ]
-    p = np.concatenate(parts)
-    return p.tolist(), holm(p).tolist()
+class PairTests:
+    """Who is ahead in each pair of columns of `totals` (groups × systems), and the p of `sign_flip`; a pair that is
+    asked for again is not tested again."""
+
+    def __init__(self, totals: Floats) -> None:
+        self._totals = totals
+        self._p = np.full((totals.shape[1],) * 2, np.nan)
+
+    def among(self, columns: Ints) -> tuple[Floats, Floats]:
+        """The lead and the p of every two of these columns, in the order of `np.triu_indices`; NaN for p with fewer
+        than two groups."""
+        first, second = (columns[index] for index in np.triu_indices(len(columns), 1))
+        whole = self._totals.sum(axis=0)
+        lead = whole[first] - whole[second]
+        if len(self._totals) >= 2:
+            new = np.flatnonzero(np.isnan(self._p[first, second]))
+            step = max(1, CHUNK // len(self._totals))
+            for start in range(0, len(new), step):
+                i, j = first[new[start : start + step]], second[new[start : start + step]]
+                self._p[i, j] = self._p[j, i] = sign_flip(self._totals[:, i] - self._totals[:, j])
+        return lead, self._p[first, second]
 
 
 def wins(matrix: Floats) -> tuple[Ints, Ints]:

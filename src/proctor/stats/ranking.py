@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import Estimate, Resampling, Trials, group_totals, group_units, sums_interval, weights
-from proctor.stats.clusters import Floats, Groups, Ints, group_codes
+from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, summed
 from proctor.stats.means import Matrix, check_bounds, estimates, system_table
-from proctor.stats.paired import Pair, Statistic, all_pairs, holm, sums_difference
+from proctor.stats.paired import PairTests, Statistic, holm, sums_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,36 @@ def rank_systems(
     if not table.n_groups or not names:
         return [Rank(name, Estimate(None, None, None, 0, 0), 1, None, None, None) for name in sorted(names)]
     means = table.means(plan)
-    return _ranked(
-        names, estimates(table.sums(), means, plan), all_pairs(table, plan), means, alpha, plan, higher_is_better
-    )
+    found, tests = estimates(table.sums(), means, plan), PairTests(table.totals).among(np.arange(len(names)))
+    return _ranked(names, found, tests, means, alpha, plan, higher_is_better)
+
+
+class RankReadings:
+    """The ranks of `rank_systems` (at α = 0.05) under many readings of values that are in doubt: `rows` (readings ×
+    items) hold what systems may be worth, several rows a system. Two rows are tested once, however often they meet.
+
+    >>> ranks = RankReadings([[0] * 8, [1] * 8, [1] * 7 + [0]], list("abcdefgh"))
+    >>> ranks.of([0, 1]), ranks.of([1, 2]), ranks.of([])
+    ([2, 1], [1, 1], [])
+    """
+
+    def __init__(self, rows: Matrix, groups: Groups, *, higher_is_better: bool = True) -> None:
+        codes = group_codes(groups, len(groups))
+        size = int(codes.max(initial=-1)) + 1
+        values = [summed(codes, finite(row), size) for row in rows]
+        self._totals = np.array(values).reshape(len(values), size).T
+        self._items = len(codes)
+        self._tests = PairTests(self._totals)
+        self._sign = 1.0 if higher_is_better else -1.0
+
+    def of(self, rows: Sequence[int]) -> list[int]:
+        """The ranks if systems are worth these rows, in their order."""
+        chosen = np.array(rows, dtype=np.int64)
+        if not self._items or not len(chosen):
+            return [1] * len(chosen)
+        lead, p = self._tests.among(chosen)
+        scores = self._sign * self._totals[:, chosen].sum(axis=0) / self._items
+        return _tested(self._sign * lead, p, scores, 0.05)
 
 
 def rank_sums(
@@ -117,11 +144,10 @@ def rank_sums(
             raise InputError(None, name, found="a statistic that is not defined", expected="a number to rank by")
     both = list(combinations(range(len(names)), 2))
     differences = [sums_difference(tables[i], tables[j], groups, statistic, trials, plan) for i, j in both]
-    p = [one.p for one in differences if one.p is not None]
-    adjusted: Sequence[float | None] = holm(p).tolist() if len(p) == len(both) else [None] * len(both)
-    pairs = [Pair(i, j, one, less) for (i, j), one, less in zip(both, differences, adjusted, strict=True)]
+    lead = np.array([one.value or 0.0 for one in differences])
+    tests = lead, np.array([np.nan if one.p is None else one.p for one in differences])
     drawn = [statistic(sums) for sums in _sampled(tables, groups, plan)]
-    return _ranked(names, found, pairs, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
+    return _ranked(names, found, tests, np.stack(drawn, axis=1), 0.05, plan, higher_is_better)
 
 
 def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list[Floats]:
@@ -138,22 +164,20 @@ def _sampled(tables: Sequence[Floats], groups: Groups, plan: Resampling) -> list
 def _ranked(
     names: Sequence[str],
     found: Sequence[Estimate],
-    pairs: Sequence[Pair],
+    tests: tuple[Floats, Floats],
     drawn: Floats,
     alpha: float,
     plan: Resampling,
     higher_is_better: bool,
 ) -> list[Rank]:
-    """The ranks from the estimates, the tests of all pairs and the values in samples (draws × systems)."""
+    """The ranks from the estimates, the tests of all pairs (who is ahead, and p) and the values in samples (draws ×
+    systems)."""
     sign = 1.0 if higher_is_better else -1.0
-    scores = np.array([sign * (one.value or 0.0) for one in found])
-    lead = np.array([sign * (pair.difference.value or 0.0) for pair in pairs])
-    adjusted = np.array([1.0 if pair.p_holm is None else pair.p_holm for pair in pairs])
-    ranks = significant_ranks(np.where(adjusted <= alpha, np.sign(lead), 0.0), scores).astype(np.int64).tolist()
+    lead, p = sign * tests[0], tests[1]
+    ranks = _tested(lead, p, np.array([sign * (one.value or 0.0) for one in found]), alpha)
     if found[0].groups < 2:
         result = [Rank(names[k], one, ranks[k], None, None, None) for k, one in enumerate(found)]
     else:
-        p = np.array([pair.difference.p for pair in pairs], dtype=np.float64)
         lows, highs = (side.tolist() for side in rank_intervals(p, lead, len(names), plan.level))
         places = _places(np.nan_to_num(sign * drawn, nan=-np.inf), plan)
         result = [
@@ -161,6 +185,13 @@ def _ranked(
             for k, (one, (low, high, chance)) in enumerate(zip(found, places, strict=True))
         ]
     return sorted(result, key=lambda one: (-sign * (one.estimate.value or 0.0), one.name))
+
+
+def _tested(lead: Floats, p: Floats, scores: Floats, alpha: float) -> list[int]:
+    """Ranks from who is ahead in each pair, its p (NaN: not known) and the scores, all with higher as better."""
+    adjusted = np.ones(len(p)) if np.isnan(p).any() else holm(p)
+    ranks: list[int] = significant_ranks(np.where(adjusted <= alpha, np.sign(lead), 0.0), scores).astype(int).tolist()
+    return ranks
 
 
 def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
