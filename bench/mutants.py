@@ -56,38 +56,64 @@ NEAR = {
     "cli/proofs": "api/proof_tables =score benchmarks/verification runs/reproduction cli/options_arrive",
     "cli/report": "=report =store cli/publish_cli cli/options_arrive",
     "cli/results": "=results =compare =rank =analyze cli/results_cli cli/rank_cli cli/options_arrive",
-    "cli/run": "reports/limits cli/run_cli cli/machine_faults cli/folders_cli cli/options_arrive",
+    "cli/run": "api/where_workers_are reports/limits cli/run_cli cli/machine_faults cli/folders_cli cli/options_arrive",
     "cli/score": (
         "=score cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli cli/score_predictions_cli "
         "cli/options_arrive"
     ),
     "cli/store": "=store cli/store_cli cli/disqualify_cli runs/damaged_store cli/options_arrive",
+    "cli/challenge": (
+        "challenges/hand_in challenges/board_page challenges/worker_command challenges/try_image "
+        "challenges/codabench_pack web/challenge_serve"
+    ),
+    "cli/choose": "cli/choose_cli cli/options_arrive",
+    "cli/fetch": "interchange/fetch cli/options_arrive",
+    "cli/pool": "runs/federation cli/options_arrive",
+    "cli/review": "web/review_commands web/people_pages",
+    "cli/serve": "web/serve web/challenge_serve cli/options_arrive",
+    "cli/train": (
+        "training/train_answerer cli/train_classifier_cli training/classifier training/generative cli/options_arrive"
+    ),
+    "cli/users": "web/people_pages web/review_commands",
+    "cli/worker": "api/where_workers_are runs/orders docs/laptop_to_cluster cli/options_arrive",
     "cli": "=results =show =store cli/command_tree cli/run_cli",
     "api/access": (
         "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli "
         "cli/judge_submission_cli"
     ),
+    "api/agreement": "api/judge_agreement cli/options_arrive",
+    "api/answerer": "training/train_answerer training/answerer_rehearsal docs/docs cli/options_arrive",
+    "api/check_parity": "training/parity training/parity_paths docs/docs cli/options_arrive",
     "api/checking": "api/check cli/folders_cli",
     "api/execution": (
         "api/run_options_go_down api/refusals api/door api/function_systems cli/run_cli cli/folders_cli runs/imports"
     ),
+    "api/choosing": "cli/choose_cli cli/options_arrive",
     "api/exchange": f"{_DOWN} api/refusals interchange/answers_in interchange/results_out",
+    "api/fetching": "interchange/fetch cli/options_arrive",
     "api/fitting": "api/refusals cli/judge_tuning_cli cli/train_cli",
+    "api/grid": "judges/judge_grid docs/docs cli/options_arrive",
+    "api/lora_options": "training/lora_options training/lora docs/docs",
     "api/numbers": f"{_DOWN} api/refusals =report =score api/tables api/door cli/publish_cli",
     "api/options": f"{_DOWN} api/run_options_go_down docs/docs cli/command_tree cli/run_cli",
+    "api/perturbing": "audit/perturbations docs/docs cli/options_arrive",
+    "api/ray": "api/where_workers_are docs/laptop_to_cluster",
     "api/reproduction": f"{_DOWN} api/proof_tables reports/limits runs/reproduction",
     "api/scores": (
         "api/run_options_go_down api/refusals =score api/function_metrics "
         "api/function_judges cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli "
         "cli/score_predictions_cli"
     ),
+    "api/slurm": "api/where_workers_are docs/laptop_to_cluster",
     "api/sources": "api/refusals =score api/door cli/folders_cli cli/store_cli",
     "api/tables": "api/tables api/plots_tell runs/compare_recomputed runs/analysis_recomputed =analyze",
+    "api/train_classifier": "training/classifier cli/train_classifier_cli docs/docs cli/options_arrive",
+    "api/train_generative": "training/generative training/train_rewards docs/docs cli/options_arrive",
     "api/verification": "api/proof_tables =score benchmarks/verification",
     "api": f"{_DOWN} api/plots_tell api/refusals api/tables api/door",
     "runs/analyses": "runs/analysis_recomputed runs/analysis runs/every_format",
     "runs/boards": "runs/boards_recomputed runs/analysis_recomputed runs/ranking cli/rank_cli",
-    "runs/comparison": "runs/compare_recomputed =compare runs/missing runs/results",
+    "runs/comparison": "runs/few_questions runs/compare_recomputed =compare runs/missing runs/results",
     "runs/leaderboard": "runs/leaderboard_recomputed runs/leaderboard runs/missing",
     "runs/performance": "runs/analysis_recomputed runs/analysis runs/every_format",
     "runs/ranking": "runs/boards_recomputed runs/ranking runs/missing cli/rank_cli",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import proctor as python
 from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.program import proctor
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
@@ -57,6 +59,22 @@ def test_the_best_is_chosen_on_a_part_with_its_evidence_and_nothing_is_asked_twi
     assert f"Lead over poor: {100 * (1 - mean):.1f} %" in first.stderr
     assert best["settings"]["system"]["model"] == "good"
     assert other["ci_low"] < mean < other["ci_high"]
+
+
+def test_python_chooses_as_the_shell_does_and_tells_how_far_it_is(folder: Path, tmp_path: Path) -> None:
+    tallies: list[Any] = []
+    with FaultyServer(said) as server:
+        made = python.choose_model(
+            "simulated", tmp_path / "a", data=folder, model=["good", "poor"], condition="text-only", draws=200,
+            base_url=server.url, on_change=tallies.append,
+        )  # fmt: skip
+        asked = server.count
+        done = proctor(*command(folder, tmp_path / "b", server, *MODELS, "--draws", "200"))
+    assert done.returncode == 0, done.stderr
+    assert made.data.candidates[0].name == "good"
+    assert tallies[-1].done == asked == 2 * ITEMS
+    first, second = (json.loads((tmp_path / name / "choice.json").read_text()) for name in ("a", "b"))
+    assert [one["mean"] for one in first["candidates"]] == [one["mean"] for one in second["candidates"]]
 
 
 def test_a_model_does_not_lose_by_a_servers_fault(folder: Path, tmp_path: Path) -> None:

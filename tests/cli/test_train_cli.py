@@ -46,6 +46,8 @@ def test_it_says_how_well_it_does_on_encounters_it_has_not_learned_from(trained:
     lines = [line.split() for line in said.splitlines()]
     shown = {(line[0], line[1]) for line in lines if len(line) > 8}
     assert {("en", "ALL"), ("en", "overall"), ("zh", "ALL"), ("zh", "writing-style")} <= shown
+    (english,) = (line for line in lines if line[:2] == ["en", "ALL"])
+    assert 0 < float(english[-1]) < 1  # the p of its lead
     assert "learned from 30 in en, 30 in zh" in said
     assert sorted(one.name for one in out.iterdir()) == ["manifest.json", "weights.npz"]
 

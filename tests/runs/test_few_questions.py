@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import proctor
+from proctor.runs import Store
 from proctor.stats import fewest_groups, least_p
 from tests.support.program import proctor as shell
 
@@ -82,6 +83,29 @@ def test_two_systems_under_one_condition_are_compared_without_naming_them(tmp_pa
     named = shell("compare", tmp_path.name, "--store", tmp_path / "own.db", "--system", "one")
     assert named.returncode == 1
     assert "one run alone" in named.stderr
+
+
+def test_named_systems_are_compared_under_the_one_condition_that_they_share(tmp_path: Path) -> None:
+    made = store(tmp_path, 2)
+    proctor.run(
+        proctor.load(tmp_path),
+        lambda question: "Answer: no",
+        name="three",
+        conditions="text-only",
+        store=made,
+        baselines=False,
+    )
+    kept = Store(made, create=False)
+    answers = list(kept.answers(next(run for run in kept.runs(tmp_path.name) if run.system == "one")).values())
+    for name in ("two", "three"):
+        kept.write(kept.start_run(tmp_path.name, name, "black", {}), [(one, []) for one in answers])
+    kept.close()
+    named = [word for name in ("one", "two", "three") for word in ("--system", name)]
+    done = shell("compare", tmp_path.name, "--store", made, *named)
+    assert done.returncode == 0, done.stderr
+    pairs = ("one / text-only minus two", "one / text-only minus three", "two / text-only minus three")
+    assert all(f"{pair} / text-only" in done.stdout for pair in pairs)
+    assert "black" not in done.stdout
 
 
 def test_answers_in_free_text_say_that_a_judge_has_to_score_them(tmp_path: Path) -> None:
