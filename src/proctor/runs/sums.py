@@ -115,7 +115,7 @@ class RunSums(RunScores):
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
-        """As of `RunScores`; every reading is ranked anew."""
+        """As of `RunScores`; every reading is ranked again."""
         quick = replace(plan, draws=_FEW)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
