@@ -12,7 +12,7 @@ from sqlalchemy import Text, cast
 
 from proctor.core import InputError, Score
 from proctor.runs import Store, schema
-from proctor.runs.columns import keyed_numbers, whole_numbers
+from proctor.runs.columns import joined_columns, keyed_numbers, parted_numbers, whole_numbers
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 
 VALUES = [0.0, 1.0, 1 / 3, np.nextafter(1.0, 0.0), 1e-300, 0.1 + 0.2, 1.0]
@@ -33,7 +33,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_every_score_comes_back_to_the_last_bit(store: Store) -> None:
     with store.reading() as connection:
-        keys, values = keyed_numbers(connection, SCORES.c.item, SCORES.c.value, SCORES.c.metric == "m")
+        every = keyed_numbers(connection, SCORES.c.item, SCORES.c.value, SCORES.c.metric == "m", [SCORES.c.metric])
+    assert set(every) == {("m",)}
+    keys, values = every["m",]
     assert [values[np.argsort(keys)].tolist(), sorted(keys)] == [VALUES, list(range(keys.min(), keys.min() + 7))]
 
 
@@ -41,7 +43,43 @@ def test_none_is_an_empty_column(store: Store) -> None:
     nothing = SCORES.c.metric == "another"
     with store.reading() as connection:
         assert whole_numbers(connection, SCORES.c.item, nothing).tolist() == []
-        assert [one.tolist() for one in keyed_numbers(connection, SCORES.c.item, SCORES.c.value, nothing)] == [[], []]
+        assert keyed_numbers(connection, SCORES.c.item, SCORES.c.value, nothing, [SCORES.c.metric]) == {}
+        numbers, texts = joined_columns(connection, [SCORES.c.item], [SCORES.c.label], nothing)
+        assert ([one.tolist() for one in numbers], texts) == ([[]], [[]])
+
+
+def test_each_metric_and_scorer_has_its_own_scores(store: Store) -> None:
+    run, names = store.runs("toy")[0], list(store.item_numbers("toy"))
+    store.add_scores(run, [Score(item_id=name, metric="m", scorer="x", value=1.0) for name in names[:2]])
+    store.add_scores(run, [Score(item_id=names[3], metric="mean", scorer="x", value=0.5)])
+    by = [SCORES.c.metric, SCORES.c.scorer]
+    with store.reading() as connection:
+        found = keyed_numbers(connection, SCORES.c.item, SCORES.c.value, SCORES.c.run == run.id, by)
+    assert {key: sorted(values.tolist()) for key, (_, values) in found.items()} == {
+        ("m", "code"): sorted(VALUES), ("m", "x"): [1.0, 1.0], ("mean", "x"): [0.5]
+    }  # fmt: skip
+    assert found["mean", "x"][0].tolist() == [store.item_numbers("toy")[names[3]]]
+
+
+def test_every_row_is_in_one_part(store: Store) -> None:
+    mine, low = SCORES.c.metric == "m", SCORES.c.value < 0.5
+    with store.reading() as connection:
+        first, second = parted_numbers(connection, [(SCORES.c.item, low), (-SCORES.c.item, ~low)], mine)
+    assert (len(first), len(second), first.min() > 0 > second.max()) == (4, 3, True)
+    with pytest.raises(InputError, match="4 whole numbers in 7 rows"), store.reading() as connection:
+        parted_numbers(connection, [(SCORES.c.item, low), (SCORES.c.item, low & ~low)], mine)
+
+
+@pytest.mark.parametrize("text", ["", "two\x1fparts", "a,b\n", "é\U0001f600"])
+def test_any_text_comes_back_beside_its_number(store: Store, text: str) -> None:
+    run, (first, *_, last) = store.runs("toy")[0], list(store.item_numbers("toy"))
+    store.add_scores(run, [Score(item_id=first, metric="m", scorer="x", value=1.0, label=text)])
+    for names, number in (([first], 1), ([first, last], 2)):
+        store.add_scores(run, [Score(item_id=name, metric="m", scorer="x", value=1.0, label=text) for name in names])
+        with store.reading() as connection:
+            (items,), (labels,) = joined_columns(connection, [SCORES.c.item], [SCORES.c.label], SCORES.c.scorer == "x")
+        assert dict(zip(items.tolist(), labels, strict=True)) == {store.item_numbers("toy")[one]: text for one in names}
+        assert len(items) == number
 
 
 def test_digits_are_joined_into_one_number(store: Store) -> None:

@@ -162,8 +162,8 @@ def _facts(source: Source) -> list[tuple[str, str]]:
     seeds = [f"{plain_name(name)} {seed}" for name, seed in sorted(card.seeds.items())]
     seeds.append(f"resampling {options.seed} ({thousands(options.draws)} draws)")
     kept = ", ".join(f"{name} = {json.dumps(wanted)}" for name, wanted in card.only.items())
-    total, counted = len(source.everything), thousands(len(source.table.ids))
-    if len(source.table.ids) < total:
+    total, counted = len(source.everything), thousands(len(source.table))
+    if len(source.table) < total:
         counted += f" of {thousands(total)} (those with {kept})"
     chosen = policies(options.failed, card)
     policy = FAILED_POLICIES[chosen[0]]

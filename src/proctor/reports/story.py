@@ -49,7 +49,7 @@ def story_of(source: Source) -> Story:
         Answer(f"Is {_media(source)} used?", _use(source, key, leader)),
         Answer("How far above guessing?", _above(source, key, leader)),
     )
-    total, metric = len(source.table.ids), source.metric(key.metric).label
+    total, metric = len(source.table), source.metric(key.metric).label
     known = f" {metric} is known for {leader.n} of these items, in {count_of(leader.groups, 'group')}."
     evaluated = _evaluated(source) + (known if leader.n < total and not leader.lacking else "")
     return Story(evaluated, answers, _figure(source, key))
@@ -93,7 +93,7 @@ def _evaluated(source: Source) -> str:
     beside = f" and {count_of(base, 'baseline')}" if base else ""
     conditions = ", ".join(source.conditions)
     return (
-        f"{count_of(len(systems), 'system')}{beside} on {count_of(len(source.table.ids), 'item')} in "
+        f"{count_of(len(systems), 'system')}{beside} on {count_of(len(source.table), 'item')} in "
         f"{count_of(len(source.table.groups), 'group')}, under {conditions or 'no condition'}."
     )
 

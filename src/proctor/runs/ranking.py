@@ -119,7 +119,7 @@ def rank_runs(
     items = load_items(store, card, all_items=contest.all_items)
     entries = ranked_entries(store, card, items, contest)
     names, codes = _buckets(items, card, by, store.shown)
-    boards = [("technical", "All questions", np.ones(len(items.ids), dtype=np.bool_))]
+    boards = [("technical", "All questions", np.ones(len(items), dtype=np.bool_))]
     if card.relevance:
         relevant = [values == ("yes",) for values in items.facet(card.relevance)]
         boards.append(("clinical", f"Questions of {card.relevance} relevance", np.array(relevant)))
@@ -268,7 +268,7 @@ def _buckets(
     values of it."""
     tags = list(by) or list(card.buckets) or list(card.facets[:1])
     if not tags:  # a benchmark that says nothing of its questions: one bucket
-        return ["all"], np.zeros(len(items.ids), dtype=np.int64)
+        return ["all"], np.zeros(len(items), dtype=np.int64)
     for tag in tags:
         if tag not in items.facet_names():
             raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(items.facet_names(), tag))

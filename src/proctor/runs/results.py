@@ -139,11 +139,11 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
             if one.metric.levels or one.metric.name == UNRESOLVED.name
         }
         for part in sorted(parts, key=lambda one: declared.get(one.metric.name, len(declared))):
-            decided = np.zeros(len(items.ids), dtype=np.bool_)
+            decided = np.zeros(len(items), dtype=np.bool_)
             how = labels.get((UNRESOLVED.name, part.scorer), {})
             decided[[number for number, label in how.items() if is_decided(label)]] = True
             own = labels.get((part.metric.name, part.scorer), {}) if part.metric.levels else {}
-            levels = _count_levels(own, len(items.ids), facets)
+            levels = _count_levels(own, len(items), facets)
             rows.extend(
                 PartResults(part, items, decided, facets, policies(options.failed, card), options).rows(run, levels)
             )
@@ -176,7 +176,7 @@ def composition(
 
     if by:
         return [{**facets, **counted(mask)} for facets, mask in facet_cells(items, by, store.shown)]
-    rows = [{"facet": "all", "value": "", **counted(np.ones(len(items.ids), dtype=np.bool_))}]
+    rows = [{"facet": "all", "value": "", **counted(np.ones(len(items), dtype=np.bool_))}]
     for name in dict.fromkeys(("format", *card.facets)):
         cells = facet_cells(items, (name,), store.shown)
         rows += [{"facet": name, "value": facets[name], **counted(mask)} for facets, mask in cells]
@@ -354,7 +354,7 @@ def official_summaries(
                     run.system,
                     run.condition,
                     figures,
-                    left_out=len(items.ids) - len(there),
+                    left_out=len(items) - len(there),
                     marked_by=own.scorer,
                     policy=policy.value if lacking else "",
                     lacking=lacking,

@@ -217,7 +217,7 @@ def load_run_scores(
     """
     outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
     unresolved = _unresolved(series)
-    nothing, baseline = np.zeros(len(items.ids), dtype=np.bool_), run.system in BASELINES
+    nothing, baseline = np.zeros(len(items), dtype=np.bool_), run.system in BASELINES
     found = []
     for one in series:
         metric = card.metric(one.metric)
@@ -230,7 +230,7 @@ def load_run_scores(
             spoken_for = np.logical_or.reduce([nothing, *(part.scorable for part in found)])
             waiting = items.scorable(metric, scorer) & ~spoken_for
             if np.any(waiting & outcomes.asked):
-                empty = Series(metric.name, scorer, np.full(len(items.ids), np.nan))
+                empty = Series(metric.name, scorer, np.full(len(items), np.nan))
                 found.append(run_scores(metric, empty, waiting, outcomes, nothing, baseline=baseline))
     return found
 
@@ -254,10 +254,7 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
         marks.update({name: int(one.marked.sum()) for name, one in by_scorer.items() if name != CODE})
     judge = min(marks, key=lambda name: (-marks[name], -name.count(","), name), default=CODE)
     metric = card.metric(ACCURACY.name)
-    nothing, none = (
-        np.zeros(len(items.ids), dtype=np.bool_),
-        Series(ACCURACY.name, CODE, np.full(len(items.ids), np.nan)),
-    )
+    nothing, none = (np.zeros(len(items), dtype=np.bool_), Series(ACCURACY.name, CODE, np.full(len(items), np.nan)))
     scorable = items.scorable(metric, judge)
     found = {}
     for run in runs:
@@ -428,7 +425,7 @@ def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[R
 def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
     outcomes = marked.outcomes
     never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
-    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items.ids), dtype=np.bool_)
+    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
     judged = run.settings.get("budget_s") is not None
     untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
     return Entry(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -135,11 +136,7 @@ class Store:
     @cached_property
     def upsert(self) -> Any:
         """`insert` for a table, which can say what becomes of a row that is there."""
-        if self.dialect == "postgresql":
-            from sqlalchemy.dialects.postgresql import insert as upsert
-        else:
-            from sqlalchemy.dialects.sqlite import insert as upsert
-        return upsert
+        return import_module(f"sqlalchemy.dialects.{self.dialect}").insert
 
     def close(self) -> None:
         """Gives all connections back."""

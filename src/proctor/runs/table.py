@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Text, case, cast, select
+from sqlalchemy import Connection, Text, case, cast, func, select
 
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
-from proctor.runs.columns import driver_rows, keyed_numbers, whole_numbers
+from proctor.runs.columns import Codes, driver_rows, joined_columns, keyed_numbers, parted_numbers, whole_numbers
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
@@ -27,9 +28,27 @@ BASELINES = ("random", "majority", "longest-option", "shortest-option", "text-si
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
+_AT_ONCE = 25_000  # items that are read at once
+_APART = "\x1e"  # between two texts that are read as one; neither a format's name nor JSON has it
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemNames:
+    """The ids of a benchmark's items, read from the store when somebody asks for one: most figures need none."""
+
+    store: Store
+    benchmark: int
+
+    @cached_property
+    def by_number(self) -> dict[int, str]:
+        """By the items' numbers in the store."""
+        table = schema.items
+        query = select(table.c.id, table.c.item).where(table.c.benchmark == self.benchmark)
+        with self.store.reading() as connection:
+            return dict(driver_rows(connection, query))
 
 
 @dataclass(frozen=True)
@@ -37,10 +56,12 @@ class ItemTable:
     """The items that count, in the benchmark's order. All arrays have one entry an item.
 
     What many items share is coded: `group` leads into `groups`, `format` into `formats` and `tags_code` into
-    `tags`; `flags` are facets derived later, such as `guessable`.
+    `tags`; `flags` are facets derived later, such as `guessable`. `number` is an item's number in the store, and
+    `row_of` leads from there to its place here (-1: it has none).
     """
 
-    ids: list[str]
+    names: ItemNames
+    number: Ints
     group: Ints
     groups: list[str]
     format: Ints
@@ -49,6 +70,14 @@ class ItemTable:
     tags: list[dict[str, Any]]
     flags: dict[str, list[str]]
     row_of: Ints
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id of each item."""
+        return [self.names.by_number[number] for number in self.number.tolist()]
 
     def facet_names(self) -> list[str]:
         """All tags and flags that results can be split by."""
@@ -73,13 +102,13 @@ class ItemTable:
     def only(self, kept: NDArray[np.bool_]) -> ItemTable:
         """The table of these items alone, with their groups."""
         places = np.flatnonzero(kept)
-        group, groups = _coded([self.groups[code] for code in self.group[places]])
+        group, groups = _recoded(self.group[places], self.groups)
         row_of = np.full_like(self.row_of, -1)
         inside = (self.row_of >= 0) & kept[self.row_of]
         row_of[inside] = (np.cumsum(kept) - 1)[self.row_of[inside]]
         return replace(
             self,
-            ids=[self.ids[position] for position in places],
+            number=self.number[places],
             group=group,
             groups=groups,
             format=self.format[places],
@@ -127,7 +156,7 @@ class FacetSlices:
             if name not in known:
                 raise InputError(shown, found=f"no facet {name!r}", expected=one_of(known, name))
         columns = [items.coded_facet(name) for name in by]
-        alike = np.zeros(len(items.ids), dtype=np.int64)
+        alike = np.zeros(len(items), dtype=np.int64)
         for codes, values in columns:  # recoded at each step, so that the numbers stay small
             alike = np.unique(alike * len(values) + codes, return_inverse=True)[1]
         _, first, alike = np.unique(alike, return_index=True, return_inverse=True)
@@ -152,7 +181,7 @@ def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[d
     slices = FacetSlices.of(items, by, shown)
     cells = []
     for code, facets in enumerate(slices.facets):
-        mask = np.zeros(len(items.ids), dtype=np.bool_)
+        mask = np.zeros(len(items), dtype=np.bool_)
         mask[slices.items[slices.codes == code]] = True
         cells.append((facets, mask))
     return cells
@@ -223,50 +252,74 @@ def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), condi
 
 def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) -> ItemTable:
     """The items of a benchmark that count (or all)."""
-    table = schema.items
-    fetched = (table.c.id, table.c.item, table.c.group_name, table.c.format, table.c.tags)
+    benchmarks = schema.benchmarks
     with store.reading() as connection:
-        own = select(schema.benchmarks.c.id).where(schema.benchmarks.c.name == card.name).scalar_subquery()
-        rows = driver_rows(connection, select(*fetched).where(table.c.benchmark == own).order_by(table.c.position))
+        own = connection.execute(select(benchmarks.c.id).where(benchmarks.c.name == card.name)).scalar_one()
+        (number, group, kind), groups, kinds = _read_items(connection, own)
         flags = _flags(connection, own)
-        numbers, ids, groups, formats, texts = zip(*rows, strict=True) if rows else ((),) * len(fetched)
-        tags_code, distinct = _coded(texts)
-        tags = [_object(text) for text in distinct]
+        pairs = [text.split(_APART) for text in kinds]
+        tags_code, texts = _recoded(kind, [text for _, text in pairs])
+        tags = [_object(text) for text in texts]
+    row_of = np.full(number.max(initial=0) + 1, -1, dtype=np.int64)
     counts = [all_items or all(one.get(tag) == value for tag, value in card.only.items()) for one in tags]
     kept = np.flatnonzero(np.array(counts, dtype=np.bool_)[tags_code])
-    group, group_names = _coded([groups[index] for index in kept])
-    form, format_names = _coded([formats[index] for index in kept])
-    row_of = np.full(max(numbers, default=0) + 1, -1, dtype=np.int64)
-    row_of[np.array(numbers, dtype=np.int64)[kept]] = np.arange(len(kept))
-    derived = {name: values for (whose, name), values in store.derived.items() if whose == card.name}
-    return ItemTable(
-        ids=[ids[index] for index in kept],
+    number, tags_code = number[kept], tags_code[kept]
+    row_of[number] = np.arange(len(number))
+    group, groups = _recoded(group[kept], groups)
+    form, formats = _recoded(kind[kept], [name for name, _ in pairs])
+    table = ItemTable(
+        names=ItemNames(store, own),
+        number=number,
         group=group,
-        groups=group_names,
+        groups=groups,
         format=form,
-        formats=format_names,
-        tags_code=tags_code[kept],
+        formats=formats,
+        tags_code=tags_code,
         tags=tags,
-        flags={name: [values.get(numbers[index], "") for index in kept] for name, values in flags.items()}
-        | {name: [values.get(ids[index], "") for index in kept] for name, values in derived.items()},
+        flags={name: [values.get(one, "") for one in number.tolist()] for name, values in flags.items()},
         row_of=row_of,
     )
+    derived = {name: values for (whose, name), values in store.derived.items() if whose == card.name}
+    table.flags.update({name: [values.get(one, "") for one in table.ids] for name, values in derived.items()})
+    return table
+
+
+def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], list[str], list[str]]:
+    """A benchmark's items in its order: their numbers and the codes of two texts, then these: the groups, and the
+    formats each with tags (see `_APART`)."""
+    table = schema.items
+    number, own = table.c.id, table.c.benchmark == benchmark
+    first, last = connection.execute(select(func.min(number), func.max(number)).where(own)).one()
+    groups, kinds = Codes(), Codes()
+    parts = [[np.zeros(0, dtype=np.int64)] * 4]
+    for start in range(first or 0, (last or -1) + 1, _AT_ONCE):
+        # In the order of numbers, as they lie: an index (`+ 0` has none) leads to them in the order of their ids.
+        within = number.between(start, start + _AT_ONCE - 1) & (table.c.benchmark + 0 == benchmark)
+        numbers, texts = joined_columns(
+            connection, (number, table.c.position), (table.c.group_name, table.c.format + _APART + table.c.tags), within
+        )
+        parts.append([*numbers, groups.of(texts[0]), kinds.of(texts[1])])
+    found, position, group, kind = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(position, kind="stable")
+    return [found[order], group[order], kind[order]], list(groups), list(kinds)
 
 
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """How asking ended in one run."""
     table = schema.answers
+    usual = (table.c.status == Status.ANSWERED.value) & (table.c.readable != 0) & (table.c.reason != NO_ANSWER)
     code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
     readable_or_not = case((table.c.readable == 0, "0"), else_="1")
     lacking = case((table.c.reason == NO_ANSWER, "1"), else_="0")
+    joined = cast(table.c.item, Text) + code + readable_or_not + lacking
     with store.reading() as connection:
-        joined = cast(table.c.item, Text) + code + readable_or_not + lacking
-        rows = whole_numbers(connection, joined, table.c.run == run.id)
+        most, others = parted_numbers(connection, [(table.c.item, usual), (joined, ~usual)], table.c.run == run.id)
+    rows = np.concatenate([most * 1000 + STATUS_CODES[Status.ANSWERED.value] * 100 + 10, others])
     position, inside = _places(rows // 1000, items)
     rows = rows[inside]
-    status = np.full(len(items.ids), _ABSENT, dtype=np.int64)
-    readable = np.zeros(len(items.ids), dtype=np.bool_)
-    submitted = np.ones(len(items.ids), dtype=np.bool_)
+    status = np.full(len(items), _ABSENT, dtype=np.int64)
+    readable = np.zeros(len(items), dtype=np.bool_)
+    submitted = np.ones(len(items), dtype=np.bool_)
     status[position] = rows // 100 % 10
     readable[position] = rows // 10 % 10
     submitted[position] = rows % 10 == 0
@@ -278,7 +331,7 @@ def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
     table = schema.answers
     with store.reading() as connection:
         numbers = whole_numbers(connection, table.c.item, (table.c.run == run.id) & table.c.model_s.is_not(None))
-    found = np.zeros(len(items.ids), dtype=np.bool_)
+    found = np.zeros(len(items), dtype=np.bool_)
     found[_places(numbers, items)[0]] = True
     return found
 
@@ -324,12 +377,10 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
 def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     """All scores of one run, by metric and scorer, each as its scorer gave them."""
     table = schema.scores
-    query = select(table.c.metric, table.c.scorer).where(table.c.run == run.id).distinct()
+    by = (table.c.metric, table.c.scorer)
     with store.reading() as connection:
-        return [
-            _series(connection, run, items, metric, scorer)
-            for metric, scorer in sorted((row.metric, row.scorer) for row in connection.execute(query))
-        ]
+        found = keyed_numbers(connection, table.c.item, table.c.value, table.c.run == run.id, by)
+        return [_series(metric, scorer, *found[metric, scorer], items) for metric, scorer in sorted(found)]
 
 
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
@@ -343,12 +394,9 @@ def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: s
         return {position: label for position, label in found if position >= 0}
 
 
-def _series(connection: Connection, run: Run, items: ItemTable, metric: str, scorer: str) -> Series:
-    table = schema.scores
-    own = (table.c.run == run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
-    numbers, scores = keyed_numbers(connection, table.c.item, table.c.value, own)
+def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64], items: ItemTable) -> Series:
     position, inside = _places(numbers, items)
-    values = np.full(len(items.ids), np.nan)
+    values = np.full(len(items), np.nan)
     values[position] = scores[inside]
     return Series(metric, scorer, values)
 
@@ -362,9 +410,20 @@ def _places(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
 
 def _coded(values: Sequence[str]) -> tuple[Ints, list[str]]:
     """A code for each value, and what each code stands for, in the order of their first appearance."""
-    distinct = list(dict.fromkeys(values))
-    code = {value: number for number, value in enumerate(distinct)}
-    return np.fromiter(map(code.__getitem__, values), dtype=np.int64, count=len(values)), distinct
+    codes = Codes()
+    return codes.of(values), list(codes)
+
+
+def _recoded(codes: Ints, values: Sequence[str]) -> tuple[Ints, list[str]]:
+    """The same of codes that lead into values: equal values share a code, and those that none leads to are left out."""
+    code, values = _coded(values)
+    codes = code[codes]
+    first = np.full(len(values), len(codes), dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several places, the last one that is written
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+    new = np.full(len(values), _ABSENT, dtype=np.int64)
+    new[order] = np.arange(len(order))
+    return new[codes], [values[code] for code in order]
 
 
 def _object(text: str) -> dict[str, Any]:
