@@ -1,5 +1,5 @@
 """The commands of "From a laptop to a cluster" that need PostgreSQL run as they stand, on processes of this machine:
-the database is the tests' own, and `sbatch` is `bash`."""
+the database and the bucket are the tests' own, and `sbatch` is `bash`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.test_examples import agrees, called
 from tests.support.markdown import blocks, commands
+from tests.support.object_server import object_server
 from tools.docs import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "several-machines.md"
@@ -42,8 +43,15 @@ def test_the_way_to_a_cluster_is_as_the_page_says(
     monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path / "frames"))
     first = commands(next(block for block in blocks(PAGE) if block.info == "console run"))[0]
     assert called(shlex.split(first.line))[0] == 0
-    for block in [one for one in blocks(PAGE) if one.info == "console" and "psycopg" in one.body]:
-        for command in commands(block):
+    lines = [
+        one for block in blocks(PAGE) if block.info == "console" and "psycopg" in block.body for one in commands(block)
+    ]
+    files = [one for one in Path("simulated").rglob("*") if one.is_file()]
+    with object_server({f"hospital/{one}": one.read_bytes() for one in files}) as bucket:
+        told = {"ENDPOINT_URL": bucket.url, "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret"}
+        for name, value in {**told, "REGION": "us-east-1"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        for command in lines:
             words = shlex.split(command.line.replace(DATABASE, postgres_url))
             if words[0] == "export":
                 monkeypatch.setenv(*words[1].split("="))
@@ -56,3 +64,4 @@ def test_the_way_to_a_cluster_is_as_the_page_says(
             code, said = run(words)
             assert code == 0, said
             assert agrees(output, said), f"{command.line}\n{said}"
+        assert any(name.startswith("hospital/frames/frames/") for name in bucket.objects)

@@ -146,6 +146,7 @@ def test_a_path_lost_a_slash_and_a_folder_is_itself(tmp_path: Path) -> None:
     folder = media_folder(Path("s3://bucket/videos/"), tmp_path)
     assert folder == media_folder("s3://bucket/videos", tmp_path)
     assert (place_of(folder), place_of(tmp_path)) == ("s3://bucket/videos", str(tmp_path.resolve()))
+    assert place_of(Path("s3://bucket/videos/")) == "s3://bucket/videos"
     assert media_folder(tmp_path / "x", tmp_path) == tmp_path / "x"
 
 

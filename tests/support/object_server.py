@@ -1,5 +1,5 @@
-"""A server of objects over plain HTTP or S3's protocol (keys below a bucket, signatures ignored) that fails as a script
-says."""
+"""A server of objects over plain HTTP, or the protocols of S3, Google Cloud Storage and Azure (keys below a bucket or
+container, signatures ignored), read and written, that fails as a script says."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 ObjectFault = Literal["503", "403", "dropped", "cut", "short", "whole", "replaced"]
 """`dropped`: no reply; `cut`: the connection ends within the body; `short`: a smaller part than was asked for, as if it
@@ -22,11 +24,13 @@ _STATUS = {"403": 403, "503": 503}
 @dataclass
 class ObjectServer:
     """What it has, by path, and what the next requests for a part meet: a fault, or None for a good reply. The last one
-    stays. `asked` are the requests, in order."""
+    stays; `write_faults` are those of writing. `asked` are the requests, in order."""
 
     objects: dict[str, bytes]
     faults: list[ObjectFault | None] = field(default_factory=list)
+    write_faults: list[ObjectFault | None] = field(default_factory=list)
     asked: list[tuple[str, str, str]] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
     versions: int = 1
     port: int = 0
 
@@ -35,21 +39,54 @@ class ObjectServer:
         """Where it listens."""
         return f"http://127.0.0.1:{self.port}"
 
-    def next_fault(self) -> ObjectFault | None:
+    def next_fault(self, *, writing: bool = False) -> ObjectFault | None:
         """What this request meets."""
-        if not self.faults:
+        faults = self.write_faults if writing else self.faults
+        if not faults:
             return None
-        return self.faults[0] if len(self.faults) == 1 else self.faults.pop(0)
+        return faults[0] if len(faults) == 1 else faults.pop(0)
 
-    def reply(self, key: str, asked: str, fault: ObjectFault | None) -> tuple[int, bytes, dict[str, str]]:
+    def tag(self, key: str) -> str:
+        """What tells versions of an object apart."""
+        return f'"v{self.versions}"' if key not in self.written else f'"{sha256(self.objects[key]).hexdigest()}"'
+
+    def write(self, key: str, body: bytes, headers: Message) -> tuple[int, bytes, dict[str, str]] | None:
+        """Takes an object where what is there is what the headers say. None: no reply."""
+        self.asked.append(("PUT", key, ""))
+        fault = self.next_fault(writing=True)
+        if fault is not None:
+            return (_STATUS[fault], b"", {}) if fault in _STATUS else None
+        there = key in self.objects
+        expected, generation = headers.get("If-Match"), headers.get("x-goog-if-generation-match")
+        if (headers.get("If-None-Match") == "*" and there) or (expected and not (there and expected == self.tag(key))):
+            return 412, b"", {}
+        if generation is not None and int(generation) != self.written.count(key):
+            return 412, b"", {}
+        self.objects[key] = body
+        self.written.append(key)
+        return 201 if "x-ms-blob-type" in headers else 200, b"", self.described(key)
+
+    def described(self, key: str) -> dict[str, str]:
+        """The headers that say which version there is."""
+        when = "Mon, 02 Nov 2026 10:00:00 GMT"
+        return {"ETag": self.tag(key), "Last-Modified": when, "x-goog-generation": str(self.written.count(key))}
+
+    def reply(
+        self, key: str, asked: str, fault: ObjectFault | None, unless: str = ""
+    ) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers."""
         body = self.objects.get(key)
         if body is None or fault in _STATUS:
             return (404 if body is None else _STATUS[str(fault)]), b"", {}
-        headers = {"ETag": f'"v{self.versions}"', "Last-Modified": "Mon, 02 Nov 2026 10:00:00 GMT"}
+        headers = self.described(key)
+        if unless == headers["ETag"]:
+            return 304, b"", headers
         if not asked or fault == "whole":
             return 200, body, headers
         start, end = (int(one) for one in asked.removeprefix("bytes=").split("-"))
+        if start >= len(body):
+            return 416, b"", {}
+        end = min(end, len(body) - 1)
         end -= 7 if fault == "short" else 0
         return 206, body[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(body)}"}
 
@@ -71,13 +108,20 @@ def object_server(objects: dict[str, bytes]) -> Iterator[ObjectServer]:
                 served.versions += fault == "replaced"
             self._answer(fault)
 
+        def do_PUT(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with guard:
+                reply = served.write(unquote(urlsplit(self.path).path).lstrip("/"), body, self.headers)
+            self._send(*reply) if reply else setattr(self, "close_connection", True)
+
         def _answer(self, fault: ObjectFault | None) -> None:
             key, asked = unquote(self.path).lstrip("/"), self.headers.get("Range", "")
             served.asked.append((self.command, key, asked))
             if fault == "dropped":
                 self.close_connection = True
             else:
-                self._send(*served.reply(key, asked, fault), cut=fault == "cut")
+                unless = self.headers.get("If-None-Match", "")
+                self._send(*served.reply(key, asked, fault, unless), cut=fault == "cut")
 
         def _send(self, status: int, body: bytes, headers: dict[str, str], *, cut: bool = False) -> None:
             self.send_response(status)

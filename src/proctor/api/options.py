@@ -125,7 +125,10 @@ BenchmarkSource = Annotated[
 Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]
-Cache = Annotated[Path | None, Option("Where frames are kept.", env="PROCTOR_CACHE", group=_MEDIA)]
+Cache = Annotated[
+    str | Path | None,
+    Option("Where frames are kept: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path),
+]
 Columns = Annotated[
     Mapping[str, str | Sequence[str]],
     Option(

@@ -184,7 +184,7 @@ def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path 
     the cache when they are needed. None for None. Raises `InputError` for a URL that carries more than an address."""
     from proctor.media import cache_folder, media_folder
 
-    return None if place is None else media_folder(place, Path(cache) if cache else cache_folder())
+    return None if place is None else media_folder(place, cache_folder(cache))
 
 
 def _still_there(place: str) -> bool:

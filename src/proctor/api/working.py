@@ -349,7 +349,7 @@ def worker_options(prepared: PreparedRun) -> dict[str, Any]:
     return {
         "store": store if "://" in store else str(Path(store).resolve()),
         "media": None if folder is None else place_of(folder),
-        "cache": None if given["cache"] is None else Path(given["cache"]).resolve(),
+        "cache": None if given["cache"] is None else place_of(given["cache"]),
         "base_url": given["base_url"],
         "concurrency": given["concurrency"],
     }

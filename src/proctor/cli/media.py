@@ -139,7 +139,8 @@ def cached(
     """List, check or prune cached frames.
 
     The entry that was read longest ago comes first, and is pruned first; what a run is reading stays. --verify ends
-    with exit code 1 where an entry is not what was written; a run decodes it again.
+    with exit code 1 where an entry is not what was written; a run decodes it again. Of frames in object storage
+    these are the copies on this machine.
 
     Example: proctor media cache --prune 20GB
     """
@@ -150,7 +151,7 @@ def cached(
         raise UsageError("--prune", "one of --verify and --prune", found="both")
     if remove and not verify:
         raise UsageError("--remove", "--verify with it", found="it alone")
-    folder = cache or cache_folder()
+    folder = cache_folder(cache)
     if verify:
         entries = damaged(folder)
         _show("Damaged entries", [_row(entry) for entry in entries], output)

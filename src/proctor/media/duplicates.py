@@ -174,7 +174,11 @@ class Leak:
 
 
 def look_at(
-    where: Path, cache_dir: Path | None = None, *, fps: float = 2.0, on_file: Callable[[Path], None] = lambda _: None
+    where: Path,
+    cache_dir: str | Path | None = None,
+    *,
+    fps: float = 2.0,
+    on_file: Callable[[Path], None] = lambda _: None,
 ) -> tuple[list[Looked], list[str]]:
     """All videos and images of a folder (or one file), sorted by name, and what is wrong with the others.
     Raises `InputError` where there are none."""

@@ -124,6 +124,41 @@ def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
     return places if whole else None
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFrame:
+    """A picture of an entry: its key, its time in seconds (None for a still image), where its bytes lie, and their
+    SHA-256."""
+
+    key: Key
+    time: float | None
+    offset: int
+    size: int
+    sha256: str
+
+
+def frames_of(entry: Path) -> list[StoredFrame] | None:
+    """All pictures of an entry, each of which is read; None where this is no whole entry. Raises `FileNotFoundError`
+    where the entry is gone."""
+    try:
+        with _opened(entry) as file:
+            told = _about(file)["frames"]
+        places = [ByteRange(entry, int(one["offset"]), int(one["size"]), int(one["crc"])) for one in told]
+        return [
+            StoredFrame(
+                _key(one["key"]),
+                None if one["time"] is None else float(one["time"]),
+                place.offset,
+                place.size,
+                hashlib.sha256(jpeg).hexdigest(),
+            )
+            for one, place, jpeg in zip(told, places, _pictures(entry, places), strict=True)
+        ]
+    except FileNotFoundError:
+        raise
+    except _DAMAGED:
+        return None
+
+
 def source_of(entry: Path) -> str:
     """The name of the file that the entry's pictures are of; empty where it can't be read."""
     try:

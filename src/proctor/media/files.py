@@ -30,7 +30,7 @@ from proctor.core import (
     write_arrays,
 )
 from proctor.core.formats import option_letters
-from proctor.media.objects import RemoteFolder, RemoteObject, remote_at
+from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, url_of
 from proctor.media.scans import cine_index, scan_kind
 from proctor.media.video import FrameIndex, read_index
 
@@ -119,6 +119,14 @@ def _named(source: str) -> PurePosixPath:
     return pure
 
 
+def remote_object(root: Path, source: str) -> tuple[RemoteFolder, RemoteObject] | None:
+    """The object of this name and the folder in object storage that `root` stands for; None where `root` stands for
+    none, or there is no such object."""
+    remote = remote_at(root)
+    there = None if remote is None else _object(remote, _named(source))
+    return None if remote is None or there is None else (remote, there)
+
+
 def _object(remote: RemoteFolder, name: PurePosixPath) -> RemoteObject | None:
     usual = () if name.suffix.lower() in EXTENSIONS else _USUAL
     return remote.look([str(name), *(f"{name}{extension}" for extension in usual)])
@@ -158,9 +166,10 @@ _INDEX_VERSION = 2  # of how timestamps are read
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-def cache_folder() -> Path:
-    """Where media are kept unless told otherwise: `PROCTOR_CACHE`, or the user's cache folder."""
-    told = os.environ.get("PROCTOR_CACHE")
+def cache_folder(place: str | Path | None = None) -> Path:
+    """Where media are kept on this machine: the place, `PROCTOR_CACHE`, or the user's cache folder, whichever first is
+    a folder and no URL."""
+    told = next((one for one in (place, os.environ.get("PROCTOR_CACHE")) if one and url_of(one) is None), None)
     if told:
         return Path(told)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor"
@@ -201,13 +210,39 @@ class Catalogue:
             _note(self._folder, path, known, state)
         return known
 
+    def take(self, path: Path, sha256: str, index: tuple[str, bytes]) -> bool:
+        """Takes what is said of a video for what is known of it: the hash of its content, and its timestamps as another
+        machine keeps them. Whether this version of Proctor can read them."""
+        name, data = index
+        if name != _index_name(sha256) or not _SHA256.fullmatch(sha256):
+            return False
+        note = self._folder / "indexes" / name
+        if not note.exists():
+            _keep(note, lambda out: out.write_bytes(data))
+        if _load_index(note) is None:
+            return False
+        with self._lock:
+            self._identities[path] = sha256
+        return True
+
+    def check(self, path: Path) -> None:
+        """Raises `InputError` where a file that has arrived is another one than was said of it."""
+        if self.identity(path) != self._identity(path.resolve()):
+            raise InputError(path, found="another content than its frames are of", expected="the same file")
+
+    def kept_index(self, path: Path) -> tuple[str, bytes]:
+        """A video's timestamps as they are kept, under their name. Raises `InputError` as `index`."""
+        self.index(path)
+        name = _index_name(self.identity(path))
+        return name, (self._folder / "indexes" / name).read_bytes()
+
     def index(self, path: Path) -> FrameIndex:
         """Where the video's pictures lie. Raises `InputError` where it can't be read."""
         identity = self.identity(path)
         with self._lock:
             if identity in self._indexes:
                 return self._indexes[identity]
-        note = self._folder / "indexes" / f"{identity}-{_INDEX_VERSION}.npz"
+        note = self._folder / "indexes" / _index_name(identity)
         index = _load_index(note)
         if index is None:
             index = made = read_index(path) if scan_kind(path) is None else cine_index(path)
@@ -254,6 +289,10 @@ def _note(cache: Path, path: Path, sha256: str, state: os.stat_result | None = N
     seen = state or path.stat()
     text = json.dumps({"path": str(path), "seen": [seen.st_size, seen.st_mtime_ns], "sha256": sha256})
     _keep(_note_of(cache, path), lambda out: out.write_text(text))
+
+
+def _index_name(sha256: str) -> str:
+    return f"{sha256}-{_INDEX_VERSION}.npz"
 
 
 def _save_index(out: Path, index: FrameIndex) -> None:

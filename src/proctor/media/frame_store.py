@@ -18,6 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from proctor.core import ConfigurationError
@@ -35,6 +36,7 @@ from proctor.media.entries import (
     write_entry,
 )
 from proctor.media.files import unwritable
+from proctor.media.shared_frames import SharedFrames
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
 """Gets the keys that are missing and those that the frame set has."""
@@ -52,9 +54,18 @@ class FrameStore:
     Reading waits for nobody, since entries are complete when they appear and never change. Filling a frame set
     takes the lock on its lock file, which the system releases when the process dies, however it dies. What
     was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
+
+    With `shared`, what is not in the folder is read from there before it is made, and what is made is kept there, too.
     """
 
-    def __init__(self, cache_dir: Path, max_bytes: int | None = None, memory_bytes: int = _MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        cache_dir: Path,
+        max_bytes: int | None = None,
+        memory_bytes: int = _MEMORY_BYTES,
+        shared: SharedFrames | None = None,
+    ) -> None:
+        self._shared = shared
         self._cache_dir = cache_dir
         self._folder = cache_dir / "frames"
         self._max_bytes = max_bytes
@@ -67,11 +78,12 @@ class FrameStore:
         """Keeps a folder of the cache from being removed while this process may read from it."""
         self._locks.hold(folder)
 
-    def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
-        """The JPEGs of these keys, byte for byte as they were encoded.
+    def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make, *, share: bool = True) -> dict[Key, bytes]:
+        """The JPEGs of these keys, byte for byte as they were encoded; without `share` of this folder alone.
 
         What is not there is made, by the first process to ask; it may make more than was missing. Raises what
-        `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to.
+        `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to; `InputError`
+        where `shared` does not give or take what it should.
         """
         address = frame_set.address
         folder = self._folder / address[:2] / address
@@ -81,8 +93,12 @@ class FrameStore:
         at_hand = self._memory.of(address)
         served = {key: at_hand[key] for key in wanted if key in at_hand}
         if len(served) < len(wanted):
-            served |= self._from_disk(frame_set, known, [key for key in wanted if key not in served], make)
+            lacking = [key for key in wanted if key not in served]
+            served |= self._from_disk(frame_set, known, lacking, make, share=share)
             self._memory.add(address, served)
+        if share and self._shared is not None and self._shared.writable and known.unshared():
+            with _filling(folder):
+                self._share(self._shared, frame_set, known)
         known.mark()
         return served
 
@@ -94,7 +110,9 @@ class FrameStore:
             self._known[address].mark()
         return jpeg
 
-    def _from_disk(self, frame_set: FrameSet, known: _Known, wanted: Sequence[Key], make: Make) -> dict[Key, bytes]:
+    def _from_disk(
+        self, frame_set: FrameSet, known: _Known, wanted: Sequence[Key], make: Make, *, share: bool
+    ) -> dict[Key, bytes]:
         folder = known.folder
         served = known.read(wanted)
         for _ in range(_ATTEMPTS):
@@ -105,8 +123,13 @@ class FrameStore:
                 known.look()
                 served |= known.read([key for key in wanted if key not in served])
                 missing = [key for key in wanted if key not in served]
+                there: frozenset[Key] = frozenset()
+                if missing and share and self._shared is not None:
+                    there = self._shared.keys(frame_set)
+                    served |= self._copied(self._shared, frame_set, known, [key for key in missing if key in there])
+                    missing = [key for key in missing if key not in served]
                 if missing:
-                    _add(folder, frame_set, make(missing, known.keys()))
+                    _add(folder, frame_set, make(missing, known.keys() | there))
                     known.look()
                     served |= known.read(missing)
             if self._max_bytes is not None:
@@ -115,6 +138,24 @@ class FrameStore:
             f"pictures of {frame_set.name} were written to {folder} and can't be read back: "
             "choose another cache with the environment variable PROCTOR_CACHE"
         )
+
+    def _copied(
+        self, shared: SharedFrames, frame_set: FrameSet, known: _Known, wanted: Sequence[Key]
+    ) -> dict[Key, bytes]:
+        """Of the wanted pictures those that `shared` gives, which are kept in the folder as one entry."""
+        pictures = shared.pictures(frame_set, wanted)
+        first = next(pictures, None)
+        if first is None:
+            return {}
+        entry = _add(known.folder, frame_set, chain([first], pictures))
+        known.look()
+        known.note_shared(entry)
+        return known.read(wanted)
+
+    def _share(self, shared: SharedFrames, frame_set: FrameSet, known: _Known) -> None:
+        for name in sorted(known.unshared()):
+            shared.add(frame_set, known.folder / name)
+            known.note_shared(name)
 
     def file(self, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
         """A file too large for an entry, written by the first process to ask, and named by the hash of its content.
@@ -168,6 +209,7 @@ class _Known:
         self._guard = threading.Lock()
         self._places: dict[Key, ByteRange] = {}
         self._entries: set[str] | None = None
+        self._shared: set[str] = set()
         self._marked_at = -_MARK_EVERY_S
 
     def read(self, wanted: Sequence[Key]) -> dict[Key, bytes]:
@@ -218,6 +260,16 @@ class _Known:
         """All that is known to be there."""
         with self._guard:
             return frozenset(self._places)
+
+    def unshared(self) -> set[str]:
+        """The entries that are not known to be in object storage."""
+        with self._guard:
+            return (self._entries or set()) - self._shared
+
+    def note_shared(self, entry: str) -> None:
+        """Says that they are."""
+        with self._guard:
+            self._shared.add(entry)
 
     def mark(self) -> None:
         """Says now and then that the frame set is read, for the process that makes room."""
@@ -271,7 +323,8 @@ def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]
         draft.unlink(missing_ok=True)
 
 
-def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> None:
+def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
+    """Adds an entry, and returns its name."""
     draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
     try:
         name = write_entry(draft, frame_set, made)
@@ -280,3 +333,4 @@ def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> Non
         raise unwritable(folder, error) from error
     finally:
         draft.unlink(missing_ok=True)
+    return name

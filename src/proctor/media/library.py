@@ -19,12 +19,13 @@ from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, is_there, locate
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, is_there
 from proctor.media.frame_store import FrameStore, Make
-from proctor.media.objects import remote_at
+from proctor.media.located import LocatedFiles
 from proctor.media.pictures import MediaSettings, encode, read_image
 from proctor.media.playback import playback_lead, write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
+from proctor.media.shared_frames import shared_frames
 from proctor.media.video import FrameIndex, VideoInfo, probe
 
 K = TypeVar("K")
@@ -71,13 +72,17 @@ class MediaProblem:
 class MediaLibrary:
     """Files below `root` (None: no media at hand), pictures made by `settings`, kept in `cache_dir` (None: as
     `cache_folder` says), which stays below `cache_bytes` (None: no bound). `excerpts` say what of the files the
-    items' times and regions speak of: all times here count as theirs do."""
+    items' times and regions speak of: all times here count as theirs do.
+
+    A URL in place of `cache_dir` keeps pictures in object storage, too (see `SharedFrames`), and what this machine reads
+    of them where `cache_folder` says. A video in object storage is then fetched only for what is not there; that
+    storage does not give or take what it should is an `InputError` of whatever needs it."""
 
     def __init__(
         self,
         root: Path | None,
         settings: MediaSettings | None = None,
-        cache_dir: Path | None = None,
+        cache_dir: str | Path | None = None,
         *,
         cache_bytes: int | None = None,
         excerpts: Excerpts | None = None,
@@ -87,16 +92,16 @@ class MediaLibrary:
         self.settings = settings or MediaSettings()
         self._lock = threading.Lock()
         self._decoding = Decoding()
-        self._probed: dict[Path, VideoInfo] = {}
         self._heard: dict[Path, AudioInfo] = {}
-        self._located: dict[str, Path] = {}
         self._stills: dict[tuple[str, Region | None, Scan | None], FrameSet] = {}
         self._kinds: dict[Path, ScanKind | None] = {}
         self.cache_dir = cache_dir
         self._cache_bytes = cache_bytes
-        folder = cache_dir or cache_folder()
+        folder, shared = cache_folder(cache_dir), shared_frames(cache_dir)
         self._catalogue = Catalogue(folder)
-        self._store = FrameStore(folder, cache_bytes)
+        self._store = FrameStore(folder, cache_bytes, shared=shared)
+        self._files = LocatedFiles(root, self._catalogue, shared, self._store.hold)
+        self._probed = self._files.infos
 
     def unscaled(self, *, painted: bool = True) -> MediaLibrary:
         """The same files, cache and settings, but pictures as large as the files are; without `painted` also without
@@ -108,16 +113,11 @@ class MediaLibrary:
     def locate(self, source: str) -> Path:
         """The file of this name below the root: as it stands, or with a usual extension appended.
         Raises `InputError` where there is none, or the name leads out of the root."""
-        path = self._remembered(self._located, source, lambda name: locate(self.root, name))
-        if self.root is not None and remote_at(self.root) is not None:
-            self._store.hold(path.parent)
-            if not path.is_file():  # the cache was full, and others needed the place
-                path = locate(self.root, source)
-        return path
+        return self._files.locate(source)
 
     def identity(self, source: str) -> str:
         """The hash of the file's content. Raises `InputError` where it can't be read."""
-        return self._catalogue.identity(self.locate(source))
+        return self._catalogue.identity(self._files.known(source))
 
     def missing(self, items: Iterable[Item]) -> list[str]:
         """The names that the items' media have and that are not found, sorted."""
@@ -127,13 +127,13 @@ class MediaLibrary:
     def probe(self, source: str) -> VideoInfo:
         """Of a video. Raises `InputError` where it can't be read."""
         return self._remembered(
-            self._probed, self.locate(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
+            self._probed, self._files.known(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
         )
 
     def is_still(self, source: str) -> bool:
         """Whether a file is one image, or several without times. Raises `InputError` for a DICOM file that can't be
         read."""
-        path = self.locate(source)
+        path = self._files.known(source)
         kind = self._kind(path)
         if kind == "dicom":
             return dicom_facts(path).ends is None
@@ -160,13 +160,14 @@ class MediaLibrary:
     def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
         """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.
         Blocks. Raises `InputError` as `cut_sound`."""
-        path, offset = self.locate(medium.source), 0.0
+        path, offset = self._files.known(medium.source), 0.0
         if isinstance(medium, VideoClip):
             offset = self.excerpts.place(medium.source, medium.region, self.probe(medium.source)).offset
         within = max(0.0, span[0] + offset), span[1] + offset
 
         def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            yield EncodedFrame(0, None, cut_sound(path, within, whole=isinstance(medium, AudioClip)))
+            file = self.locate(medium.source)
+            yield EncodedFrame(0, None, cut_sound(file, within, whole=isinstance(medium, AudioClip)))
 
         how: dict[str, JsonValue] = {"as": "wav", "rate": RATE, "span": list(within), "version": _SOUND_VERSION}
         wav = FrameSet(self._catalogue.identity(path), how, name=medium.source, suffix=".wav")
@@ -198,7 +199,7 @@ class MediaLibrary:
         marked: dict[str, list[str]] = {}
         for source in sorted(sources):
             try:
-                path = self.locate(source)
+                path = self._files.known(source)
                 for name in dicom_facts(path).marked if self._kind(path) == "dicom" else ():
                     marked.setdefault(name, []).append(source)
             except InputError:
@@ -261,7 +262,7 @@ class MediaLibrary:
 
     def mp4(self, clip: VideoClip) -> bytes:
         """The clip as a video file, made once for this cache; scaled to the settings' longest side. Blocks."""
-        path, (start, end) = self.locate(clip.source), self.span(clip)
+        path, (start, end) = self._files.known(clip.source), self.span(clip)
         if self._kind(path) is not None or clip.scan is not None:
             return self._cine_mp4(path, clip, (start, end))
         placed = self.excerpts.place(clip.source, clip.region, self.probe(clip.source))
@@ -270,7 +271,8 @@ class MediaLibrary:
 
         def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
             index = self._catalogue.index(path)
-            yield EncodedFrame(0, None, cut(path, index, span, region, self.settings.max_side))
+            file = self.locate(clip.source)
+            yield EncodedFrame(0, None, cut(file, index, span, region, self.settings.max_side))
 
         return self._made_file(clip.source, {"span": list(span), "of": _region(region)}, make)
 
@@ -285,7 +287,7 @@ class MediaLibrary:
 
     def index(self, source: str) -> FrameIndex:
         """The timestamps of a video's pictures. Blocks, the first time. Raises `InputError` where it can't be read."""
-        return self._catalogue.index(self.locate(source))
+        return self._catalogue.index(self._files.known(source))
 
     def playback(self, source: str, region: Region | None = None) -> Path:
         """The whole video as a browser plays it (see `write_playback`), made once for this cache. Blocks, the first
@@ -338,7 +340,7 @@ class MediaLibrary:
                 self.sound(medium, self.sound_span(medium))
             elif isinstance(medium, VideoClip):
                 self.span(medium)
-                if medium.scan is not None or self._kind(self.locate(medium.source)) is not None:
+                if medium.scan is not None or self._kind(self._files.known(medium.source)) is not None:
                     self.jpegs([Picture(medium.source, medium.start, medium.region, scan=medium.scan)])
             else:
                 self._still(medium.source, medium.region, medium.scan)
@@ -353,15 +355,16 @@ class MediaLibrary:
         frame_set = self._remembered(
             self._stills,
             (source, region, scan),
-            lambda _: self._frame_set(source, self.locate(source), region, scan=scan),
+            lambda _: self._frame_set(source, self._files.known(source), region, scan=scan),
         )
-        return self._store.serve(frame_set, [0], make)[0]
+        # An image is fetched for its hash; its encoding costs less than two more requests.
+        return self._store.serve(frame_set, [0], make, share=False)[0]
 
     def _kind(self, path: Path) -> ScanKind | None:
         return self._remembered(self._kinds, path, scan_kind)
 
     def _shots(self, source: str, region: Region | None, pictures: Sequence[Picture]) -> list[bytes]:
-        path = self.locate(source)
+        path = self._files.known(source)
         index = self._catalogue.index(path)
         times = [picture.at or 0.0 for picture in pictures]
         keys = [key_of(pts, _painted(picture)) for pts, picture in zip(index.at(times), pictures, strict=True)]
@@ -378,17 +381,19 @@ class MediaLibrary:
             wanted = set(missing)
             if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
                 wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
-            yield from self._decoding.pictures(path, index, _texts(wanted), region, self.settings)
+            yield from self._decoding.pictures(self.locate(source), index, _texts(wanted), region, self.settings)
 
         if scan is not None and kind is None:
             raise InputError(path, found="a window for a video", expected="a DICOM file for it")
         painted = any(picture.shows is not None for picture in pictures)
         frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, edited=index.edited)
         served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make if kind is None else cine)
+        if kind is None:
+            self._files.keep(source, self.probe(source))
         return [served[key] for key in keys]
 
     def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
-        path = self.locate(source)
+        path = self._files.known(source)
         frame_set = self._frame_set(source, path, None, edited=self._catalogue.index(path).edited)
         mp4 = FrameSet(frame_set.content, {**frame_set.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
         return self._store.serve(mp4, [0], make)[0]

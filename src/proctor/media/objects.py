@@ -1,5 +1,5 @@
-"""Media in object storage: S3 and what speaks its protocol, Google Cloud Storage, Azure, and plain HTTP. The one module
-that imports obstore.
+"""Media and frames in object storage: S3 and what speaks its protocol, Google Cloud Storage, Azure, and plain HTTP. The
+one module that imports obstore.
 
 A file is known by the hash of its whole content, so an object is fetched whole when it is first needed: in ranges,
 several at a time, all of one version, into the media cache. Everything else reads the file there. Credentials come from
@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -39,8 +39,13 @@ _RETRIES: Any = {
     "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
 }
 _HOSTS = ("core.windows.net", "fabric.microsoft.com", "amazonaws.com", "r2.cloudflarestorage.com")
-_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
-_NOISE = re.compile(r"Generic \w+ error: |Error performing \w+ \S+ in .*? - |Object at location .* not found: ")
+_ENDPOINTS = (
+    "AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+)  # fmt: skip
+_NOISE = re.compile(
+    r"Generic \w+ error: |Error performing \w+ \S+ in .*? - |Object at location .* not found: |<[^<>]*>"
+)
 _SHOWN = 160
 
 
@@ -54,6 +59,14 @@ class RemoteObject:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadObject:
+    """A small object's content, and what the storage knows this version by."""
+
+    data: bytes
+    version: Any
+
+
+@dataclass(frozen=True, slots=True)
 class FetchedObject:
     """An object's copy in the cache, and the SHA-256 of what arrived; '' where the copy was there already."""
 
@@ -61,16 +74,12 @@ class FetchedObject:
     sha256: str
 
 
-def media_folder(place: str | Path, cache: Path) -> Path:
-    """The folder of media at a place: a path as it is; for a URL (s3://, gs://, az://, https://, http://) a folder in
-    the `cache` that stands for it, which `remote_at` knows.
-
-    Raises `InputError` for a URL that carries credentials or a query, and `ConfigurationError` where the cache can't be
-    written to.
-    """
+def url_of(place: str | Path) -> str | None:
+    """The URL (s3://, gs://, az://, https://, http://) that a place is; None for a path. Raises `InputError` for a URL
+    that carries credentials or a query."""
     url = _URL.match(str(place))
     if url is None:
-        return Path(place)
+        return None
     # A path has lost the second slash.
     whole = f"{url[1]}://{str(place)[url.end() :].rstrip('/')}"
     parts = urlsplit(whole)
@@ -80,6 +89,18 @@ def media_folder(place: str | Path, cache: Path) -> Path:
             found="a URL with credentials, a query or a fragment",
             expected="the address of the folder alone; credentials belong into the environment",
         )
+    return whole
+
+
+def media_folder(place: str | Path, cache: Path) -> Path:
+    """The folder of media at a place: a path as it is; for a URL (see `url_of`) a folder in the `cache` that stands for
+    it, which `remote_at` knows.
+
+    Raises `InputError` as `url_of`, and `ConfigurationError` where the cache can't be written to.
+    """
+    whole = url_of(place)
+    if whole is None:
+        return Path(place)
     folder = cache.resolve() / "places" / content_hash(whole)[:16]
     try:
         with replacing(folder / _PLACE) as draft:
@@ -92,10 +113,11 @@ def media_folder(place: str | Path, cache: Path) -> Path:
     return folder
 
 
-def place_of(folder: Path) -> str:
-    """What `media_folder` was given: the URL that a folder stands for, or the whole path of any other folder."""
-    remote = remote_at(folder)
-    return str(folder.resolve()) if remote is None else remote.url
+def place_of(folder: str | Path) -> str:
+    """A folder as another process names it: the URL that it is or stands for, or its whole path."""
+    path = Path(folder)
+    remote = remote_at(path)
+    return url_of(folder) or (str(path.resolve()) if remote is None else remote.url)
 
 
 @lru_cache(maxsize=64)
@@ -111,15 +133,130 @@ def remote_at(folder: Path) -> RemoteFolder | None:
     return RemoteFolder(url, folder.parent.parent) if isinstance(url, str) and _URL.match(url) else None
 
 
-class RemoteFolder:
-    """A folder in object storage, whose objects are kept below `cache`/objects while they are the newest version."""
+class ObjectFolder:
+    """A folder in object storage, in which objects are read and written under keys. Nothing is listed.
+
+    All methods raise `InputError` that names the object where the storage refuses, does not answer or answers wrongly
+    after retries, and `ConfigurationError` without the extra `cloud`.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._store: Any = None
+        self._guard = threading.Lock()
+
+    def read(self, key: str, known: Any = None) -> ReadObject | None:
+        """A whole object, without its data where it is still the version that is `known`; None where there is none."""
+        obstore, errors = _obstore()
+        options = {"if_none_match": known["e_tag"]} if known and "e_tag" in known else {}
+        why: Exception = OSError("no try")
+        for _ in range(_TRIES):
+            try:
+                reply = obstore.get(self._opened(), key, options=options)
+                data = bytes(reply.bytes())
+            except FileNotFoundError:
+                return None
+            except errors.NotModifiedError:
+                return ReadObject(b"", known)
+            except (errors.BaseError, OSError) as error:
+                why = error
+                continue
+            if len(data) == int(reply.meta["size"]):
+                return ReadObject(data, _version(reply.meta))
+            why = OSError(f"{len(data)} bytes instead of {reply.meta['size']}")
+        raise self._refused(key, why) from why
+
+    def ranges(self, key: str, spans: Sequence[tuple[int, int]], wrong: Callable[[int, bytes], str]) -> Iterator[bytes]:
+        """The bytes of these spans in order, a few under way at a time. One is asked for again while `wrong`, which
+        gets its number and its bytes, says that something is. Raises `FileNotFoundError` where there is no object."""
+        with ThreadPoolExecutor(_PARTS_AT_ONCE, "object") as threads:
+            for first in range(0, len(spans), _PARTS_AT_ONCE):
+                window = range(first, min(first + _PARTS_AT_ONCE, len(spans)))
+                yield from threads.map(
+                    lambda number: self._range(key, spans[number], lambda _, part: wrong(number, part)), window
+                )
+
+    def write(self, key: str, data: bytes, instead_of: Any) -> Any:
+        """Writes an object in place of the version that was read (None: of none), and returns its version; None where
+        another one is there meanwhile, which may be this one. Raises `PermissionError` where the account may not
+        write."""
+        mode: Any = "create" if instead_of is None else instead_of or "overwrite"
+        put = self._sent(key, lambda obstore, store: obstore.put(store, key, data, mode=mode, use_multipart=False))
+        return None if put is None else _version(put)
+
+    def upload(self, key: str, file: Path) -> None:
+        """Writes a file's content under a key that nothing else is written under. Raises `PermissionError` as `write`,
+        and `FileNotFoundError` where the file is gone."""
+        with file.open("rb") as content:
+
+            def put(obstore: Any, store: Any) -> Any:
+                content.seek(0)
+                return obstore.put(store, key, content, mode="overwrite")
+
+            self._sent(key, put)
+
+    def _sent(self, key: str, send: Callable[[Any, Any], Any]) -> Any:
+        """What sending gives; None where what is to be replaced is another version."""
+        obstore, errors = _obstore()
+        why: Exception = OSError("no try")
+        for _ in range(_TRIES):
+            try:
+                return send(obstore, self._opened())
+            except (errors.AlreadyExistsError, errors.PreconditionError, FileExistsError):
+                return None
+            except (errors.PermissionDeniedError, errors.UnauthenticatedError, PermissionError) as error:
+                raise PermissionError(str(self._refused(key, error))) from error
+            except (errors.BaseError, OSError) as error:
+                why = error
+        raise self._refused(key, why) from why
+
+    def _opened(self) -> Any:
+        """The store, opened when it is first asked."""
+        with self._guard:
+            if self._store is None:
+                self._store = _store(self.url)
+            return self._store
+
+    def _range(self, key: str, span: tuple[int, int], wrong: Callable[[Any, bytes], str]) -> bytes:
+        """The bytes from the one place to the other; asked for again while `wrong`, which gets what the storage says of
+        the object and the bytes, says that something is. Raises `FileNotFoundError` where there is no object."""
+        obstore, errors = _obstore()
+        why: Exception = OSError("no try")
+        for _ in range(_TRIES):
+            try:
+                reply = obstore.get(self._opened(), key, options={"range": span})
+                part = bytes(reply.bytes())
+            except FileNotFoundError:
+                raise
+            except (errors.BaseError, OSError) as error:
+                why = error
+                continue
+            problem = wrong(reply.meta, part)
+            if not problem and len(part) == span[1] - span[0]:
+                return part
+            why = OSError(problem or f"{len(part)} bytes instead of {span[1] - span[0]}")
+        raise self._refused(key, why) from why
+
+    def _refused(self, key: str, error: Exception) -> InputError:
+        why = _NOISE.sub("", " ".join(str(error).split("Debug source")[0].split()))[:_SHOWN].strip()
+        return InputError(self._shown(key), found=f"no reply that can be used ({why})", expected="the object")
+
+    def _shown(self, key: str) -> str:
+        return f"{self.url}/{key}"
+
+
+def _version(told: Any) -> dict[str, str]:
+    """What a storage knows a version by."""
+    return {name: told[name] for name in ("e_tag", "version") if told[name] is not None}
+
+
+class RemoteFolder(ObjectFolder):
+    """A folder of media, whose objects are kept below `cache`/objects while they are the newest version."""
 
     def __init__(self, url: str, cache: Path) -> None:
-        self.url = url
+        super().__init__(url)
         self.cache = cache
-        self._store: Any = None
         self._seen: dict[str, RemoteObject | None] = {}
-        self._guard = threading.Lock()
         self._fetching: dict[str, threading.Lock] = {}
         self._slots = threading.Semaphore(_FILES_AT_ONCE)
 
@@ -131,17 +268,20 @@ class RemoteFolder:
         """
         return next((found for key in keys if (found := self._head(key)) is not None), None)
 
+    def address_of(self, found: RemoteObject) -> str:
+        """What tells this version of an object from everything else that there is."""
+        return content_hash([self.url, found.key, found.version])[:32]
+
+    def copy_of(self, found: RemoteObject) -> Path:
+        """Where the object's copy lies once it is fetched."""
+        return self.cache / OBJECTS / self.address_of(found) / found.key.rpartition("/")[2]
+
     def fetch(self, found: RemoteObject) -> FetchedObject:
         """The object's copy in the cache, made where there is none of this version yet. A copy is whole or not there.
 
         Raises `InputError` where it does not arrive whole and of one version, after retries.
         """
-        path = (
-            self.cache
-            / OBJECTS
-            / content_hash([self.url, found.key, found.version])[:32]
-            / found.key.rpartition("/")[2]
-        )
+        path = self.copy_of(found)
         with self._guard:
             alone = self._fetching.setdefault(found.key, threading.Lock())
         with alone, self._slots:
@@ -168,51 +308,30 @@ class RemoteFolder:
         with self._guard:
             return self._seen.setdefault(key, found)
 
-    def _opened(self) -> Any:
-        """The store, opened when it is first asked."""
-        with self._guard:
-            if self._store is None:
-                self._store = _store(self.url)
-            return self._store
-
     def _written(self, found: RemoteObject, draft: Path) -> str:
         """Writes the object's ranges in order; a few are under way at a time, so that it is never in memory as a whole."""
-        starts = range(0, found.size, _PART)
+        spans = [(start, min(start + _PART, found.size)) for start in range(0, found.size, _PART)]
         digest = hashlib.sha256()
         with draft.open("wb") as out, ThreadPoolExecutor(_PARTS_AT_ONCE, "object") as threads:
-            for first in range(0, len(starts), _PARTS_AT_ONCE):
-                window = starts[first : first + _PARTS_AT_ONCE]
-                for part in threads.map(lambda start: self._range(found, start), window):
+            for first in range(0, len(spans), _PARTS_AT_ONCE):
+                window = spans[first : first + _PARTS_AT_ONCE]
+                for part in threads.map(lambda span: self._part(found, span), window):
                     out.write(part)
                     digest.update(part)
         return digest.hexdigest()
 
-    def _range(self, found: RemoteObject, start: int) -> bytes:
-        obstore, errors = _obstore()
-        end = min(start + _PART, found.size)
-        why: Exception = OSError("no try")
-        for _ in range(_TRIES):
-            try:
-                reply = obstore.get(self._opened(), found.key, options={"range": (start, end)})
-                version = str(reply.meta["e_tag"] or reply.meta["version"] or reply.meta["last_modified"])
-                part = bytes(reply.bytes())
-            except (errors.BaseError, OSError) as error:
-                why = error
-                continue
-            if (version, int(reply.meta["size"])) != (found.version, found.size):
+    def _part(self, found: RemoteObject, span: tuple[int, int]) -> bytes:
+        def replaced(meta: Any, _: bytes) -> str:
+            version = str(meta["e_tag"] or meta["version"] or meta["last_modified"])
+            if (version, int(meta["size"])) != (found.version, found.size):
                 changed = "an object that is replaced while it is read"
                 raise InputError(self._shown(found.key), found=changed, expected="one version")
-            if len(part) == end - start:
-                return part
-            why = OSError(f"{len(part)} bytes instead of {end - start}")
-        raise self._refused(found.key, why) from why
+            return ""
 
-    def _refused(self, key: str, error: Exception) -> InputError:
-        why = _NOISE.sub("", " ".join(str(error).split("Debug source")[0].split()))[:_SHOWN].strip()
-        return InputError(self._shown(key), found=f"no reply that can be used ({why})", expected="the object")
-
-    def _shown(self, key: str) -> str:
-        return f"{self.url}/{key}"
+        try:
+            return self._range(found.key, span, replaced)
+        except FileNotFoundError as error:
+            raise self._refused(found.key, error) from error
 
 
 def _store(url: str) -> Any:

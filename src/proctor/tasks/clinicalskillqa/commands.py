@@ -53,7 +53,10 @@ def build(
         ),
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option("--cache", envvar="PROCTOR_CACHE", help="Where frames are kept.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--cache", envvar="PROCTOR_CACHE", help="Where frames are kept: a folder or a URL.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The seed of every draw; recorded.")] = 0,
 ) -> PluginReport:

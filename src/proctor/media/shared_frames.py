@@ -1,0 +1,295 @@
+"""Frame sets in object storage: what one machine has decoded, the others show.
+
+The folder there is laid out as a cache is. `frames/AB/ADDRESS/` holds the entries of a frame set, each named by the hash
+of its content and never changed, and `index.json`, which says where each picture lies and which SHA-256 it has. An entry
+is written first and the index last, in place of the version that was read: what the index doesn't name is never read,
+and of two machines that write at once neither loses what it wrote. `videos/` holds what has to be known of a video in
+object storage before a picture of it is shown, so that a video whose frames are there isn't fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from proctor.core import InputError, load_json
+from proctor.media.entries import EncodedFrame, FrameSet, Key, StoredFrame, frames_of
+from proctor.media.objects import ObjectFolder, url_of
+from proctor.media.video import VideoInfo
+
+T = TypeVar("T")
+
+_FORMAT = 1
+_INDEX = "index.json"
+_ENTRY = re.compile(r"[0-9a-f]{64}\.zip")
+_TIMESTAMPS = re.compile(r"[0-9a-f]{64}-\d+\.npz")
+_TOGETHER = 4 * 2**20  # bytes that are asked for at once
+_GAP = 64 * 2**10  # between two pictures that are asked for at once
+_MOST_SETS = 128  # of which the index is in memory
+_TURNS = 10  # in which others may write an index before
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedVideo:
+    """What has to be known of a video's file before a picture of it is shown: the hash of its content, what `probe`
+    says, and its timestamps as they are kept, under their name."""
+
+    sha256: str
+    info: VideoInfo
+    index: tuple[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedSet:
+    """What one version of an index says: the entry of each picture, and the picture."""
+
+    frames: dict[Key, tuple[str, StoredFrame]]
+    version: Any = None
+
+
+class SharedFrames:
+    """Frame sets below the URL of a folder in object storage. Over plain HTTP they are read only.
+
+    All methods raise `InputError` that names the object where the storage does not give or take what it should after
+    retries. An account that may not write is told so once, and reads.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.writable = not url.startswith("http")
+        self._folder = ObjectFolder(url)
+        self._guard = threading.Lock()
+        self._sets: OrderedDict[str, _SharedSet] = OrderedDict()
+
+    def keys(self, frame_set: FrameSet) -> frozenset[Key]:
+        """The keys of the pictures that are there now."""
+        return frozenset(self._look(frame_set).frames)
+
+    def pictures(self, frame_set: FrameSet, wanted: Iterable[Key]) -> Iterator[EncodedFrame]:
+        """Of the wanted pictures those that were there when `keys` was asked last, read by ranges, each with the hash
+        that it was written with. An entry that is gone is passed over, and forgotten."""
+        known = self._known(frame_set.address)
+        by_entry: dict[str, list[StoredFrame]] = {}
+        for key in dict.fromkeys(wanted):
+            if key in known.frames:
+                entry, frame = known.frames[key]
+                by_entry.setdefault(entry, []).append(frame)
+        for entry, frames in by_entry.items():
+            groups = _together(sorted(frames, key=lambda one: one.offset))
+            spans = [(group[0].offset, group[-1].offset + group[-1].size) for group in groups]
+            parts = self._folder.ranges(f"{_place(frame_set)}/{entry}", spans, _checked(groups))
+            try:
+                for group, part in zip(groups, parts, strict=True):
+                    for frame in group:
+                        yield EncodedFrame(frame.key, frame.time, _cut(part, group, frame))
+            except FileNotFoundError:
+                _log.warning(
+                    "%s/%s/%s is gone; its pictures are made again", self._folder.url, _place(frame_set), entry
+                )
+                self._keep(frame_set, _without(self._known(frame_set.address), entry))
+
+    def add(self, frame_set: FrameSet, entry: Path) -> None:
+        """Writes an entry where it holds a picture that isn't there yet. Nothing where the entry is gone or damaged."""
+        try:
+            made = frames_of(entry)
+            if made is None or self._look(frame_set).frames.keys() >= {frame.key for frame in made}:
+                return
+            with entry.open("rb") as file:
+                name = f"{hashlib.file_digest(file, 'sha256').hexdigest()}.zip"
+            self._allowed(self._folder.upload, f"{_place(frame_set)}/{name}", entry)
+        except FileNotFoundError:
+            return
+        if self.writable:
+            self._name(frame_set, {frame.key: (name, frame) for frame in made})
+
+    def prepared(self, place: str) -> PreparedVideo | None:
+        """What was kept of the video at this place (see `RemoteFolder.address_of`); None where nothing was."""
+        key = f"videos/{place}.json"
+        read = self._folder.read(key)
+        if read is None:
+            return None
+        try:
+            told = load_json(read.data)
+            if told["format"] != _FORMAT:
+                return None
+            name, sha256, content = (str(one) for one in (*told["index"], told["content"]))
+            info = _info(told["video"])
+            if not _TIMESTAMPS.fullmatch(name):
+                raise ValueError("no name of timestamps")
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._damaged(key) from error
+        index = self._folder.read(f"indexes/{name}")
+        if index is None or hashlib.sha256(index.data).hexdigest() != sha256:
+            return None
+        return PreparedVideo(content, info, (name, index.data))
+
+    def prepare(self, place: str, video: PreparedVideo) -> None:
+        """Keeps what has to be known of the video at this place, the timestamps first."""
+        name, data = video.index
+        index = [name, hashlib.sha256(data).hexdigest()]
+        about = {"format": _FORMAT, "content": video.sha256, "video": asdict(video.info), "index": index}
+        self._allowed(self._folder.write, f"indexes/{name}", data, None)
+        self._allowed(self._folder.write, f"videos/{place}.json", _json(about), None)
+
+    def _name(self, frame_set: FrameSet, made: dict[Key, tuple[str, StoredFrame]]) -> None:
+        """Names pictures in the index, beside those that others have named meanwhile."""
+        key = f"{_place(frame_set)}/{_INDEX}"
+        for _ in range(_TURNS):
+            known = self._look(frame_set)
+            frames = {**made, **known.frames}
+            version = self._allowed(self._folder.write, key, _json(_index_of(frame_set, frames)), known.version)
+            if version is not None:
+                self._keep(frame_set, _SharedSet(frames, version))
+            if version is not None or not self.writable:
+                return
+        raise InputError(
+            f"{self._folder.url}/{key}", found="an index that others write all the time", expected="a turn"
+        )
+
+    def _look(self, frame_set: FrameSet) -> _SharedSet:
+        """What the index says now."""
+        key, known = f"{_place(frame_set)}/{_INDEX}", self._known(frame_set.address)
+        read = self._folder.read(key, known.version)
+        if read is None:
+            return self._keep(frame_set, _SharedSet({}))
+        if read.version is known.version:
+            return known
+        try:
+            return self._keep(frame_set, _SharedSet(_frames_in(load_json(read.data), frame_set), read.version))
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise self._damaged(key) from error
+
+    def _known(self, address: str) -> _SharedSet:
+        with self._guard:
+            if address in self._sets:
+                self._sets.move_to_end(address)
+            return self._sets.get(address) or _SharedSet({})
+
+    def _keep(self, frame_set: FrameSet, known: _SharedSet) -> _SharedSet:
+        with self._guard:
+            self._sets[frame_set.address] = known
+            self._sets.move_to_end(frame_set.address)
+            while len(self._sets) > _MOST_SETS:
+                self._sets.popitem(last=False)
+        return known
+
+    def _allowed(self, write: Callable[..., T], *given: Any) -> T | None:
+        """What writing gives; None where the account may not, from then on."""
+        if not self.writable:
+            return None
+        try:
+            return write(*given)
+        except PermissionError as error:
+            self.writable = False
+            _log.warning("frames are read from %s and not kept there: %s", self._folder.url, error)
+            return None
+
+    def _damaged(self, key: str) -> InputError:
+        place = f"{self._folder.url}/{key}"
+        return InputError(
+            place, found="another content than Proctor writes", expected="it as it was, or no such object"
+        )
+
+
+def shared_frames(place: str | Path | None) -> SharedFrames | None:
+    """The frames in object storage where the place (None: `PROCTOR_CACHE`) is a URL; one object for each URL in a
+    process, so that an index is read once."""
+    told = place or os.environ.get("PROCTOR_CACHE")
+    url = url_of(told) if told else None
+    return None if url is None else _shared_at(url)
+
+
+@lru_cache(maxsize=16)
+def _shared_at(url: str) -> SharedFrames:
+    return SharedFrames(url)
+
+
+def _place(frame_set: FrameSet) -> str:
+    return f"frames/{frame_set.address[:2]}/{frame_set.address}"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _index_of(frame_set: FrameSet, frames: dict[Key, tuple[str, StoredFrame]]) -> dict[str, Any]:
+    entries = {entry: number for number, entry in enumerate(dict.fromkeys(entry for entry, _ in frames.values()))}
+    rows = [
+        [frame.key, frame.time, entries[entry], frame.offset, frame.size, frame.sha256]
+        for entry, frame in frames.values()
+    ]
+    return {
+        "format": _FORMAT,
+        "name": frame_set.name,
+        "content": frame_set.content,
+        "how": frame_set.how,
+        "entries": list(entries),
+        "frames": rows,
+    }
+
+
+def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFrame]]:
+    """Raises `ValueError`, `KeyError`, `TypeError` or `IndexError` for what is no index of this frame set."""
+    if (index["format"], index["content"], index["how"]) != (_FORMAT, frame_set.content, frame_set.how):
+        raise ValueError("the index of another frame set")
+    entries = [str(entry) for entry in index["entries"]]
+    found: dict[Key, tuple[str, StoredFrame]] = {}
+    for key, time, entry, offset, size, sha256 in index["frames"]:
+        if not isinstance(key, int | str) or not 0 <= offset < offset + size or not _ENTRY.fullmatch(entries[entry]):
+            raise ValueError("no place of a picture")
+        at = None if time is None else float(time)
+        found[key] = entries[entry], StoredFrame(key, at, int(offset), int(size), str(sha256))
+    return found
+
+
+def _info(told: Any) -> VideoInfo:
+    """Raises `ValueError`, `KeyError` or `TypeError` for what is said of no video."""
+    duration_s, fps, start_s = (float(told[name]) for name in ("duration_s", "fps", "start_s"))
+    info = VideoInfo(duration_s, int(told["width"]), int(told["height"]), fps, start_s, str(told["codec"]))
+    if not (math.isfinite(duration_s + fps + start_s) and min(duration_s, info.width, info.height) > 0):
+        raise ValueError("no video")
+    return info
+
+
+def _without(known: _SharedSet, entry: str) -> _SharedSet:
+    kept = {key: place for key, place in known.frames.items() if place[0] != entry}
+    return _SharedSet(kept, known.version)
+
+
+def _together(frames: Sequence[StoredFrame]) -> list[list[StoredFrame]]:
+    """Pictures in the order of their places, grouped by what is asked for at once."""
+    groups: list[list[StoredFrame]] = []
+    for frame in frames:
+        last = groups[-1] if groups else []
+        end = last[-1].offset + last[-1].size if last else 0
+        if last and frame.offset - end <= _GAP and frame.offset + frame.size - last[0].offset <= _TOGETHER:
+            last.append(frame)
+        else:
+            groups.append([frame])
+    return groups
+
+
+def _cut(part: bytes, group: Sequence[StoredFrame], frame: StoredFrame) -> bytes:
+    start = frame.offset - group[0].offset
+    return part[start : start + frame.size]
+
+
+def _checked(groups: Sequence[Sequence[StoredFrame]]) -> Callable[[int, bytes], str]:
+    def wrong(number: int, part: bytes) -> str:
+        group = groups[number]
+        same = all(hashlib.sha256(_cut(part, group, one)).hexdigest() == one.sha256 for one in group)
+        return "" if same else "pictures that are not what was written"
+
+    return wrong
