@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
+_PIECE = 1_000_000  # characters of items that a browser reads at once, in some 10 ms
+
 
 def embedded_json(value: Any) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or begin another.
@@ -34,11 +36,13 @@ def render_page(*, story: Story, sections: Sequence[Section], last: Section, dat
     `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser),
     shown, left_out, version."""
     style, script = _part("report.css"), _part("panes.js") + _part("browser.js")
+    first, *pieces = _in_pieces(data)
     page: str = _template().render(
         story=story,
         sections=sections,
         last=last,
-        data=embedded_json(data),
+        data=first,
+        pieces=pieces,
         style=style,
         style_hash=_hash(style),
         script=script,
@@ -46,6 +50,25 @@ def render_page(*, story: Story, sections: Sequence[Section], last: Section, dat
         **context,
     )
     return page
+
+
+def _in_pieces(data: Any) -> list[str]:
+    """The data of the browser with its first items as one text, then more of its items in each: a browser that reads
+    a large text at once does nothing else meanwhile."""
+    items = [] if data is None else [embedded_json(one) for one in data["items"]]
+    if sum(map(len, items)) <= _PIECE:
+        return [embedded_json(data)]
+    pieces: list[list[str]] = []
+    room = 0
+    for one in items:
+        if len(one) > room:
+            pieces.append([])
+            room = _PIECE
+        pieces[-1].append(one)
+        room -= len(one)
+    first, *others = [f"[{','.join(piece)}]" for piece in pieces]
+    empty = '"items":[]'
+    return [embedded_json(data | {"items": []}).replace(empty, f'"items":{first}', 1), *others]
 
 
 @cache

@@ -23,6 +23,7 @@ from proctor.metrics.ordering import (
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
+from proctor.runs.columns import driver_rows
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
 from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
@@ -110,23 +111,30 @@ def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[in
 def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
     """What the answers to these items consumed in one run."""
     table = schema.answers
-    names = [f"{name}_s" for name in TIMES]
-    columns = [table.c[name] for name in (*_CONSUMED, *names)]
-    query = select(*columns).where(table.c.run == run.id).order_by(table.c.item)
+    names = (*_CONSUMED, *(f"{name}_s" for name in TIMES))
+    query = select(*(table.c[name] for name in names)).where(table.c.run == run.id).order_by(table.c.item)
     with store.reading() as connection:
-        rows = [row for row in connection.execute(query) if items.row_of[row.item] >= 0]
-    asked = [row for row in rows if row.requests]
-    costs = [float(row.cost_usd) for row in asked if row.cost_usd is not None]
-    timed = [row for row in rows if row.model_s is not None and row.status != Status.FAILED.value]
-    spent = np.array([[getattr(row, name) for name in names] for row in timed], dtype=np.float64)
+        rows = driver_rows(connection, query)
+    read = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+    failed = np.array([status == Status.FAILED.value for status in read.pop("status")], dtype=np.bool_)
+    known = {name: np.array(values, dtype=np.float64) for name, values in read.items()}  # None becomes NaN
+    inside = items.row_of[known["item"].astype(np.int64)] >= 0
+    asked = inside & (known["requests"] > 0)
+    costs = known["cost_usd"][asked & ~np.isnan(known["cost_usd"])].tolist()
+    timed = inside & ~np.isnan(known["model_s"]) & ~failed
+    spent = np.stack([known[f"{name}_s"][timed] for name in TIMES], axis=1)
+
+    def tokens(kind: str) -> int | None:
+        return int(known[f"{kind}_tokens"][asked].sum()) if asked.any() else None
+
     return Consumption(
-        seconds=_seconds(spent) if timed else {},
-        requests=sum(int(row.requests) for row in asked),
-        input_tokens=sum(int(row.input_tokens) for row in asked) if asked else None,
-        output_tokens=sum(int(row.output_tokens) for row in asked) if asked else None,
-        cached_tokens=sum(int(row.cached_tokens) for row in asked) if asked else None,
+        seconds=_seconds(spent) if timed.any() else {},
+        requests=int(known["requests"][asked].sum()),
+        input_tokens=tokens("input"),
+        output_tokens=tokens("output"),
+        cached_tokens=tokens("cached"),
         cost_usd=sum(costs) if costs else None,
-        unpriced=len(asked) - len(costs),
+        unpriced=int(asked.sum()) - len(costs),
     )
 
 

@@ -62,15 +62,15 @@ def option_pools(table: OptionTable, right: _Bools, *, draws: int, seed: int) ->
 
 def told_answers(table: OptionTable, right: _Bools) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Bools]]:
     """Baselines that are told the right answers of the training rows, by name and label."""
-    said, products = _phrases(table), _similar(table, right)
+    products = _similar(table, right)
+    number: dict[str, int] = {}
+    said = np.zeros(table.present.shape, dtype=np.int64)
+    said[table.present] = [number.setdefault(one, len(number)) for phrases in _phrases(table) for one in phrases]
 
     def recurring(sign: int) -> Callable[[_Rows, _Rows], _Bools]:
         def guess(train: _Rows, test: _Rows) -> _Bools:
-            known = Counter(said[row][place] for row in train for place in np.flatnonzero(right[row]))
-            scores = np.zeros(table.present.shape)
-            for row in test:
-                scores[row, : len(said[row])] = [sign * known[phrase] for phrase in said[row]]
-            return table.hits(scores, right)[test]
+            known = np.bincount(said[train][right[train]], minlength=len(number))
+            return table.hits(sign * known[said].astype(np.float64), right)[test]
 
         return guess
 
@@ -93,10 +93,11 @@ def _similar(table: OptionTable, right: _Bools) -> Callable[[_Rows, _Rows], _Boo
 
     def guess(train: _Rows, test: _Rows) -> _Bools:
         scores = np.zeros(table.present.shape)
+        answers = asked[train].T @ offered[key[train]]  # what words of questions have to do with words of right options
         for start in range(0, len(test), _CHUNK):
             rows = test[start : start + _CHUNK]
             # The answers to similar questions, weighed by how similar they are: one text for each row.
-            expected = (asked[rows] @ asked[train].T) @ offered[key[train]]
+            expected = asked[rows] @ answers
             for place in range(table.width):
                 there = table.present[rows, place]
                 options = offered[first[rows[there]] + place]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,11 @@ EMBEDDED = (
 
 def words(text: str) -> list[str]:
     """The words of a text, case folded."""
+    return list(_words(text))
+
+
+@lru_cache(maxsize=100_000)
+def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
@@ -151,7 +156,9 @@ class OptionTable:
 
     def _each(self, measure: Callable[[str], float]) -> NDArray[np.float64]:
         table = np.zeros(self.present.shape)
-        table[self.present] = [measure(option) for item in self.items for option in item.options]
+        options = [option for item in self.items for option in item.options]
+        found = {option: measure(option) for option in set(options)}
+        table[self.present] = [found[option] for option in options]
         return table
 
     def _by_words(self) -> dict[str, NDArray[np.float64]]:
@@ -274,13 +281,17 @@ def phrases_of(text: str, sizes: set[int]) -> set[str]:
 
 def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any:
     """Rows of length 1, or 0 where a text has no word that counts."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-    vectorizer = TfidfVectorizer(
-        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, min_df=min_df, sublinear_tf=True
+    counter = CountVectorizer(
+        tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, dtype=np.float64
     )
-    vectorizer.fit([*texts, *min_df * ["question"]])  # a vocabulary is never empty
-    return vectorizer.transform(texts)
+    usual = "question"  # is in the vocabulary, which is never empty
+    place = {text: row for row, text in enumerate(dict.fromkeys([*texts, usual]))}
+    counts = counter.fit_transform(place)[[place[text] for text in [*texts, *min_df * [usual]]]]
+    counts = counts[:, np.bincount(counts.indices, minlength=counts.shape[1]) >= min_df]
+    counts.sort_indices()  # sums are taken in this order
+    return TfidfTransformer(sublinear_tf=True).fit(counts).transform(counts[: len(texts)])
 
 
 def _row_products(left: Any, right: Any) -> NDArray[np.float64]:

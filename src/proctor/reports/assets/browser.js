@@ -11,7 +11,6 @@
   const systems = different(data.runs.map((run) => run.system));
   const baselines = new Set(data.runs.filter((run) => run.baseline).map((run) => run.system));
   const rated = data.ratings || null;
-  data.items.forEach((item, place) => { item.place = place; });
 
   // -- what counts under the filters
 
@@ -98,7 +97,7 @@
       all.push(check("disagree", "Systems disagree"));
       if (baselines.size && !alone) all.push(check("baselines", "Count baselines"));
     }
-    if (data.votes.some(flagged) || data.items.some((item) => item.answers.some(hasFlag))) all.push(check("flagged", "A judge's rating is flagged"));
+    if (anyFlag) all.push(check("flagged", "A judge's rating is flagged"));
     return all;
   }
 
@@ -143,16 +142,17 @@
   // -- the list: an item's id, and what its question has that others have not
 
   const beginnings = new Map();
-  for (const item of data.items) {
+
+  function begin(item) {
     const parts = plain(item.question).split(/\s+/).slice(0, 12);
     for (let size = 2; size <= parts.length; size += 1) {
       const start = parts.slice(0, size).join(" ");
       beginnings.set(start, (beginnings.get(start) || 0) + 1);
     }
   }
-  const common = Math.max(5, data.items.length / 20);
 
   function differing(text) {
+    const common = Math.max(5, data.items.length / 20);
     const parts = text.split(/\s+/);
     for (let size = Math.min(12, parts.length - 2); size >= 2; size -= 1) {
       if ((beginnings.get(parts.slice(0, size).join(" ")) || 0) >= common) return `… ${parts.slice(size).join(" ")}`;
@@ -392,15 +392,51 @@
   }
 
   // Other filters put other ratings first: what was chosen before is of no more interest.
-  panes.browse({
-    holder,
-    items: data.items,
-    noun: "item",
-    label: "Words in the question, options, references or answers",
-    filters,
-    matching,
-    summary,
-    describe,
-    keep: !rated,
-  });
+  function show() {
+    panes.browse({
+      holder,
+      items: data.items,
+      noun: "item",
+      label: "Words in the question, options, references or answers",
+      filters,
+      matching,
+      summary,
+      describe,
+      keep: !rated,
+    });
+  }
+
+  let anyFlag = data.votes.some(flagged);
+
+  function add(items) {
+    for (const item of items) {
+      item.place = data.items.push(item) - 1;
+      begin(item);
+      anyFlag = anyFlag || item.answers.some(hasFlag);
+    }
+  }
+
+  // Many items come in pieces. Each is read in a task of its own, so that the page can be used meanwhile.
+  const pieces = [...document.querySelectorAll("script.piece")];
+  const reading = make("p", { class: "note", role: "status" }, "Reading the items …");
+
+  function read() {
+    const piece = pieces.shift();
+    if (!piece) {
+      reading.remove();
+      show();
+      return;
+    }
+    add(JSON.parse(piece.textContent));
+    piece.remove();
+    setTimeout(read);
+  }
+
+  add(data.items.splice(0));
+  if (!pieces.length) {
+    show();
+    return;
+  }
+  holder.before(reading);
+  setTimeout(read);
 })();
