@@ -31,7 +31,7 @@ from proctor.runs import (
     write_tables,
 )
 from proctor.runs.boards import place_sd
-from proctor.runs.performance import box_of, vote
+from proctor.runs.performance import ParsedAnswers, box_of, vote
 from proctor.runs.ranking import Marks
 from proctor.stats import RankingPlan, Resampling, holm, rank_buckets
 from proctor.tasks.focus import READER
@@ -322,3 +322,17 @@ def test_the_program(store: Store, tmp_path: Path) -> None:
 def test_votes_by_hand(form: AnswerFormat, values: list[Any], expected: Any) -> None:
     item = Item(id="q", group="v", question="What?", answer=form)
     assert vote(item, values) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_votes_on_many_questions_at_once_are_those_of_each_alone(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-1, 4, size=(rng.integers(1, 7), 200))
+    systems = [f"system {number}" for number in range(len(codes))]
+    answers = ParsedAnswers(["A", True, 1, [1.5]], dict(zip(systems, codes, strict=True)))
+    item = Item(id="q", group="v", question="?", answer=BinaryFormat())
+    alone = [
+        vote(item, [answers.said(one, np.array([place]))[0] for one in systems]) for place in range(codes.shape[1])
+    ]
+    together = answers.most_frequent(systems, np.arange(codes.shape[1]))
+    assert list(map(repr, together)) == list(map(repr, alone))

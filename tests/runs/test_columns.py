@@ -12,7 +12,7 @@ from sqlalchemy import Text, cast
 
 from proctor.core import InputError, Score
 from proctor.runs import Store, schema
-from proctor.runs.columns import joined_columns, keyed_numbers, parted_numbers, whole_numbers
+from proctor.runs.columns import joined_columns, keyed_numbers, keyed_texts, parted_numbers, whole_numbers
 from tests.runs.test_store import a_benchmark, a_run, an_answer
 
 VALUES = [0.0, 1.0, 1 / 3, np.nextafter(1.0, 0.0), 1e-300, 0.1 + 0.2, 1.0]
@@ -80,6 +80,16 @@ def test_any_text_comes_back_beside_its_number(store: Store, text: str) -> None:
             (items,), (labels,) = joined_columns(connection, [SCORES.c.item], [SCORES.c.label], SCORES.c.scorer == "x")
         assert dict(zip(items.tolist(), labels, strict=True)) == {store.item_numbers("toy")[one]: text for one in names}
         assert len(items) == number
+
+
+def test_texts_come_with_the_rows_that_have_them(store: Store) -> None:
+    with store.reading() as connection:
+        found = keyed_texts(connection, SCORES.c.item, cast(SCORES.c.value == 1, Text), SCORES.c.metric == "m")
+        by_metric = keyed_numbers(connection, SCORES.c.item, SCORES.c.value, SCORES.c.metric == "m", [SCORES.c.metric])
+        assert keyed_texts(connection, SCORES.c.item, SCORES.c.label, SCORES.c.metric == "another") == []
+    keys, values = by_metric[("m",)]
+    by_size = sorted((sorted(numbers.tolist()) for _, numbers in found), key=len)
+    assert by_size == [sorted(keys[values == 1].tolist()), sorted(keys[values != 1].tolist())]
 
 
 def test_digits_are_joined_into_one_number(store: Store) -> None:

@@ -197,10 +197,10 @@ def nominal_sums(references: Sequence[JsonValue], predictions: Sequence[JsonValu
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
-    columns = np.zeros((len(references), k * k))
-    for row, (truth, said) in enumerate(zip(references, predictions, strict=True)):
-        answered = place[str(said)] if said is not None else k - 1
-        columns[row, place[str(truth)] * k + answered] = 1
+    truth = np.array([place[str(one)] for one in references], dtype=np.int64)
+    answered = np.array([k - 1 if one is None else place[str(one)] for one in predictions], dtype=np.int64)
+    columns = np.zeros((len(truth), k * k))
+    columns[np.arange(len(truth)), truth * k + answered] = 1
     outcomes = [  # of a class: right, and wrong in any way
         [[own * k + own], [own * k + said for said in range(k) if said != own]] for own in range(k)
     ]

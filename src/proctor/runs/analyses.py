@@ -11,18 +11,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, Status, whole_file
+from proctor.core import ACCURACY, FailedPolicy, whole_file
 from proctor.judges import TIE, UNRESOLVED, VOTE_MISSING
-from proctor.runs import schema
 from proctor.runs.boards import pairwise_win_rows, place_rows, ranking_rows, rule_rows, significance_rows, tau_rows
-from proctor.runs.columns import driver_rows
 from proctor.runs.export import safe_cell
 from proctor.runs.performance import (
     AnalysisData,
     AnalysisRow,
-    ParsedAnswer,
+    ParsedAnswers,
     ensemble_rows,
     failure_rows,
     group_rows,
@@ -32,8 +30,8 @@ from proctor.runs.performance import (
 )
 from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.run_scores import Contest, Entry, policies, ranked_entries
-from proctor.runs.store import Run, Store
-from proctor.runs.table import CODE, ItemTable, load_items, load_labels
+from proctor.runs.store import Store
+from proctor.runs.table import CODE, ItemTable, load_items, load_labels, load_values
 from proctor.stats import (
     Difference,
     Estimate,
@@ -87,11 +85,12 @@ def analyse(
     entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
     policy = policies(contest.failed, card)[0]
     labels, factors = _tags(items, card.facets)
+    asked = {item.id: item for item in store.items(benchmark)}
     data = AnalysisData(
         items=items,
-        by_id={item.id: item for item in store.items(benchmark)},
+        asked=[asked[name] for name in items.ids],
         entries=entries,
-        answers={entry.name: _said(store, entry.run) for entry in entries},
+        answers=_said(store, items, entries),
         causes={entry.name: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
@@ -143,24 +142,28 @@ def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPoli
     return [{"setting": name, "value": value} for name, value in said.items()]
 
 
-def _said(store: Store, run: Run) -> dict[str, ParsedAnswer]:
-    names = {number: name for name, number in store.item_numbers(run.benchmark).items()}
-    table, status = schema.answers, {one.value: one for one in Status}
-    with store.reading() as connection:
-        query = select(table.c.item, table.c.status, table.c.parsed).where(table.c.run == run.id)
-        rows = driver_rows(connection, query)
-        values = {text: json.loads(text) for text in {row[2] for row in rows}}
-        return {names[item]: ParsedAnswer(status[ended], values[text]) for item, ended, text in rows}
+def _said(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAnswers:
+    numbers: dict[str, int] = {}
+    values: list[JsonValue] = []
+    codes = {}
+    for entry in entries:
+        codes[entry.name] = np.full(len(items), -1, dtype=np.int64)
+        for text, places in load_values(store, entry.run, items):
+            if text not in numbers:
+                numbers[text] = len(values)
+                values.append(json.loads(text))
+            codes[entry.name][places] = numbers[text]
+    return ParsedAnswers(values, codes)
 
 
-def _causes(store: Store, items: ItemTable, entry: Entry) -> dict[int, str]:
-    """How answers ended, by their place: as code says, and where code can't say, the judge behind the ranking."""
+def _causes(store: Store, items: ItemTable, entry: Entry) -> list[str]:
+    """How answers ended: as code says, and where code can't say, the judge behind the ranking."""
     found = load_labels(store, entry.run, items, ACCURACY.name, CODE)
-    if entry.scorer == CODE:
-        return found
-    how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
-    open_ones = dict.fromkeys((position for position, label in how.items() if label in _OPEN), UNRESOLVED.name)
-    return load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
+    if entry.scorer != CODE:
+        how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
+        open_ones = dict.fromkeys((position for position, label in how.items() if label in _OPEN), UNRESOLVED.name)
+        found = load_labels(store, entry.run, items, ACCURACY.name, entry.scorer) | open_ones | found
+    return [found.get(position, "") for position in range(len(items))]
 
 
 def _tags(items: ItemTable, facets: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -82,6 +82,18 @@ def joined_columns(
     return whole, lines
 
 
+def keyed_texts(
+    connection: Connection, key: ColumnElement[Any], value: ColumnElement[Any], where: ColumnElement[bool]
+) -> list[tuple[str, Ints]]:
+    """Each text that rows have which fit, with the whole numbers of these rows, in any order."""
+    query = select(value, func.count(), _joined(key)).where(where).group_by(value)
+    found = []
+    for text, count, keys in driver_rows(connection, query):
+        found.append((text, _numbers(keys)))
+        _check_count(len(found[-1][1]), count)
+    return found
+
+
 def driver_rows(connection: Connection, query: Any) -> list[Any]:
     """All rows as the database's driver gives them: SQLAlchemy's rows take longer to make than to read."""
     result = connection.execute(query)

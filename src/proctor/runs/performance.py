@@ -4,6 +4,7 @@ from group to group, ensembles."""
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import MISSING, is_right, item_sums, median_places
 from proctor.runs.run_scores import Entry
 from proctor.runs.table import ItemTable
-from proctor.stats import Estimate, Floats, Resampling, mean_interval, paired_difference
+from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference
 
 AnalysisRow = dict[str, Any]
 
@@ -28,25 +29,37 @@ class NothingMarkedError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedAnswer:
-    """What an analysis needs of an answer; whole answers of fifty systems would take gigabytes."""
+class ParsedAnswers:
+    """What an analysis needs of answers; whole ones of fifty systems would take gigabytes. `values` are the different
+    values; `codes` say by system which of them it gave to each item of the table, −1 where none can be read."""
 
-    status: Status
-    parsed: JsonValue
+    values: list[JsonValue]
+    codes: dict[str, Ints]
+
+    def said(self, system: str, places: Ints) -> list[JsonValue]:
+        """What a system answered there, None without a value."""
+        return [None if code < 0 else self.values[code] for code in self.codes[system][places].tolist()]
+
+    def most_frequent(self, systems: Sequence[str], places: Ints) -> list[JsonValue]:
+        """What most of the systems say there, of equals what the first of them says; None where none says anything."""
+        codes = np.array([self.codes[system][places] for system in systems])
+        times = np.array([np.where(own < 0, 0, (codes == own).sum(axis=0)) for own in codes])
+        chosen = codes[np.argmax(times, axis=0), np.arange(len(places))]
+        return [None if code < 0 else self.values[code] for code in chosen.tolist()]
 
 
 @dataclass(frozen=True)
 class AnalysisData:
     """The chosen systems on the items that count, each with its own marks: what one lacks is lacking in no other's
-    numbers. `labels` is the tag that an item may carry several values
-    of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
+    numbers. `asked` are the items of the table, `causes` say by system how its answers ended ("" where no label does).
+    `labels` is the tag that an item may carry several values of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
     `plan` says how intervals are drawn, `policy` what becomes of what a run lacks."""
 
     items: ItemTable
-    by_id: dict[str, Item]
+    asked: list[Item]
     entries: list[Entry]
-    answers: dict[str, dict[str, ParsedAnswer]]
-    causes: dict[str, dict[int, str]]
+    answers: ParsedAnswers
+    causes: dict[str, list[str]]
     labels: str
     factors: tuple[str, ...]
     facets: tuple[str, ...]
@@ -60,9 +73,9 @@ class AnalysisData:
 
     def carriers(self, tag: str) -> dict[str, NDArray[np.bool_]]:
         """Each value of a tag with the items that carry it."""
-        column = self.items.facet(tag)
-        values = sorted({value for row in column for value in row}, key=natural)
-        return {value: np.array([value in row for row in column], dtype=np.bool_) for value in values}
+        codes, carried = self.items.coded_facet(tag)
+        values = sorted({value for code in np.unique(codes) for value in carried[code]}, key=natural)
+        return {value: np.array([value in some for some in carried], dtype=np.bool_)[codes] for value in values}
 
     def marked(self) -> NDArray[np.int64]:
         """The items that some system has a mark for."""
@@ -93,11 +106,10 @@ def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
     without a majority unresolved); right or wrong by the mark where it has none, "not marked" before there is a mark,
     "failed" where asking failed, and "not supported" where the system does not answer the format."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
+    forms = [values[0] if values else "" for values in column]
     rows = []
     for entry in data.entries:
-        found: Counter[tuple[str, str]] = Counter()
-        for position, values in enumerate(column):
-            found[values[0] if values else "", _cause(data, entry, position)] += 1
+        found = Counter(zip(forms, _causes(data, entry), strict=True))
         sizes: Counter[str] = Counter()
         for (form, _), count in found.items():
             sizes[form] += count
@@ -108,39 +120,32 @@ def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
     return rows
 
 
-def _cause(data: AnalysisData, entry: Entry, place: int) -> str:
-    label = data.causes[entry.name].get(place)
-    if label:
-        return label
-    if entry.unsupported[place]:
-        return UNSUPPORTED
-    if entry.missing[place]:
-        return MISSING
-    answer = data.answers[entry.name].get(data.items.ids[place])
-    if answer is not None and answer.status is Status.FAILED:
-        return "failed"
-    if np.isnan(entry.marked.scores[place]):
-        return "not marked"
-    return "right" if entry.marked.scores[place] >= 1 else "wrong"
+def _causes(data: AnalysisData, entry: Entry) -> list[str]:
+    """How each item ended; of several causes the last one here counts, and a label before all of them."""
+    scores = entry.marked.scores
+    found = np.full(len(scores), "wrong", dtype=object)
+    found[scores >= 1] = "right"
+    found[np.isnan(scores)] = "not marked"
+    found[entry.marked.outcomes.where(Status.FAILED)] = "failed"
+    found[entry.missing] = MISSING
+    found[entry.unsupported] = UNSUPPORTED
+    return [label or cause for label, cause in zip(data.causes[entry.name], found.tolist(), strict=True)]
 
 
 def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system and format: the marks beyond accuracy (`proctor.metrics.corpus`). Under the policy `wrong` what failed
     or was not asked has the worst mark, as any answer that can't be read has."""
+    by_kind: dict[str, list[int]] = {}
+    for position, item in enumerate(data.asked):
+        if item.reference is not None:
+            by_kind.setdefault(item.answer.kind, []).append(position)
     rows = []
     for entry in data.entries:
-        answers = data.answers[entry.name]
-        by_kind: dict[str, list[tuple[Item, JsonValue]]] = {}
-        out = _left_out(data, entry)
-        for position, name in enumerate(data.items.ids):
-            item, answer = data.by_id[name], answers.get(name)
-            if item.reference is not None and position not in out:
-                readable = answer is not None and answer.status is Status.ANSWERED
-                value = answer.parsed if answer is not None and readable else None
-                by_kind.setdefault(item.answer.kind, []).append((item, value))
-        for kind, pairs in sorted(by_kind.items()):
-            items, said = zip(*pairs, strict=True)
-            groups = [item.group for item in items]
+        inside = ~_left_out(data, entry)
+        for kind, positions in sorted(by_kind.items()):
+            places = np.array(positions)[inside[positions]]
+            items, said = [data.asked[place] for place in places.tolist()], data.answers.said(entry.name, places)
+            groups = data.items.group[places]
             rows += [
                 {
                     "system": entry.name,
@@ -156,15 +161,11 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
     return rows
 
 
-def _left_out(data: AnalysisData, entry: Entry) -> set[int]:
-    """The places of items that are no part of the marks: of a format that the system does not answer and, where what a
-    run lacks is left out, failed ones and those not asked."""
-    out = entry.unsupported
-    if data.policy is FailedPolicy.EXCLUDE:
-        answers = data.answers[entry.name]
-        lacking = [name not in answers or answers[name].status is Status.FAILED for name in data.items.ids]
-        out = out | np.array(lacking, dtype=np.bool_)
-    return set(np.flatnonzero(out).tolist())
+def _left_out(data: AnalysisData, entry: Entry) -> NDArray[np.bool_]:
+    """The items that are no part of the marks: of a format that the system does not answer and, where what a run lacks
+    is left out, failed ones and those not asked."""
+    lacking = ~entry.marked.outcomes.answered
+    return entry.unsupported | lacking if data.policy is FailedPolicy.EXCLUDE else entry.unsupported
 
 
 ALL = "all"
@@ -175,7 +176,7 @@ def video_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Per system the spread of the groups' accuracies, on all questions and on those that carry each label: the
     standard deviation, and what a box plot shows. Whiskers end at the last group within 1.5 widths of the box."""
     rows = []
-    parts = {ALL: np.ones(len(data.items.ids), dtype=np.bool_)} | data.carriers(data.labels)
+    parts = {ALL: np.ones(len(data.items), dtype=np.bool_)} | data.carriers(data.labels)
     for part, inside in parts.items():
         for entry in data.entries:
             _, count, total = _sums(data, entry.right, inside)
@@ -202,24 +203,24 @@ def box_of(means: Floats) -> AnalysisRow:
 def group_rows(data: AnalysisData) -> list[AnalysisRow]:
     """Every system on every group where it has a mark: its accuracy on its own questions, and its place there among the
     systems that are no baselines (equal ones share a place; None for a baseline): what a podium plot shows."""
-    everything = np.ones(len(data.items.ids), dtype=np.bool_)
+    everything = np.ones(len(data.items), dtype=np.bool_)
     values: dict[int, dict[str, tuple[int, float]]] = {}
     for entry in data.entries:
         groups, counts, totals = _sums(data, entry.right, everything)
         for group, count, total in zip(groups.tolist(), counts, totals, strict=True):
             values.setdefault(group, {})[entry.name] = (int(count), round(float(total / count), 12))
-    contestants = [entry.name for entry in data.entries if not entry.baseline]
+    contestants = {entry.name for entry in data.entries if not entry.baseline}
     rows = []
     for group in sorted(values):
         here = values[group]
-        ranked = [here[name][1] for name in contestants if name in here]
+        ranked = sorted(value for name, (_, value) in here.items() if name in contestants)
         rows += [
             {
                 "group": data.items.groups[group],
                 "system": name,
                 "n": count,
                 "value": value,
-                "place": 1 + sum(other > value for other in ranked) if name in contestants else None,
+                "place": 1 + len(ranked) - bisect_right(ranked, value) if name in contestants else None,
             }
             for name, (count, value) in here.items()
         ]
@@ -236,6 +237,8 @@ def _sums(data: AnalysisData, right: Floats, inside: NDArray[np.bool_]) -> tuple
     return there, count[there], total[there]
 
 
+_OF_NUMBERS = {"count", "percentage", "quantity", "scale"}
+_OF_SEVERAL = {"classes", "timestamps", "intervals", "boxes"}
 BEST, VOTE_OF_ALL, BOUND = "best", "vote of all", "any right (upper bound)"
 _FEW = 3
 
@@ -255,7 +258,7 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     if not said:
         return None
     kind = item.answer.kind
-    if kind in {"count", "percentage", "quantity", "scale"}:
+    if kind in _OF_NUMBERS:
         return sorted(said, key=lambda value: float(str(value)))[(len(said) - 1) // 2]
     if kind == "classes":
         named = Counter(str(name) for value in said if isinstance(value, list) for name in value)
@@ -286,7 +289,7 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     here = [
         int(position)
         for position in np.flatnonzero(marked)
-        if not isinstance(data.by_id[data.items.ids[position]].answer, FreeTextFormat | RatingsFormat)
+        if not isinstance(data.asked[position].answer, FreeTextFormat | RatingsFormat)
     ]
     own = {entry.name: np.nan_to_num(entry.right[np.array(here, dtype=np.int64)]) for entry in voters}
     everyone = sorted(own, key=lambda name: (-float(own[name].mean()) if here else 0.0, name))
@@ -294,9 +297,9 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
     for name, size in ((f"vote of the best {_FEW}", _FEW), (VOTE_OF_ALL, len(voters))):
         if size > 1 and (size < len(voters) or name == VOTE_OF_ALL):
             chosen = everyone[:size]
-            made.append((name, chosen, np.array([_voted(data, position, chosen) for position in here])))
+            made.append((name, chosen, _voted(data, here, chosen)))
     made.append((BOUND, everyone, np.max(list(own.values()), axis=0)))
-    formats = np.array([data.by_id[data.items.ids[position]].answer.kind for position in here])
+    formats = np.array([data.asked[position].answer.kind for position in here])
     rows = []
     for kind in ("all", *sorted(set(formats))):
         inside = np.flatnonzero((formats == kind) | (kind == "all"))
@@ -306,7 +309,7 @@ def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
             row: AnalysisRow = {"ensemble": name, "format": kind, "systems": " + ".join(systems)}
             one = mean_interval(right[inside], groups, data.plan.within(0, 1))
             rows.append(row | numbers(one) | _gain(right[inside], best, groups, data))
-            rows[-1]["left_out"] = len(data.items.ids) - len(here) if kind == "all" else 0
+            rows[-1]["left_out"] = len(data.items) - len(here) if kind == "all" else 0
     return rows
 
 
@@ -315,8 +318,14 @@ def _gain(right: Floats, best: Floats, groups: NDArray[np.int64], data: Analysis
     return {"gain": one.value, "gain_low": one.ci_low, "gain_high": one.ci_high, "p": one.p}
 
 
-def _voted(data: AnalysisData, place: int, systems: Sequence[str]) -> float:
-    item = data.by_id[data.items.ids[place]]
-    given = [data.answers[system].get(item.id) for system in systems]
-    value = vote(item, [None if one is None or one.status != "answered" else one.parsed for one in given])
-    return float(value is not None and is_right(item, value))
+def _voted(data: AnalysisData, here: Sequence[int], systems: Sequence[str]) -> Floats:
+    """Whether the vote of the systems is right on each of these items."""
+    places = np.asarray(here, dtype=np.int64)
+    voted = data.answers.most_frequent(systems, places)
+    kinds = np.array([data.asked[place].answer.kind for place in here])
+    counted = np.flatnonzero(np.isin(kinds, list(_OF_NUMBERS | _OF_SEVERAL)))
+    given = [data.answers.said(system, places[counted]) for system in systems]
+    for row, *values in zip(counted.tolist(), *given, strict=True):
+        voted[row] = vote(data.asked[here[row]], values)
+    right = [value is not None and is_right(data.asked[place], value) for place, value in zip(here, voted, strict=True)]
+    return np.array(right, dtype=np.float64)

@@ -16,7 +16,15 @@ from sqlalchemy import Connection, Text, case, cast, func, select
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
-from proctor.runs.columns import Codes, driver_rows, joined_columns, keyed_numbers, parted_numbers, whole_numbers
+from proctor.runs.columns import (
+    Codes,
+    driver_rows,
+    joined_columns,
+    keyed_numbers,
+    keyed_texts,
+    parted_numbers,
+    whole_numbers,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
@@ -386,12 +394,23 @@ def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: str) -> dict[int, str]:
     """The labels of one run's scores by the item's place in the table."""
     table = schema.scores
-    query = select(table.c.item, table.c.label).where(
-        table.c.run == run.id, table.c.metric == metric, table.c.scorer == scorer
-    )
+    own = (table.c.run == run.id) & (table.c.metric == metric) & (table.c.scorer == scorer)
     with store.reading() as connection:
-        found = ((int(items.row_of[row.item]), row.label) for row in connection.execute(query))
-        return {position: label for position, label in found if position >= 0}
+        texts = keyed_texts(connection, table.c.item, table.c.label, own)
+    found: dict[int, str] = {}
+    for label, numbers in texts:
+        found |= dict.fromkeys(_places(numbers, items)[0].tolist(), label)
+    return found
+
+
+def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Ints]]:
+    """The values that one run's answers have, as JSON, each with its items' places in the table; without those that
+    could not be read, and those of answers that did not end as they should."""
+    table = schema.answers
+    own = (table.c.run == run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
+    with store.reading() as connection:
+        texts = keyed_texts(connection, table.c.item, table.c.parsed, own)
+    return [(text, _places(numbers, items)[0]) for text, numbers in texts]
 
 
 def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64], items: ItemTable) -> Series:

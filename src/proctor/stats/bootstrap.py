@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
-from proctor.stats.clusters import Floats, Groups, Ints, group_codes, splitmix64
+from proctor.stats.clusters import Floats, Groups, Ints, group_codes, splitmix64, summed
 from proctor.stats.special import ndtr, ndtri, stdtrit
 
 MOST_UNITS = 2048
@@ -21,6 +21,7 @@ CHUNK = 4_000_000  # numbers held at once in one working array: 32 MB of floats
 _MOST_KEPT = 2 * CHUNK  # weights that are kept for the next call
 _REACH = 5  # samples that must lie beyond an end for the bootstrap to know where it is
 _FEWEST = 5  # groups that carry a variation, below which no sample tells what others would show
+_EXACT = 2.0**53  # whole numbers up to this add up without rounding, in any order
 _MOST_KINDS = 6  # of items, up to which each is asked what more of it would do
 
 
@@ -335,7 +336,7 @@ def sums_intervals(
     else:
         sums = np.concatenate([part @ units for part in weights(n_units, plan.draws, plan.seed)])
     drawn, without = statistics(sums), statistics(units.sum(axis=0) - units)
-    thin = _thin_columns(totals, np.unique(table, axis=0), len(table), plan)
+    thin = _thin_columns(totals, table, plan)
     moved = np.concatenate([thin, _outcomes_unseen(totals, trials, plan)])
     unseen = statistics(moved) if len(moved) else np.zeros((0, len(values)))
     found = []
@@ -354,9 +355,12 @@ def sums_intervals(
 def group_totals(table: Floats, code: Ints) -> Floats:
     """The sums of the groups (`group_codes`), in an order of their contents: the same to the last bit in any order of
     items, and whatever the groups are called."""
-    totals = np.zeros((int(code.max()) + 1, table.shape[1]))
-    order = np.lexsort((*table.T, code))
-    np.add.at(totals, code[order], table[order])
+    if (table == np.rint(table)).all() and np.abs(table).sum(axis=0).max(initial=0) < _EXACT:
+        totals = np.stack([summed(code, column, int(code.max()) + 1) for column in table.T], axis=1)
+    else:
+        totals = np.zeros((int(code.max()) + 1, table.shape[1]))
+        order = np.lexsort((*table.T, code))
+        np.add.at(totals, code[order], table[order])
     return np.asarray(totals[np.lexsort(totals.T)], dtype=np.float64)
 
 
@@ -417,15 +421,16 @@ def _share(groups: int, plan: Resampling) -> float:
     return float(1 - ((1 - plan.level) / 2) ** (1 / groups))
 
 
-def _thin_columns(totals: Floats, kinds: Floats, n: int, plan: Resampling) -> Floats:
+def _thin_columns(totals: Floats, table: Floats, plan: Resampling) -> Floats:
     """Where a column is carried by fewer than five groups: the sums if a share of the groups had all their items of one
     kind, for each kind of item."""
     carrying = (totals != 0).sum(axis=0)
-    thin = [too_few_carry(int(one), len(totals)) for one in carrying if one]
-    if not any(thin) or len(kinds) > _MOST_KINDS:
-        return np.zeros((0, totals.shape[1]))
+    thin = any(too_few_carry(int(one), len(totals)) for one in carrying if one)
+    kinds = np.unique(table, axis=0) if thin else table[:0]
+    if len(kinds) > _MOST_KINDS:
+        kinds = kinds[:0]
     share = _share(len(totals), plan)
-    return np.asarray((1 - share) * totals.sum(axis=0) + share * n * kinds, dtype=np.float64)
+    return np.asarray((1 - share) * totals.sum(axis=0) + share * len(table) * kinds, dtype=np.float64)
 
 
 def _outcomes_unseen(totals: Floats, trials: Trials, plan: Resampling) -> Floats:
