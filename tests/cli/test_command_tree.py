@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from proctor.cli.former import ALIASES, COMMANDS, MEANT, OPTIONS
-from proctor.cli.main import commands
+from proctor.cli.main import _wanted, commands
 from tests.support.program import proctor, proctor_process
 
 WIDTH = 80
@@ -180,3 +180,10 @@ def test_a_part_of_the_program_helps_like_the_whole(name: str, monkeypatch: pyte
     part = proctor(*name.split(), "--help", COLUMNS=str(WIDTH))
     monkeypatch.setattr("proctor.cli.main._wanted", lambda arguments: None)
     assert part.stdout == proctor(*name.split(), "--help", COLUMNS=str(WIDTH)).stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "made"), [("results focus", "results"), ("store show", "store"), ("help run", "run"), ("nonsense", None)]
+)
+def test_only_what_is_called_is_made(typed: str, made: str | None) -> None:
+    assert _wanted(typed.split()) == made

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from pkgutil import iter_modules
+from typing import Any, Literal, NamedTuple, get_args, get_origin, is_typeddict
 from unittest.mock import MagicMock
 
 import pytest
 import typer
 
+import proctor.api
+from proctor.api import declared
 from proctor.cli.main import commands
 
 FORMAT = {"output": "how it is printed"}
@@ -442,6 +445,16 @@ def test_every_command_has_a_way() -> None:
     }  # of these what they do is tested, option by option
     found = {name for name, one in callbacks().items() if own(one)}
     assert found == {way.command for way in WAYS} | left_out
+
+
+@pytest.mark.parametrize(("name", "default"), [("draws", 2000), ("seed", 0), ("level", 0.95)])
+def test_what_intervals_are_drawn_with_is_the_same_everywhere(name: str, default: float) -> None:
+    shell = [one.default for command in callbacks() for one in command_of(command).params if one.name == name]
+    modules = [importlib.import_module(f"proctor.api.{one.name}") for one in iter_modules(proctor.api.__path__)]
+    tables = [kind for module in modules for kind in vars(module).values() if is_typeddict(kind)]
+    python = [declared(kind)[name][1].default for kind in tables if name in kind.__annotations__]
+    assert python
+    assert {*shell, *python} == {default}
 
 
 def own(callback: Any) -> bool:

@@ -157,6 +157,8 @@ def test_few_numbers_are_a_table_and_many_are_csv() -> None:
     assert many.numbers is None
     first = next(csv.DictReader(io.StringIO(many.csv)))
     assert first == {"system": "'=1+1", "value": "0.12346", "n": "0"}
+    assert many.csv.count("\n") == 42
+    assert "\r" not in many.csv
 
 
 def texts(svg: str) -> list[str]:

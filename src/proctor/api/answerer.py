@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, Unpack
 
 from proctor.api.execution import library_as, loaded_as, need_media
 from proctor.api.lora_options import LoraOptions, lora_settings
-from proctor.api.options import ShownOptions, condition_names, filled
+from proctor.api.options import Draws, ShownOptions, condition_names, filled
 from proctor.api.parts import parts_of
 from proctor.api.tables import FrameLike, Row
 from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, percent, pip_install, plain_table
@@ -33,7 +33,7 @@ class AnswererOptions(ShownOptions, LoraOptions, total=False):
         str, Option("What may be seen, in training and validation.", default="video", names=condition_names)
     ]
     windows: Annotated[int, Option("Examples of each long clip, at drawn moments.", default=1, low=1)]
-    draws: Annotated[int, Option("Bootstrap draws behind each interval.", default=1000, low=100)]
+    draws: Draws
 
 
 @dataclass(frozen=True)

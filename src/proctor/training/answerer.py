@@ -58,7 +58,7 @@ class AnswererTraining:
     condition: str = "video"
     lora: LoraSettings = field(default_factory=LoraSettings)
     windows: int = 1
-    draws: int = 1000
+    draws: int = 2000
     seed: int = 0
 
     def __post_init__(self) -> None:
