@@ -135,6 +135,14 @@ def test_an_address_carries_no_credentials(place: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["ftp://host/videos", "gcs://bucket/videos", "abfs:/container/videos"])
+def test_another_kind_of_address_is_no_folder(place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"found another kind of URL, expected s3://, gs://, az://, https://"):
+        media_folder(Path(place), tmp_path)
+    with pytest.raises(InputError, match="another kind of URL"):
+        MediaLibrary(tmp_path, cache_dir=place)
+
+
 def test_names_stay_below_the_folder(s3: ObjectServer, tmp_path: Path) -> None:
     for name in ("../c.mp4", "/c.mp4", "a\\b"):
         with pytest.raises(InputError, match="leads out"):

@@ -295,6 +295,7 @@ def test_an_account_that_may_not_write_reads(
     assert len(second.jpegs(pictures(4.0))) == len(second.jpegs(pictures(5.0))) == 1
     assert sum(method == "PUT" for method, *_ in s3.asked[before:]) == 1
     assert caplog.text.count("are read from s3://bucket/frames and not kept there") == 1
+    assert "403 Forbidden" in caplog.text
 
 
 def test_plain_http_is_read_only(

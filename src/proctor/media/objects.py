@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from proctor.core import ConfigurationError, InputError, content_hash, load_json, pip_install, read_bytes, replacing
 
 _URL = re.compile(r"(s3|gs|az|https?):/+(?=[^/])")
+_OTHER_URL = re.compile(r"[a-z][a-z0-9+.-]+:/")
 OBJECTS = "objects"
 """The folder of a cache in which the copies of objects lie, each in a folder of its version."""
 
@@ -44,7 +45,7 @@ _ENDPOINTS = (
     "GOOGLE_BASE_URL",
 )  # fmt: skip
 _NOISE = re.compile(
-    r"Generic \w+ error: |Error performing \w+ \S+ in .*? - |Object at location .* not found: |<[^<>]*>"
+    r"Generic \w+ error: |Error performing \w+ \S+ in .*? - |Object at location .* not found: |<[^<>]*>| for path \S+(?=:)"
 )
 _SHOWN = 160
 
@@ -76,9 +77,13 @@ class FetchedObject:
 
 def url_of(place: str | Path) -> str | None:
     """The URL (s3://, gs://, az://, https://, http://) that a place is; None for a path. Raises `InputError` for a URL
-    that carries credentials or a query."""
+    of another kind, and for one that carries credentials or a query."""
     url = _URL.match(str(place))
     if url is None:
+        if _OTHER_URL.match(str(place)):
+            raise InputError(
+                str(place), found="another kind of URL", expected="s3://, gs://, az://, https:// or http://"
+            )
         return None
     # A path has lost the second slash.
     whole = f"{url[1]}://{str(place)[url.end() :].rstrip('/')}"
