@@ -124,7 +124,7 @@ def test_other_settings_are_refused(weights: Path) -> None:
         client(weights, presence_penalty=1)
     assert str(caught.value) == (
         f"transformers:{weights}: unknown model setting 'presence_penalty': expected one of batch_size, "
-        "device, dtype, fill_form, max_tokens, seed, stop_sequences, temperature, top_k, top_p "
+        "device, dtype, fill_form, max_tokens, prefix_cache_gb, seed, stop_sequences, temperature, top_k, top_p "
         "(a server's own settings go into extra_body)"
     )
 

@@ -59,6 +59,47 @@ def make_tiny_vlm(folder: Path) -> Path:
     return folder
 
 
+def tiny_qwen_vl() -> tuple[Any, Any]:
+    """A model of Qwen2-VL's family with random weights, whose tokens of pictures have positions of three axes, and its
+    processor; without the part that reads videos, which needs torchvision."""
+    import torch
+    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+    from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor
+    from transformers.processing_utils import ProcessorMixin
+
+    class PictureProcessor(Qwen2VLProcessor):  # type: ignore[misc]  # the library has no types
+        def __init__(self, image_processor: Any, tokenizer: Any, chat_template: str) -> None:
+            self.image_token, self.image_token_id = "<image>", tokenizer.convert_tokens_to_ids("<image>")
+            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+
+    torch.manual_seed(0)
+    tokenizer = _tokenizer()
+    text = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]},
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    vision = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "patch_size": 8}
+    image_id = tokenizer.convert_tokens_to_ids("<image>")
+    model = Qwen2VLForConditionalGeneration(
+        Qwen2VLConfig(
+            text_config=text, vision_config=vision, image_token_id=image_id, video_token_id=len(tokenizer) - 1
+        )
+    )
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    images = Qwen2VLImageProcessorPil(patch_size=8, min_pixels=16 * 16, max_pixels=64 * 64)
+    return model.eval(), PictureProcessor(images, tokenizer, _TEMPLATE)
+
+
 def make_tiny_lm(folder: Path, *, std: float = 0.3, learns: bool = False) -> Path:
     """Writes a model of texts alone, of the Llama family, with the same tokenizer; its messages are plain texts. With
     `learns`, the weights that scale stay 1, as in real models: an adapter then learns much faster."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proctor.models.faults import rejection
     from proctor.models.multimodal import MultimodalEncoder
     from proctor.models.networks import Letterbox, NetworkProcess
+    from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
@@ -31,9 +32,9 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices", "FixedForm",
-    "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part", "Prompt",
-    "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
+    "NOT_REUSED", "ORIGIN", "SEEN", "Agent", "AgentLimits", "AgentReply", "AgentTool", "BatchFolder", "Choices",
+    "FixedForm", "Footage", "Letterbox", "ModelClient", "ModelSpec", "MultimodalEncoder", "NetworkProcess", "Part",
+    "Prompt", "Query", "Reply", "SeenMedia", "ToolResult", "Weights", "WeightsServer", "base_and_adapter", "check_adapter",
     "chosen_prompt", "load_prompt", "near", "parse_price", "parse_settings", "prompt_file", "reachable", "read_record",
     "rejection", "seen_media", "weights_hash",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from pydantic_ai.usage import RequestUsage
 
 from proctor.core import ConfigurationError, aside, pip_install
 from proctor.models.adapters import base_and_adapter, check_adapter
+from proctor.models.prefix_cache import NOT_REUSED
 from proctor.models.weights import Choices, Clip, FixedForm, GeneratedText, Query, Weights
 
 Q = TypeVar("Q")
@@ -135,17 +136,20 @@ PREFIX = "transformers:"
 _NEEDED = ("torch", "transformers")
 _MAX_TOKENS = 512
 _BATCH_SIZE = 4
+_PREFIX_CACHE_GB = 2.0
 
 
 class LocalModelSettings(ModelSettings, total=False):
     """Settings of local weights alone: `device` is "auto" (a GPU where there is one), "cpu", "cuda" or
     "cuda:1"; `dtype` is "auto" (the weights' own), "float32", "bfloat16" or "float16"; `batch_size` is how
-    many questions run together at most, of those that are under way at once."""
+    many questions run together at most, of those that are under way at once; `prefix_cache_gb` is how many
+    gigabytes of what was computed of pictures are kept for other questions about them, 0 for none."""
 
     device: str
     dtype: str
     batch_size: int
     fill_form: bool
+    prefix_cache_gb: float
 
 
 class LocalModel(Model):
@@ -177,7 +181,8 @@ class LocalModel(Model):
         self._name = where
         self._seed = seed
         self._size = settings.get("batch_size", _BATCH_SIZE)
-        self.use(Weights(name, where, settings.get("device", "auto"), settings.get("dtype", "auto")))
+        kept = settings.get("prefix_cache_gb", _PREFIX_CACHE_GB) * 1e9
+        self.use(Weights(name, where, settings.get("device", "auto"), settings.get("dtype", "auto"), kept))
 
     def use(self, weights: Weights) -> None:
         """From now on these weights reply, such as those that are in training."""
@@ -203,9 +208,12 @@ class LocalModel(Model):
         said = await self._batches.ask(query)
         return ModelResponse(
             parts=[TextPart(said.text, provider_details=_listed(query.form, said))],
-            usage=RequestUsage(input_tokens=said.input_tokens, output_tokens=said.output_tokens),
+            usage=RequestUsage(
+                input_tokens=said.input_tokens, output_tokens=said.output_tokens, cache_read_tokens=said.cached_tokens
+            ),
             model_name=self._name,
             provider_name=self.system,
+            provider_details={NOT_REUSED: said.not_reused} if said.not_reused else None,
             finish_reason="length" if said.cut_off else "stop",
         )
 

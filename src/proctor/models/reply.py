@@ -43,7 +43,8 @@ class Reply(Generic[V_co]):
 
     `finish_reason` is "stop", "length" (cut off: the text is what came until then), another word of the
     library's, or None where the server gave none. `tokens` make up the text where their probabilities
-    were asked for by a setting (`openai_logprobs`) and the server gives them; else there are none.
+    were asked for by a setting (`openai_logprobs`) and the server gives them; else there are none. `not_reused` says why
+    local weights can't take up what they computed of the pictures for another question.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Reply(Generic[V_co]):
     finish_reason: str | None
     model: str
     tokens: tuple[Token, ...] = ()
+    not_reused: str = ""
 
     @property
     def cut_off(self) -> bool:

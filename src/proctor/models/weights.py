@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from proctor.core import ConfigurationError, InputError, SystemFaultError
 from proctor.models.adapters import apply_adapter, base_and_adapter
 from proctor.models.faults import one_line
+from proctor.models.prefix_cache import Asked, PrefixReuse
 from proctor.models.prompts import template_ends
 
 TICKS = 1000
@@ -92,21 +93,25 @@ class Query:
 @dataclass(frozen=True)
 class GeneratedText:
     """One reply; `cut_off` where the limit of tokens ended it. Of a form that was filled in, `chances` are the
-    probabilities of the options of each place; what they lack to 1 is on other tokens."""
+    probabilities of the options of each place; what they lack to 1 is on other tokens. `cached_tokens` of what was
+    asked were computed for another question, or none for the reason `not_reused`."""
 
     text: str
     input_tokens: int
     output_tokens: int
     cut_off: bool
     chances: tuple[Mapping[str, float], ...] = ()
+    cached_tokens: int = 0
+    not_reused: str = ""
 
 
 class Weights:
     """`where` is a folder or a model's id; an id is looked for in the library's cache, and fetched unless
-    HF_HUB_OFFLINE=1; BASE+FOLDER is one with an adapter. A model of pictures and texts, or of texts alone. For one
-    thread."""
+    HF_HUB_OFFLINE=1; BASE+FOLDER is one with an adapter. A model of pictures and texts, or of texts alone. What it
+    computes of pictures is kept for other questions about them, `kept_bytes` at most, unless it is in training. For
+    one thread."""
 
-    def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto") -> None:
+    def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto", kept_bytes: float = 0) -> None:
         self._name = name
         base, self._adapter = base_and_adapter(where)
         self._where = str(Path(base).expanduser())
@@ -114,6 +119,8 @@ class Weights:
         self._dtype = dtype
         self._model: Any = None
         self._processor: Any = None
+        self._kept_bytes = kept_bytes
+        self._reuse: PrefixReuse | None = None
 
     @classmethod
     def around(cls, name: str, model: Any, processor: Any) -> Weights:
@@ -138,6 +145,14 @@ class Weights:
         except Exception as error:
             self._model = None
             raise ConfigurationError(f"{self._name}: {_advice(error)}") from error
+        if self._kept_bytes > 0 and not empty:
+            self.reuse_prefixes(self._kept_bytes)
+
+    def reuse_prefixes(self, most_bytes: float) -> None:
+        """From now on what is computed of pictures is kept, as long as nothing changes the weights."""
+        if self.takes_pictures:
+            self._reuse = PrefixReuse(self, most_bytes)
+            self._reuse.try_out()
 
     @property
     def model(self) -> Any:
@@ -174,19 +189,24 @@ class Weights:
         try:
             return self._filled(queries) if queries[0].form else self._generated(queries, given_up)
         except torch.OutOfMemoryError:
+            kept = self._reuse is not None and self._reuse.kept.clear()
             torch.cuda.empty_cache()
+        if len(queries) == 1 and self._reuse is not None and kept:  # which may have been what was too much
+            with self._reuse.paused():
+                return self.generate(queries, given_up)
         if len(queries) == 1:
             raise SystemFaultError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
         half = len(queries) // 2
         return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
 
-    def encoded(self, queries: Sequence[Query]) -> Any:
-        """Questions as the model reads them, up to where its reply begins; padded on the left."""
-        return self._inputs([_messages(query) for query in queries], [query.clips for query in queries])
+    def encoded(self, queries: Sequence[Query], **wanted: Any) -> Any:
+        """Questions as the model reads them, up to where its reply begins; padded on the left. `wanted` is for the
+        processor."""
+        return self._inputs([_messages(query) for query in queries], [query.clips for query in queries], wanted)
 
-    def prompts(self, queries: Sequence[Query]) -> Any:
+    def prompts(self, queries: Sequence[Query], **wanted: Any) -> Any:
         """The same where the model is."""
-        given = self.encoded(queries)
+        given = self.encoded(queries, **wanted)
         if self.takes_pictures:
             return given.to(self._model.device, dtype=self._model.dtype)
         return given.to(self._model.device)
@@ -201,6 +221,16 @@ class Weights:
         except TemplateError:  # many templates know no system message
             return self._worded(_without_system(_messages(query)))
         return found
+
+    def written(self, query: Query) -> str:
+        """A question as the chat template writes it, with a placeholder for each picture."""
+        from jinja2 import TemplateError
+
+        messages = _messages(query, opened=False)
+        try:
+            return self._rendered(messages, True)
+        except TemplateError:  # many templates know no system message
+            return self._rendered(_without_system(messages), True)
 
     def _worded(self, messages: list[Message]) -> list[Message]:
         return messages if self.takes_pictures else [_in_words(one) for one in messages]
@@ -266,18 +296,29 @@ class Weights:
     def _generated(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
         import torch
 
-        choices = queries[0].choices
-        inputs = self.prompts(queries)
+        choices, asked = queries[0].choices, self._asked(queries)
         drawn = _drawn(choices)
         if choices.stop:
             drawn |= {"stop_strings": list(choices.stop), "tokenizer": self.tokenizer}
         with torch.inference_mode():
             tokens = self._model.generate(
-                **inputs, max_new_tokens=choices.max_tokens, stopping_criteria=_ended_by(given_up), **drawn
+                **asked.inputs, max_new_tokens=choices.max_tokens, stopping_criteria=_ended_by(given_up), **drawn
             )
-        asked = inputs["attention_mask"].sum(dim=1).tolist()
-        rows = tokens[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._said(row, int(count), choices) for row, count in zip(rows, asked, strict=True)]
+        counts = asked.inputs["attention_mask"].sum(dim=1).tolist()
+        rows = tokens[:, asked.inputs["input_ids"].shape[1] :].tolist()
+        return [
+            replace(self._said(row, int(count), choices), cached_tokens=cached, not_reused=asked.reason)
+            for row, count, cached in zip(rows, counts, asked.cached, strict=True)
+        ]
+
+    def _asked(self, queries: Sequence[Query]) -> Asked:
+        """Questions as the model is given them, with what it computed of their pictures before."""
+        import torch
+
+        if self._reuse is None:
+            return Asked(self.prompts(queries), [0] * len(queries))
+        with torch.inference_mode():
+            return self._reuse.asked(queries)
 
     def _filled(self, queries: Sequence[Query]) -> list[GeneratedText]:
         """Forms filled in: their fixed text is put in the model's mouth, and only what stands in the places is drawn."""
@@ -285,7 +326,8 @@ class Weights:
 
         form = queries[0].form or FixedForm((), ())
         ids, places = self._skeleton(form)
-        inputs = self.prompts(queries)
+        known = self._asked(queries)
+        inputs = known.inputs
         start = inputs["input_ids"].shape[1]
 
         def allowed(_row: int, so_far: Any) -> list[int]:
@@ -304,14 +346,14 @@ class Weights:
         chances = [made.logits[place].float().softmax(dim=-1)[:, some].tolist() for place, some in places.items()]
         asked = inputs["attention_mask"].sum(dim=1).tolist()
         replies = []
-        for row, count in enumerate(asked):
+        for row, (count, cached) in enumerate(zip(asked, known.cached, strict=True)):
             picked = [some.index(int(made.sequences[row, start + place])) for place, some in places.items()]
             said = tuple(
                 dict(zip(options, found[row], strict=True))
                 for options, found in zip(form.options, chances, strict=True)
             )
             text = form.filled([options[at] for options, at in zip(form.options, picked, strict=True)])
-            replies.append(GeneratedText(text, int(count), len(ids), cut_off=False, chances=said))
+            replies.append(GeneratedText(text, int(count), len(ids), False, said, cached, known.reason))
         return replies
 
     def _skeleton(self, form: FixedForm) -> tuple[list[int], dict[int, list[int]]]:
@@ -333,10 +375,12 @@ class Weights:
             places[place] = [ids[place], *(one[place] for one in others)]
         return ids[: max(places) + 1], places
 
-    def _inputs(self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]] = ()) -> Any:
+    def _inputs(
+        self, conversations: list[list[Message]], clips: Sequence[Sequence[Clip]], wanted: dict[str, Any]
+    ) -> Any:
         from jinja2 import TemplateError
 
-        given: dict[str, Any] = {"return_tensors": "pt", "padding": True}
+        given: dict[str, Any] = {"return_tensors": "pt", "padding": True} | wanted
         shown: dict[str, Any] = {"processor_kwargs": dict(given)}
         if any(clips):
             if getattr(self._processor, "video_processor", None) is None:
@@ -401,13 +445,15 @@ def _grey() -> bytes:
     return out.getvalue()
 
 
-def _messages(query: Query) -> list[Message]:
+def _messages(query: Query, *, opened: bool = True) -> list[Message]:
     from PIL import Image
 
     content: list[Message] = []
     for part in query.parts:
         if isinstance(part, str):
             content.append({"type": "text", "text": part})
+        elif not opened:
+            content.append({"type": "video" if isinstance(part, Clip) else "image"})
         elif isinstance(part, Clip):
             frames = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in part.jpegs]
             content.append({"type": "video", "video": frames})

@@ -26,7 +26,17 @@ from proctor.core import (
 )
 from proctor.core.formats import IntervalsFormat, OrderingFormat, TimestampsFormat, option_letters
 from proctor.media import CONDITIONS, ClipFile, PlaysSounds, ShownRecord, ShowsFiles, Sound
-from proctor.models import Footage, ModelClient, Part, Prompt, Query, chosen_prompt, load_prompt, prompt_file
+from proctor.models import (
+    NOT_REUSED,
+    Footage,
+    ModelClient,
+    Part,
+    Prompt,
+    Query,
+    chosen_prompt,
+    load_prompt,
+    prompt_file,
+)
 from proctor.systems.replies import asks_for_rationale, rationale_in
 
 _PROMPTS = Path(__file__).parent
@@ -191,7 +201,8 @@ class ModelSystem:
 
     async def answer(self, item: Item, view: View) -> Answer:
         """The model's words as they came; a reply that the token limit cut says so in `extra`. Of an order its
-        rationale stands there, too: "" where one was asked for and none came."""
+        rationale stands there, too: "" where one was asked for and none came. Local weights tell there (`NOT_REUSED`)
+        why they compute the same pictures again for each question, if they do."""
         asked = await self._asked(item, view)
         reply = await self._client.ask(asked.parts, system=asked.system)
         return Answer(
@@ -202,6 +213,7 @@ class ModelSystem:
                 "model": reply.model,
                 "finish_reason": reply.finish_reason,
                 "cut_off": reply.cut_off,
+                **({NOT_REUSED: reply.not_reused} if reply.not_reused else {}),
                 **asked.told,
                 **_rationale(item, asked.user, reply.text),
             },
