@@ -116,8 +116,12 @@ def _lead(source: Source, key: Key, leader: LeaderboardRow) -> str:
     if tied:
         does = "does" if len(tied) == 1 else "do"
         return f"{said} The lead is not sure: {_first_names(tied)} {does} not score significantly less."
+    unranked = sum(row.rank is None for row in rivals)
+    if unranked == len(rivals):
+        return f"{said} No other system has a rank to compare it with (see the leaderboard)."
     if leader.rank_high == 1:
-        return f"{said} It is significantly better than every other system."
+        others = f"; {count_of(unranked, 'system')} can't be ranked" if unranked else ""
+        return f"{said} It is significantly better than every other {'ranked ' if unranked else ''}system{others}."
     high = f" to {leader.rank_high}" if leader.rank_high else ""
     return f"{said} It ranks first alone, but the 95 % CI of its rank is 1{high}."
 
