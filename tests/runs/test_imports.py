@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from proctor.runs import Store
+from tests.runs.test_store import a_benchmark, a_run, an_answer
 
 HEAVY = {
     "av", "cv2", "jinja2", "matplotlib", "onnxruntime", "openai", "pandas", "PIL", "pyarrow",
@@ -110,6 +111,18 @@ def test_a_wrong_benchmark_is_told_without_what_a_right_one_needs(tmp_path: Path
     assert "sqlalchemy" in loaded
     assert libraries(loaded) & HEAVY == {"typer"}
     assert [name for name in loaded if name.startswith(("proctor.reports.", "proctor.models."))] == []
+
+
+def test_results_load_what_they_print_and_nothing_of_reports_media_or_another_database(tmp_path: Path) -> None:
+    benchmark = a_benchmark()
+    store = Store(tmp_path / "runs.db")
+    store.write(a_run(store, benchmark), [(an_answer(item.id), []) for item in benchmark.items])
+    store.close()
+    loaded = loaded_by_commands(f"results toy --store {tmp_path / 'runs.db'} --by half")
+    assert "proctor.reports.leaderboard" in loaded
+    assert libraries(loaded) & HEAVY == {"scipy", "typer"}
+    rest = ("proctor.reports.source", "proctor.metrics.corpus", "proctor.media.", "proctor.runs.analyses")
+    assert [name for name in loaded if name.startswith((*rest, "sqlalchemy.dialects.postgresql"))] == []
 
 
 def test_help_and_what_no_command_takes_need_no_array() -> None:

@@ -31,6 +31,9 @@ Groups = Sequence[Hashable] | NDArray[Any]
 """The group of each item: any hashable labels (but None and NaN), or whole numbers."""
 
 
+_MOST_CELLS = 4  # an item, up to which it is faster to count them all than to sort the items
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Count and total of each group in each slice where it has items (one entry per such cell).
@@ -85,6 +88,8 @@ def group_codes(groups: Groups, n: int) -> Ints:
     if len(groups) != n:
         raise InputError(None, "groups", found=f"{len(groups)} labels", expected=f"{n}, one per item")
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
+        if n and groups.min() >= 0 and groups.max() < _MOST_CELLS * n:  # numbered already, perhaps with gaps
+            return (np.cumsum(np.bincount(groups.astype(np.int64, copy=False)) > 0) - 1)[groups]
         return np.unique(groups, return_inverse=True)[1].astype(np.int64, copy=False).reshape(-1)
     labels = groups.tolist() if isinstance(groups, np.ndarray) else groups
     numbers: dict[Hashable, int] = {}
@@ -119,6 +124,39 @@ def linked(labels: Sequence[Iterable[Hashable]]) -> Ints:
 
 def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items:
     """Sorts the items of all slices and sums them up; items with slice −1 are left out."""
+    values, key = _keyed(values, groups, slices, n_slices)
+    order = np.lexsort((values, key))
+    values, key = values[order], key[order]
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    count = np.diff(starts, append=len(key)).astype(np.float64)
+    # Values within a cell and then cells are summed in sorted order, so that every sum is the same to
+    # the last bit in any order of items.
+    total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
+    squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
+    contents = np.add.reduceat(_hashed(values), starts) if len(starts) else starts.astype(np.uint64)
+    sums, own = _placed(key[starts], count, total, squares, contents, n_slices)
+    of_item = np.repeat(np.arange(len(starts)), count.astype(np.int64))
+    return Items(values, own[of_item], (key[starts] % n_slices)[of_item], sums)
+
+
+def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sums:
+    """The sums of `tabulate`. Marks of 0 and 1 are counted, which gives the same to the last bit: whole numbers add up
+    exactly in any order."""
+    marks, key = _keyed(values, groups, slices, n_slices)
+    ones, n_cells = marks == 1, int(key.max(initial=-1)) + 1
+    if n_cells > _MOST_CELLS * len(key) or not np.all(ones | (marks == 0)):
+        return tabulate(values, groups, slices, n_slices).sums
+    count = np.bincount(key, minlength=n_cells)
+    cell = np.flatnonzero(count)
+    count, right = count[cell], np.bincount(key[ones], minlength=n_cells)[cell]
+    wrong_hash, right_hash = _hashed(np.array([0.0, 1.0]))
+    contents = (count - right).astype(np.uint64) * wrong_hash + right.astype(np.uint64) * right_hash
+    total = right.astype(np.float64)
+    return _placed(cell, count.astype(np.float64), total, total, contents, n_slices)[0]
+
+
+def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[Floats, Ints]:
+    """The values of the items that are in a slice, and the number of each one's cell."""
     if len(slices) != len(values):
         raise InputError(None, "slices", found=f"{len(slices)} codes", expected=f"{len(values)}")
     if slices.size and not -1 <= slices.min() <= slices.max() < n_slices:
@@ -131,18 +169,15 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
     if slices.size and slices.min() < 0:
         inside = slices >= 0
         values, groups, slices = values[inside], groups[inside], slices[inside]
-    key = groups * n_slices + slices
-    order = np.lexsort((values, key))
-    values, key = values[order], key[order]
-    starts = np.flatnonzero(np.diff(key, prepend=-1))
-    cell = key[starts]
-    count = np.diff(starts, append=len(key)).astype(np.float64)
-    # Values within a cell and then cells are summed in sorted order, so that every sum is the same to
-    # the last bit in any order of items.
-    total = np.add.reduceat(values, starts) if len(starts) else np.zeros(0)
-    squares = np.add.reduceat(values**2, starts) if len(starts) else np.zeros(0)
+    return values, groups * n_slices + slices
+
+
+def _placed(
+    cell: Ints, count: Floats, total: Floats, squares: Floats, contents: NDArray[np.uint64], n_slices: int
+) -> tuple[Sums, Ints]:
+    """The sums of cells (ascending numbers) in the canonical order, and the place that each one's group has in its
+    slice. Of each cell are known the number of its values, their sum, that of their squares and that of their hashes."""
     slice_ = cell % n_slices
-    contents = np.add.reduceat(splitmix64((values + 0.0).view(np.uint64)), starts) if len(starts) else starts
     placed = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
     in_order = slice_[placed]
     own = np.empty(len(cell), dtype=np.int64)
@@ -155,8 +190,11 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
         squares=summed(in_order, squares[placed], n_slices),
         n_slices=n_slices,
     )
-    of_item = np.repeat(np.arange(len(cell)), count.astype(np.int64))
-    return Items(values, own[of_item], slice_[of_item], sums)
+    return sums, own
+
+
+def _hashed(values: Floats) -> NDArray[np.uint64]:
+    return splitmix64((values + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
 
 
 def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:

@@ -32,6 +32,7 @@ from proctor.stats.clusters import (
     cell_hash,
     finite,
     group_codes,
+    slice_sums,
     splitmix64,
     summed,
     tabulate,
@@ -114,8 +115,11 @@ def slice_means(
             raise InputError(None, "slices", found=found, expected=f"{len(numbers)} × {n_slices} of bool")
         item, where = np.nonzero(where)
         numbers, code = numbers[item], code[item]
-    items = tabulate(numbers, code, where.astype(np.int64), n_slices)
-    return estimates(items.sums, resampled_means(items, plan), plan)
+    where = where.astype(np.int64, copy=False)
+    if plan.two_level:
+        items = tabulate(numbers, code, where, n_slices)
+        return estimates(items.sums, _two_level(items, plan), plan)
+    return estimates_of_sums(slice_sums(numbers, code, where, n_slices), plan)
 
 
 def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
@@ -273,14 +277,9 @@ def divide(top: Floats, bottom: Floats) -> Floats:
     return np.divide(top, bottom, out=np.zeros(np.shape(top)), where=bottom > 0)
 
 
-def resampled_means(items: Items, plan: Resampling) -> Floats:
-    """The mean of every slice in every bootstrap sample of its own groups: draws × slices, NaN for a slice without
-    items."""
-    return _two_level(items, plan) if plan.two_level else _one_level(items.sums, plan)
-
-
 def _one_level(sums: Sums, plan: Resampling) -> Floats:
-    """Whole groups are drawn."""
+    """The mean of every slice in every bootstrap sample of its own groups (draws × slices, NaN for a slice without
+    items): whole groups are drawn."""
     n_groups = np.bincount(sums.slice_, minlength=sums.n_slices)
     means = np.full((plan.draws, sums.n_slices), np.nan)
     for size in np.unique(n_groups[n_groups > 0]).tolist():  # slices with as many groups have the same draws
@@ -299,7 +298,7 @@ def _one_level(sums: Sums, plan: Resampling) -> Floats:
 
 
 def _two_level(items: Items, plan: Resampling) -> Floats:
-    """Groups are drawn, and within each as many of its items as it has."""
+    """The same with two levels: groups are drawn, and within each as many of its items as it has."""
     n_slices = items.sums.n_slices
     order = np.lexsort((items.group, items.slice_))
     ends = np.cumsum(np.bincount(items.slice_, minlength=n_slices))
