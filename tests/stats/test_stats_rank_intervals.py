@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from proctor.stats import RankingPlan, Resampling, ordered_ranks, rank_buckets, rank_systems
-from proctor.stats.ranking import rank_intervals
+from proctor.stats.ranking import rank_intervals, undecided_p
+from proctor.stats.signflip import sign_flip
 
 VIDEOS = np.repeat(np.arange(12), 8)
 
@@ -150,3 +151,25 @@ def test_tau_stands_beside_that_of_equal_systems() -> None:
     assert abs(equal.tau - equal.tau_equal) < 0.35
     assert apart.tau > apart.tau_equal + 0.2
     assert rank_buckets([[1.0, 0.0]], ["a"], ["v", "w"], [0, 0], ["x"], RankingPlan(stability=5)).tau_equal is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_intervals_of_ranks_need_only_the_p_that_are_near_their_level(seed: int) -> None:
+    """Bounds stand for p that are certainly significant, or certainly not: the same intervals, and no bound is wrong."""
+    rng = np.random.default_rng(seed)
+    n_groups, n_systems = int(rng.choice((12, 40, 150))), int(rng.choice((3, 8, 20)))
+    marks = rng.random((n_groups, n_systems)) + rng.choice((0.0, 0.05, 0.5)) * np.arange(n_systems)
+    first, second = np.triu_indices(n_systems, 1)
+    apart = marks[:, first] - marks[:, second]
+    between = undecided_p(len(first), 0.95)
+    exact, found = sign_flip(apart), sign_flip(apart, between)
+    sure = (found <= between[0]) | (found > between[1])
+    assert np.array_equal(found[~sure], exact[~sure])
+    assert np.array_equal((found <= between[0])[sure], (exact <= between[0])[sure])
+    assert np.all(np.where(found > between[1], found <= exact, found >= exact)[sure])
+    for one, other in zip(
+        rank_intervals(exact, apart.sum(axis=0), n_systems),
+        rank_intervals(found, apart.sum(axis=0), n_systems),
+        strict=True,
+    ):
+        assert np.array_equal(one, other)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from proctor.core import InputError
-from proctor.stats import RULES, Correction, RankingPlan, Standings, borda, copeland, holm, rank_buckets
+from proctor.stats import RULES, Correction, PlaceReadings, RankingPlan, Standings, borda, copeland, holm, rank_buckets
 from proctor.stats.bootstrap import weights
 from proctor.stats.buckets import bucket_ranks, bucket_sums, resampled_ranks, tails
 from proctor.stats.signflip import sign_flip
@@ -289,13 +289,23 @@ def test_ranks_below_one_are_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_places_alone_are_those_of_the_whole(seed: int) -> None:
-    """With ties in the first three places (every system twice), which win rates break, and without."""
+def test_places_under_readings_are_those_of_each_alone(seed: int) -> None:
+    """With ties in the first three places (every system twice), which win rates break, and without; with items that a
+    system has no value for, and without; the first reading twice, since tests are kept."""
     matrix, names, videos, buckets = drawn_case(seed)
+    rng = np.random.default_rng(seed)
     if seed % 2:
         matrix, names = np.concatenate([matrix, matrix]), [*names, *(f"{name} again" for name in names)]
-    n_buckets = [str(one) for one in range(int(buckets.max()) + 1)]
-    whole = rank_buckets(matrix, names, videos, buckets, n_buckets, RankingPlan(draws=60))
-    alone = rank_buckets(matrix, names, videos, buckets, n_buckets, RankingPlan(draws=60, places_only=True))
-    assert [(one.name, one.place) for one in alone.systems] == [(one.name, one.place) for one in whole.systems]
-    assert {one.rank_low for one in alone.systems} == {None} != {one.rank_low for one in whole.systems}
+    if seed % 3 == 0:
+        matrix[rng.random(matrix.shape) < 0.03] = np.nan
+    rows, n, plan = np.concatenate([matrix, np.roll(matrix, 1, axis=0)]), len(matrix), RankingPlan(draws=60)
+    n_buckets = int(buckets.max()) + 1
+    places = PlaceReadings(rows, videos, buckets, n_buckets, plan)
+    drawn = [np.arange(n) + n * rng.integers(0, 2, n) for _ in range(4)]
+    for reading in (*drawn, drawn[0]):
+        whole = rank_buckets(rows[reading], names, videos, buckets, [str(one) for one in range(n_buckets)], plan)
+        expected = {one.name: one.place for one in whole.systems}
+        assert places.of(reading.tolist(), reading.tolist()) == [expected[name] for name in names]
+        few = rng.choice(n, 2, replace=False)
+        found = places.of(reading.tolist(), reading[few].tolist())
+        assert [found[k] for k in few] == [expected[names[k]] for k in few]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -14,7 +14,7 @@ from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, polic
 from proctor.runs.schema import BenchmarkCard, Ruling
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items
-from proctor.stats import Correction, RankingPlan, Standing, Standings, rank_buckets
+from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
 Mask = NDArray[np.bool_]
 
@@ -179,32 +179,35 @@ class _Maker:
         """Who can be ranked, since what runs lack can't change any place, and who can't."""
         unranked: list[Entry] = []
         inside = np.flatnonzero(here)
-        while self.policies != (FailedPolicy.WRONG,):
-            open_ones = [one for one in ranked if np.any(one.marked.lacking & here)]
-            if not open_ones:
-                break
-            first, *others = self._readings(ranked, open_ones, inside)
-            if all(one == first for one in others):
-                break
-            moved = {one.name for one in open_ones if any(places[one.name] != first[one.name] for places in others)}
-            out = moved or {one.name for one in open_ones}
+        open_ones = {one.name for one in ranked if np.any(one.marked.lacking & here)}
+        if self.policies == (FailedPolicy.WRONG,) or not open_ones:
+            return ranked, unranked
+        rows = _Rows(ranked, inside)
+        places = PlaceReadings(rows.right, self.group[inside], self.codes[inside], len(self.buckets), self.plan)
+        while open_ones and (out := self._unsettled(places, rows, [one.name for one in ranked], open_ones)):
             unranked += [one for one in ranked if one.name in out]
             ranked = [one for one in ranked if one.name not in out]
+            open_ones = open_ones - out
         return ranked, unranked
 
-    def _readings(
-        self, entries: list[Entry], open_ones: list[Entry], inside: NDArray[np.int64]
-    ) -> list[dict[str, int]]:
-        """The places under every reading of what runs lack: left out, wrong or right in all of them, and wrong or right
-        in one alone."""
-        quick = replace(self.plan, stability=0, places_only=True)
-        names = [one.name for one in open_ones]
-        found = []
-        for fill in (dict.fromkeys(names, np.nan), *readings(names, ACCURACY)):
-            right = [one.filled(fill[one.name]) if one.name in fill else one.right for one in entries]
-            standings = self._ranked(entries, right, inside, quick)
-            found.append({one.name: one.place for one in standings.systems})
-        return found
+    @staticmethod
+    def _unsettled(places: PlaceReadings, rows: _Rows, names: list[str], open_ones: set[str]) -> set[str]:
+        """The open ones whose place is not the same under every reading of what runs lack (left out, wrong or right in
+        all of them, and wrong or right in one alone); all of them, where only the places of others change."""
+        in_order = [name for name in names if name in open_ones]
+        left_out, *others = (rows.of(names, fill) for fill in ({}, *readings(in_order, ACCURACY)))
+        expected = places.of(left_out, left_out)
+        moved: set[str] = set()
+        changed = False
+        for reading in others:
+            if moved == open_ones:
+                break
+            asked = [row for name, row in zip(names, reading, strict=True) if name in open_ones - moved]
+            found = places.of(reading, asked if moved else reading)
+            different = {names[k] for k, place in enumerate(found) if place != expected[k]}
+            changed = changed or bool(different)
+            moved |= different & (open_ones - moved)
+        return moved or (open_ones if changed else set())
 
     def _ranked(
         self, entries: list[Entry], right: list[NDArray[np.float64]], inside: NDArray[np.int64], plan: RankingPlan
@@ -233,6 +236,26 @@ class _Maker:
             for policy in (FailedPolicy.WRONG, FailedPolicy.EXCLUDE)
         ]
         return UnrankedRun(entry.name, means[0], means[1], entry.lacking(here))
+
+
+class _Rows:
+    """What every system may be worth on some items: as it is, with what it lacks left out, and with that wrong or right
+    where it lacks any."""
+
+    def __init__(self, entries: Sequence[Entry], inside: NDArray[np.int64]) -> None:
+        self._places: dict[tuple[str, float | None], int] = {}
+        right: list[NDArray[np.float64]] = []
+        for one in entries:
+            lacks = bool(np.any(one.marked.lacking[inside]))
+            for value in (None, ACCURACY.low, ACCURACY.high) if lacks else (None,):
+                self._places[one.name, value] = len(right)
+                filled = one.filled(np.nan if value is None else value)
+                right.append(filled[inside])
+        self.right = np.array(right)
+
+    def of(self, names: Sequence[str], fill: Mapping[str, float]) -> list[int]:
+        """The rows of these systems if what each lacks is worth so much; left out where nothing is said."""
+        return [self._places[name, fill.get(name)] for name in names]
 
 
 def _scores(right: NDArray[np.float64], bucket: NDArray[np.int64], n_buckets: int) -> tuple[float | None, ...]:

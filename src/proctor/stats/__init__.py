@@ -38,13 +38,22 @@ if TYPE_CHECKING:
     )
     from proctor.stats.regression import Regression, Term, logistic
     from proctor.stats.signflip import fewest_groups, least_p
-    from proctor.stats.standings import RULES, RankingPlan, Rule, Stability, Standing, Standings, rank_buckets
+    from proctor.stats.standings import (
+        RULES,
+        PlaceReadings,
+        RankingPlan,
+        Rule,
+        Stability,
+        Standing,
+        Standings,
+        rank_buckets,
+    )
 else:
     export_lazily(__name__)
 
 __all__ = [
     "RANK_RULES", "RULES", "STATISTICS", "Contrast", "Correction", "Difference", "Estimate", "Floats", "GroupSums",
-    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
+    "Groups", "Ints", "Kind", "LabelVotes", "LatentLabels", "Pair", "PlaceReadings", "Rank", "RankReadings", "RankingPlan", "Regression", "Resamples",
     "Resampling", "Rule", "Sampled", "Stability", "Standing", "Standings", "Term", "average", "borda",
     "carrying_groups", "cohen_kappa", "contrast", "copeland", "copying", "correlation", "cross_table", "dawid_skene",
     "entropy", "group_codes", "group_mean_slices", "holm", "krippendorff_alpha", "linked", "logistic", "mean_interval",

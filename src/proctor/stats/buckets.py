@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 from proctor.stats.bootstrap import group_units, ratio
-from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, splitmix64
+from proctor.stats.clusters import Floats, Groups, Ints, finite, group_codes, ordered_sums, splitmix64
 from proctor.stats.paired import holm
 from proctor.stats.ranking import significant_ranks
 from proctor.stats.signflip import common_measures, sign_flip
@@ -45,8 +45,7 @@ class BucketSums:
         if drawn is None:
             totals = self.totals.sum(axis=1)
             return ratio(totals, np.broadcast_to(self.counts.sum(axis=1), totals.shape))
-        sums = np.stack([drawn @ one for one in self.totals], axis=1)
-        counts = np.stack([drawn @ one for one in self.counts], axis=1)
+        sums, counts = _sampled(drawn, self.totals), _sampled(drawn, self.counts)
         return ratio(sums, np.broadcast_to(counts, sums.shape))
 
     def apart(self, bucket: int, first: Ints, second: Ints) -> Floats:
@@ -87,6 +86,86 @@ class BucketSums:
         return BucketSums(self.totals[:, :, systems], counts, systems)
 
 
+def _sampled(drawn: Floats, sums: Floats) -> Floats:
+    """The sums (buckets × units × systems) of every sample: samples × buckets × systems."""
+    n_buckets, n_units, n_systems = sums.shape
+    by_unit = sums.transpose(1, 0, 2).reshape(n_units, n_buckets * n_systems)
+    return np.asarray((drawn @ by_unit).reshape(len(drawn), n_buckets, n_systems))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTable:
+    """Rows of values (rows × items, 0 where there is none) with their sums per group, of which some at a time are
+    summed up (`of`): `totals` is buckets × groups × rows, `sizes` buckets × groups × 1, `counts` as `totals`.
+    `there` says which items a row has a value for, `bucket` and `code` where an item is."""
+
+    values: Floats
+    there: NDArray[np.bool_]
+    bucket: Ints
+    code: Ints
+    totals: Floats
+    counts: Floats
+    sizes: Floats
+    seed: int
+
+    @property
+    def bundled(self) -> bool:
+        """Whether groups are resampled in bundles, which depend on all rows that are chosen."""
+        n_groups = self.totals.shape[1]
+        return bool(group_units(n_groups, self.seed)[1] < n_groups)
+
+    def of(self, rows: Ints) -> BucketSums:
+        """The sums of these rows alone; `order` says which row is where."""
+        n_buckets, n_groups = self.totals.shape[:2]
+        complete = bool(self.there[rows].all())
+        totals, counts = self.totals[:, :, rows], self.sizes if complete else self.counts[:, :, rows]
+        by_group, by_system = _contents(totals, counts)
+        unit, n_units = group_units(n_groups, self.seed)
+        unit_of = np.empty(n_groups, dtype=np.int64)
+        unit_of[by_group] = unit
+        cell = self.bucket * n_units + unit_of[self.code]
+        if n_units < n_groups:
+            totals, counts, sizes = _summed(self.values[rows], self.there[rows], cell, (n_buckets, n_units))
+            counts = sizes if complete else counts
+        else:
+            totals, counts = totals[:, by_group], counts[:, by_group]
+        totals, counts = totals[:, :, by_system], counts if complete else counts[:, :, by_system]
+        order = rows[by_system]
+        if complete:
+            return BucketSums(totals, counts, order)
+        values, there = self.values[order], self.there[order]
+        parts = [there[:, self.bucket == number].astype(np.float64) for number in range(n_buckets)]
+        shared = np.stack([part @ part.T for part in parts])
+        return BucketSums(totals, counts, order, _paired(values, there, cell, (n_buckets, n_units)), shared)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTests:
+    """The tests of pairs of rows of a `BucketTable` in its buckets: `p` and `lead` (sum of differences) are buckets ×
+    rows × rows, NaN where a pair has not been tested yet."""
+
+    p: Floats
+    lead: Floats
+
+    @classmethod
+    def none(cls, n_buckets: int, n_rows: int) -> KnownTests:
+        """Nothing has been tested yet."""
+        return cls(*np.full((2, n_buckets, n_rows, n_rows), np.nan))
+
+    def among(self, sums: BucketSums, bucket: int) -> tuple[Floats, Floats]:
+        """The p (not adjusted) and the lead of every two systems of the sums in a bucket; a pair that is asked for
+        again is not tested again."""
+        first, second = np.triu_indices(len(sums.order), 1)
+        pairs = bucket, sums.order[first], sums.order[second]
+        unknown = np.flatnonzero(np.isnan(self.p[pairs]))
+        if len(unknown):
+            apart = sums.apart(bucket, first[unknown], second[unknown])[sums.filled()[bucket]]
+            for known, found, turned in ((self.p, sign_flip(apart), 1), (self.lead, apart.sum(axis=0), -1)):
+                known[bucket, pairs[1][unknown], pairs[2][unknown]] = found
+                known[bucket, pairs[2][unknown], pairs[1][unknown]] = turned * found
+        return self.p[pairs], self.lead[pairs]
+
+
 @dataclass(frozen=True, slots=True)
 class BucketTests:
     """`ranks` is buckets × systems, `p_values` buckets × systems × systems: adjusted, 1 on the diagonal. `reach` is the
@@ -97,11 +176,11 @@ class BucketTests:
     reach: tuple[float | None, ...]
 
 
-def bucket_sums(
+def bucket_table(
     matrix: NDArray[Any], groups: Groups, buckets: NDArray[np.int64], n_buckets: int, seed: int = 0
-) -> BucketSums:
-    """Sums up a matrix of systems × items; `buckets` says per item which bucket it is in, −1 for none. NaN is an item
-    that a system has no value for; it is left out of that system's sums, and of those of its pairs.
+) -> BucketTable:
+    """A matrix of systems × items by bucket and group; `buckets` says per item which bucket it is in, −1 for none. NaN
+    is an item that a system has no value for; it is left out of that system's sums, and of those of its pairs.
 
     Raises `InputError` for infinite values, lengths that differ, and a bucket that is none.
     """
@@ -125,37 +204,27 @@ def bucket_sums(
     )[: len(matrix)]
     there = there[:, inside]
     bucket = buckets[inside]
-    totals, counts = _summed(values, there, bucket * n_groups + code, (n_buckets, n_groups))
-    by_group, by_system = _contents(totals, counts)
-    unit, n_units = group_units(n_groups, seed)
-    unit_of = np.empty(n_groups, dtype=np.int64)
-    unit_of[by_group] = unit
-    if n_units < n_groups:
-        cell = bucket * n_units + unit_of[code]
-        totals, counts = _summed(values, there, cell, (n_buckets, n_units))
-    else:
-        totals, counts = totals[:, by_group], counts[:, by_group]
-    totals = totals[:, :, by_system]
-    counts = counts if counts.shape[2] == 1 else counts[:, :, by_system]
-    if there.all():
-        return BucketSums(totals, counts, by_system)
-    values, there, cell = values[by_system], there[by_system], bucket * n_units + unit_of[code]
-    parts = [there[:, bucket == number].astype(np.float64) for number in range(n_buckets)]
-    shared = np.stack([part @ part.T for part in parts])
-    paired = _paired(values, there, cell, (n_buckets, n_units))
-    return BucketSums(totals, counts, by_system, paired, shared)
+    summed = _summed(values, there, bucket * n_groups + code, (n_buckets, n_groups))
+    return BucketTable(values, there, bucket, code, *summed, seed)
 
 
-def _summed(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Totals and counts per cell and system, values of a cell in ascending order, whatever order items came in."""
-    size = shape[0] * shape[1]
-    totals = np.zeros((*shape, len(values)))
-    for number, row in enumerate(values):
-        placed = np.lexsort((row, cell))
-        totals[:, :, number] = np.bincount(cell[placed], row[placed], minlength=size).reshape(shape)
-    known = np.ones((1, len(cell)), dtype=np.bool_) if there.all() else there
-    counts = [np.bincount(cell[row], minlength=size).reshape(shape) for row in known]
-    return totals, np.stack(counts, axis=2).astype(np.float64)
+def bucket_sums(
+    matrix: NDArray[Any], groups: Groups, buckets: NDArray[np.int64], n_buckets: int, seed: int = 0
+) -> BucketSums:
+    """The sums of all systems of a matrix (see `bucket_table`)."""
+    return bucket_table(matrix, groups, buckets, n_buckets, seed).of(np.arange(len(matrix)))
+
+
+def _summed(
+    values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]
+) -> tuple[Floats, Floats, Floats]:
+    """Totals and counts per cell and system, and the items per cell (× 1)."""
+    totals, counts = np.zeros((2, *shape, len(values)))
+    sizes = np.bincount(cell, minlength=shape[0] * shape[1]).astype(np.float64).reshape(*shape, 1)
+    for number, (row, known) in enumerate(zip(values, there, strict=True)):
+        totals[:, :, number] = ordered_sums(cell, row, sizes.size).reshape(shape)
+        counts[:, :, number] = np.bincount(cell[known], minlength=sizes.size).reshape(shape)
+    return totals, counts, sizes
 
 
 def _paired(values: Floats, there: NDArray[np.bool_], cell: Ints, shape: tuple[int, int]) -> Floats:
@@ -188,8 +257,10 @@ def _contents(totals: Floats, counts: Floats) -> tuple[Ints, Ints]:
     return np.argsort(by_group, kind="stable"), np.argsort(by_system, kind="stable")
 
 
-def bucket_ranks(sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm") -> BucketTests:
-    """Ranks and adjusted p in every bucket.
+def bucket_ranks(
+    sums: BucketSums, *, alpha: float = 0.05, correction: Correction = "holm", known: KnownTests | None = None
+) -> BucketTests:
+    """Ranks and adjusted p in every bucket; `known` are the tests of the rows that the sums were chosen from.
 
     A system is significantly better where the sum of differences is above 0 and p ≤ `alpha` in the paired test that
     flips the groups' signs (`sign_flip`), adjusted over the pairs of the bucket ("holm"), of all buckets
@@ -199,12 +270,12 @@ def bucket_ranks(sums: BucketSums, *, alpha: float = 0.05, correction: Correctio
     n_buckets, _, n_systems = sums.totals.shape
     first, second = np.triu_indices(n_systems, 1)
     groups = sums.filled().sum(axis=1)
+    tests = known or KnownTests.none(n_buckets, n_systems and int(sums.order.max()) + 1)
     tested = np.flatnonzero(groups > 1) if len(first) else np.zeros(0, dtype=np.int64)
     plain = np.ones((n_buckets, len(first)))
     lead = np.zeros((n_buckets, len(first)))
     for bucket in tested.tolist():
-        apart = sums.apart(bucket, first, second)[sums.filled()[bucket]]
-        plain[bucket], lead[bucket] = sign_flip(apart), apart.sum(axis=0)
+        plain[bucket], lead[bucket] = tests.among(sums, bucket)
     adjusted = plain.copy()
     if correction == "holm-board":
         adjusted[tested] = holm(plain[tested].ravel()).reshape(len(tested), len(first))

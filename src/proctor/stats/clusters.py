@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError
 
+_EXACT = 2.0**53  # whole numbers up to this add up without rounding
+
 Floats = NDArray[np.float64]
 """An array of floats."""
 
@@ -204,6 +206,19 @@ def summed(cell: Ints, values: Floats, n_cells: int) -> Floats:
     array([4., 0., 2.])
     """
     return np.asarray(np.bincount(cell, values, minlength=n_cells), dtype=np.float64)
+
+
+def ordered_sums(cell: Ints, values: Floats, n_cells: int) -> Floats:
+    """The sum of the values of every cell, the same to the last bit in any order of items: they are added in ascending
+    order, but for whole numbers, which have no rounding.
+
+    >>> ordered_sums(np.array([0, 2, 0]), np.array([1.0, 2.5, 3.0]), 3)
+    array([4. , 0. , 2.5])
+    """
+    if (values == np.rint(values)).all() and np.abs(values).sum() < _EXACT:
+        return summed(cell, values, n_cells)
+    placed = np.lexsort((values, cell))
+    return summed(cell[placed], values[placed], n_cells)
 
 
 def cell_hash(slice_: Ints, count: Floats, total: Floats) -> NDArray[np.uint64]:

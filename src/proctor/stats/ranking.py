@@ -268,6 +268,18 @@ def rank_intervals(p_values: Floats, signs: Floats, count: int, level: float = 0
     return 1 + better, count - worse
 
 
+def undecided_p(pairs: int, level: float) -> tuple[float, float]:
+    """Between which p of a pair it depends on the others whether `rank_intervals` tells its systems apart.
+
+    Holm compares the smallest of 2m one-sided p, each half of a pair's, with α / 2m, the next with α / (2m − 1) and so
+    on; as the other m are 1, the last that counts with α / (m + 1).
+
+    >>> [round(p, 6) for p in undecided_p(4, 0.95)]
+    [0.0125, 0.02]
+    """
+    return (1 - level) / max(1, pairs), 2 * (1 - level) / (pairs + 1) + 1e-9
+
+
 def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """The largest sets of 0 … `count` − 1 in which no two are `different`, by their first members.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from proctor.core import InputError, generator
 from proctor.stats.bootstrap import weights
-from proctor.stats.buckets import BucketSums, Correction, bucket_ranks, bucket_sums, resampled_ranks
+from proctor.stats.buckets import (
+    BucketSums,
+    Correction,
+    KnownTests,
+    bucket_ranks,
+    bucket_sums,
+    bucket_table,
+    resampled_ranks,
+)
 from proctor.stats.clusters import Floats, Groups, Ints
-from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, places, rank_intervals
+from proctor.stats.ranking import RANK_RULES, check_systems, pairwise_wins, places, rank_intervals, undecided_p
 from proctor.stats.signflip import sign_flip
 
 Rule = Literal["copeland", "borda", "mean"]
@@ -34,8 +42,7 @@ class RankingPlan:
     rule: what makes one order of the buckets' ranks. alpha: the level of the tests. correction: "holm" over
     the pairs of a bucket, "holm-board" over the pairs of all buckets, or "none". draws: samples behind the win
     rates. stability: samples on which the whole is done again, 0 for none. level: that of the rank intervals and of
-    the spread of places. seed: the same seed, the same numbers. places_only: no rank intervals, and no win rates but where
-    a tie is broken by them.
+    the spread of places. seed: the same seed, the same numbers.
 
     >>> RankingPlan(rule="best")
     Traceback (most recent call last):
@@ -49,7 +56,6 @@ class RankingPlan:
     stability: int = 0
     level: float = 0.95
     seed: int = 0
-    places_only: bool = False
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
@@ -185,14 +191,12 @@ def rank_buckets(
     n_units = sums.counts.shape[1]
     scores = sums.scores()
     score = _rule(plan.rule, tests.ranks, scores)
-    sampled = np.zeros((0, len(bucket_names), len(names)))
-    if n_units and (not plan.places_only or _ties(score)):
-        sampled = sums.scores(np.concatenate(list(weights(n_units, plan.draws, plan.seed))))
+    sampled = _sampled_scores(sums, plan)
     rates = _win_rates(sampled)
-    place, broken, pair_rate = _broken(score, sampled)
+    place, broken, pair_rate = _broken(score, lambda tied: sampled[:, :, tied])
     moved = _moved(sums, plan) if plan.stability and n_units > 1 else None
     own = [names[system] for system in sums.order]
-    between = _mean_ranks(sums, plan) if n_units > 1 and not plan.places_only else None
+    between = _mean_ranks(sums, plan) if n_units > 1 else None
     found = _Numbers(own, place, score, scores, tests.ranks, rates, broken, pair_rate, moved, between, plan.level)
     order = sorted(range(len(own)), key=lambda k: (place[k], -float(_mean(scores)[k]), own[k]))
     tau = _taus(place, moved) if moved is not None else np.zeros(0)
@@ -212,6 +216,42 @@ def rank_buckets(
         bucket_groups=tuple(groups_in.tolist()),
         reach=tests.reach,
     )
+
+
+class PlaceReadings:
+    """The places of `rank_buckets` under many readings of marks that are in doubt: `rows` (readings × items) hold what
+    systems may be worth, several rows a system. Two rows are tested once, however often they meet.
+
+    >>> right = [[1] * 8, [0] * 8, [1] * 8, [0] * 8]
+    >>> places = PlaceReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
+    >>> places.of([0, 1], [0, 1]), places.of([1, 2], [1, 2]), places.of([1, 3], [1])
+    ([1, 2], [2, 1], [1, 1])
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Sequence[float]] | NDArray[Any],
+        groups: Groups,
+        buckets: Sequence[int] | NDArray[Any],
+        n_buckets: int,
+        plan: RankingPlan,
+    ) -> None:
+        values, codes = np.asarray(rows, dtype=np.float64), np.asarray(buckets, dtype=np.int64)
+        self._table = bucket_table(values, groups, codes, n_buckets, plan.seed)
+        self._known = None if self._table.bundled else KnownTests.none(n_buckets, len(values))
+        self._plan = plan
+
+    def of(self, rows: Sequence[int], needed: Collection[int]) -> list[int]:
+        """The places if systems are worth these rows, in their order. Ties among rows none of which is `needed` are not
+        broken."""
+        sums, plan = self._table.of(np.array(rows, dtype=np.int64)), self._plan
+        tests = bucket_ranks(sums, alpha=plan.alpha, correction=plan.correction, known=self._known)
+        score = _rule(plan.rule, tests.ranks, sums.scores())
+        place, _, _ = _broken(
+            score, lambda tied: _sampled_scores(sums.of(tied), plan), np.isin(sums.order, list(needed))
+        )
+        found = dict(zip(sums.order.tolist(), place.tolist(), strict=True))
+        return [found[row] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,33 +314,39 @@ def _mean(table: Floats) -> Floats:
 
 def _win_rates(sampled: Floats) -> Floats:
     """How often each system is best in each bucket: buckets × systems, of samples × buckets × systems."""
-    rounded = np.round(sampled, 12)
-    there = np.asarray(~np.isnan(rounded).all(axis=2), dtype=np.bool_)
-    highest = np.where(np.isnan(rounded), -np.inf, rounded).max(axis=2, keepdims=True, initial=-np.inf)
-    best = np.asarray(rounded == highest)
-    shares = best / np.maximum(best.sum(axis=2), 1)[..., None]
-    total = np.where(there[..., None], shares, 0.0).sum(axis=0)
-    count = there.sum(axis=0)[:, None]
+    rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
+    highest = rounded.max(axis=2, keepdims=True, initial=-np.inf)
+    there = highest > -np.inf
+    best = (rounded == highest) & there
+    total = (best / np.maximum(best.sum(axis=2, keepdims=True), 1)).sum(axis=0)
+    count = there.sum(axis=0)
     found: Floats = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
     return found
 
 
-def _ties(score: Floats) -> bool:
-    """Whether there are ties that are to be broken."""
-    first = places(score)
-    return len(np.unique(some := first[first <= _BROKEN_UP_TO])) < len(some)
+def _sampled_scores(sums: BucketSums, plan: RankingPlan) -> Floats:
+    """The scores in the samples behind the win rates: samples × buckets × systems."""
+    n_units = sums.counts.shape[1]
+    drawn = weights(n_units, plan.draws, plan.seed) if n_units else iter([np.zeros((0, 0))])
+    return np.concatenate([sums.scores(part) for part in drawn])
 
 
-def _broken(score: Floats, sampled: Floats) -> tuple[Ints, NDArray[np.bool_], Floats]:
-    """Places with the ties of the first three broken; whose were, and their win rates among themselves."""
+def _broken(
+    score: Floats, sampled: Callable[[Ints], Floats], needed: NDArray[np.bool_] | None = None
+) -> tuple[Ints, NDArray[np.bool_], Floats]:
+    """Places with the ties of the first three broken; whose were, and their win rates among themselves. `sampled` gives
+    the scores of some systems in samples; ties of systems none of which is `needed` are left."""
     place = places(score)
     broken, pair_rate = np.zeros(len(score), dtype=np.bool_), np.full(len(score), np.nan)
     result = place.copy()
     for first in range(1, _BROKEN_UP_TO + 1):
         tied = np.flatnonzero(place == first)
-        if len(tied) < 2 or not len(sampled):
+        if len(tied) < 2 or (needed is not None and not needed[tied].any()):
             continue
-        rate = _mean(_win_rates(sampled[:, :, tied]))
+        scores = sampled(tied)
+        if not len(scores):
+            continue
+        rate = _mean(_win_rates(scores))
         pair_rate[tied] = rate
         result[tied] = first - 1 + places(rate)
         broken[tied] = len(np.unique(result[tied])) > 1
@@ -311,7 +357,8 @@ def _mean_ranks(sums: BucketSums, plan: RankingPlan) -> tuple[Ints, Ints]:
     """The simultaneous confidence interval of every system's rank by the mean over buckets."""
     n_systems = sums.totals.shape[2]
     apart = sums.mean_apart(*np.triu_indices(n_systems, 1))
-    return rank_intervals(sign_flip(apart), apart.sum(axis=0), n_systems, plan.level)
+    p = sign_flip(apart, undecided_p(apart.shape[1], plan.level))
+    return rank_intervals(p, apart.sum(axis=0), n_systems, plan.level)
 
 
 def _moved(sums: BucketSums, plan: RankingPlan) -> Ints:
@@ -357,9 +404,7 @@ def _place(
     if not len(tied):
         return first
     inner = rng.multinomial(n_units, drawn / n_units, size=_INNER_DRAWS).astype(np.float64)
-    sampled = np.zeros((_INNER_DRAWS, len(sums.counts), len(score)))
-    sampled[:, :, tied] = sums.of(tied).scores(inner)
-    return _broken(score, sampled)[0]
+    return _broken(score, lambda some: sums.of(some).scores(inner))[0]
 
 
 def _taus(place: Ints, moved: Ints) -> Floats:
