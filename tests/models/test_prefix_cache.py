@@ -40,13 +40,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_vlm(tmp_path_factory.mktemp("weights"))
 
 
-@pytest.fixture(params=["llava", "qwen-vl"])
+@pytest.fixture(params=["llava", "qwen2-vl", "qwen3-vl"])
 def plain(request: pytest.FixtureRequest, folder: Path) -> Weights:
     """Weights that compute everything again, and attend to places more than the usual tiny ones."""
     import torch
 
-    if request.param == "qwen-vl":
-        made = Weights.around("tiny", *tiny_qwen_vl())
+    if request.param != "llava":
+        made = Weights.around("tiny", *tiny_qwen_vl(int(request.param[4])))
     else:
         made = Weights("tiny", str(folder), "cpu")
         made.load()
@@ -185,7 +185,7 @@ def test_the_least_recently_used_prefix_is_given_up(plain: Weights) -> None:
     assert mine._reuse.kept.size <= mine._reuse.kept.most
 
 
-def test_pictures_too_many_to_keep_are_computed_anew(plain: Weights) -> None:
+def test_pictures_too_many_to_keep_are_computed_again(plain: Weights) -> None:
     mine = reusing(plain, most=20_000)
     for _ in range(2):
         said = say(mine, [asked(0, "What?")])
@@ -367,7 +367,7 @@ def _refuse(_: object) -> None:
     raise NotReusableError("no reuse today")
 
 
-def test_clips_are_computed_anew(folder: Path) -> None:
+def test_clips_are_computed_again(folder: Path) -> None:
     from proctor.core import ConfigurationError
 
     mine = Weights("tiny", str(folder), "cpu", kept_bytes=1e9)

@@ -59,11 +59,11 @@ def make_tiny_vlm(folder: Path) -> Path:
     return folder
 
 
-def tiny_qwen_vl() -> tuple[Any, Any]:
-    """A model of Qwen2-VL's family with random weights, whose tokens of pictures have positions of three axes, and its
+def tiny_qwen_vl(generation: int = 2) -> tuple[Any, Any]:
+    """A Qwen2-VL or (3) Qwen3-VL with random weights, whose tokens of pictures have positions of three axes, and its
     processor; without the part that reads videos, which needs torchvision."""
     import torch
-    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+    import transformers
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
     from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor
     from transformers.processing_utils import ProcessorMixin
@@ -75,7 +75,7 @@ def tiny_qwen_vl() -> tuple[Any, Any]:
 
     torch.manual_seed(0)
     tokenizer = _tokenizer()
-    text = {
+    text: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "hidden_size": 32,
         "intermediate_size": 64,
@@ -87,13 +87,20 @@ def tiny_qwen_vl() -> tuple[Any, Any]:
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
     }
-    vision = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2, "patch_size": 8}
-    image_id = tokenizer.convert_tokens_to_ids("<image>")
-    model = Qwen2VLForConditionalGeneration(
-        Qwen2VLConfig(
-            text_config=text, vision_config=vision, image_token_id=image_id, video_token_id=len(tokenizer) - 1
-        )
+    vision: dict[str, Any] = {"depth": 2, "hidden_size": 32, "num_heads": 2, "patch_size": 8}
+    if generation == 2:
+        vision["embed_dim"] = 32
+    else:  # what the encoder's layers see is added within the language model's
+        vision |= {"out_hidden_size": 32, "intermediate_size": 64, "num_position_embeddings": 64}
+        vision["deepstack_visual_indexes"] = [0, 1]
+        text["head_dim"] = 16
+    config = getattr(transformers, f"Qwen{generation}VLConfig")(
+        text_config=text,
+        vision_config=vision,
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        video_token_id=len(tokenizer) - 1,
     )
+    model = getattr(transformers, f"Qwen{generation}VLForConditionalGeneration")(config)
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     images = Qwen2VLImageProcessorPil(patch_size=8, min_pixels=16 * 16, max_pixels=64 * 64)
