@@ -46,3 +46,13 @@ def hold(folder: Path) -> None:
 def _note(log: Path, line: str) -> None:
     with log.open("a") as out:
         out.write(line + "\n")
+
+
+def entries(folder: Path) -> list[Path]:
+    """The files of a store."""
+    return sorted(folder.rglob("*.zip"))
+
+
+def make(missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+    """What `jpeg_of` says of each."""
+    yield from (EncodedFrame(pts, None, jpeg_of(pts)) for pts in missing)
