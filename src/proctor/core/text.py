@@ -12,6 +12,7 @@ _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _MOST_DEPTH = 60
 _MOST_BITS = 1024
+_JSON = (str, int, list, dict)
 
 
 def kept_text(text: str) -> str:
@@ -48,9 +49,9 @@ def kept_json(value: JsonValue) -> JsonValue:
 def _kept(value: JsonValue, depth: int) -> JsonValue:
     if isinstance(value, str):
         return kept_text(value)
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        return "a number of more than 300 digits"
-    if isinstance(value, list | dict) and depth == _MOST_DEPTH:
+    if isinstance(value, int):
+        return value if value.bit_length() <= _MOST_BITS else "a number of more than 300 digits"
+    if depth == _MOST_DEPTH and isinstance(value, (list, dict)):
         return "nested too deep"
     if isinstance(value, list):
         return [_kept(one, depth + 1) for one in value]
@@ -64,7 +65,7 @@ def _text_if_text(value: object) -> object:
 
 
 def _json_if_json(value: object) -> object:
-    return _kept(value, 0) if isinstance(value, str | int | list | dict) else value
+    return _kept(value, 0) if isinstance(value, _JSON) else value
 
 
 KeptText = Annotated[str, BeforeValidator(_text_if_text)]

@@ -138,6 +138,20 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+_LINES = json.JSONEncoder(ensure_ascii=False, separators=(",\n ", ": "))
+
+
+def _one_a_line(values: dict[str, Any]) -> str:
+    """As `json.dumps` with an indent of 1, which is several times slower.
+
+    >>> _one_a_line({"a": 1, "b": [2]}) == json.dumps({"a": 1, "b": [2]}, indent=1)
+    True
+    """
+    if not values or not {list, dict}.isdisjoint(map(type, values.values())):
+        return json.dumps(values, ensure_ascii=False, indent=1)
+    return f"{{\n {_LINES.encode(values)[1:-1]}\n}}"
+
+
 _STRIP = 24  # labels of one order
 _LABEL = 40  # characters of one label
 
@@ -254,7 +268,7 @@ class _StoredMaker:
             if own := _own_letter(item, answer, order):
                 found["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
         if extra:
-            found["more"] = self.content.text(json.dumps(extra, ensure_ascii=False, indent=1))
+            found["more"] = self.content.text(_one_a_line(extra))
         return found
 
     def _mark(self, score: Score) -> dict[str, Any]:
@@ -274,7 +288,7 @@ def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
     """How many items fit into a number of characters of answers."""
     spent = 0
     for place, given in enumerate(answers):
-        spent += sum(len(json.dumps(one, ensure_ascii=False)) for one in given)
+        spent += max(0, len(json.dumps(given, ensure_ascii=False)) - 2 * max(1, len(given)))  # without the list's own
         if spent > most:
             return place
     return len(answers)

@@ -77,12 +77,13 @@ def newest_run(store: Store, benchmark: str) -> str | None:
 
 def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, Answer]:
     """The answers of one run to the first items of the table, by the item's place."""
-    table = schema.answers
+    table, names = schema.answers, schema.answers.c.keys()
     found: dict[int, Answer] = {}
     with store.reading() as connection:
         for numbers in _chunks(items, first):
             query = select(table).where(table.c.run == run.id, table.c.item.in_(numbers))
-            for row in connection.execute(query).mappings():
+            for values in driver_rows(connection, query):
+                row = dict(zip(names, values, strict=True))
                 position = int(items.row_of[row["item"]])
                 found[position] = answer_from_row(items.ids[position], row)
     return found
@@ -91,19 +92,18 @@ def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[i
 def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, list[Score]]:
     """The scores of one run for the first items of the table, by the item's place; each item's by
     metric and scorer."""
-    table = schema.scores
+    table, names = schema.scores, ("metric", "value", "scorer", "label", "vote_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
         for numbers in _chunks(items, first):
             query = (
-                select(table)
+                select(table.c.item, *(table.c[name] for name in names))
                 .where(table.c.run == run.id, table.c.item.in_(numbers))
                 .order_by(table.c.metric, table.c.scorer)
             )
-            for row in connection.execute(query):
-                position = int(items.row_of[row.item])
-                own = {name: getattr(row, name) for name in ("metric", "value", "scorer", "label", "vote_key")}
-                score = Score(item_id=items.ids[position], **own)
+            for number, *values in driver_rows(connection, query):
+                position = int(items.row_of[number])
+                score = Score(item_id=items.ids[position], **dict(zip(names, values, strict=True)))
                 found.setdefault(position, []).append(score)
     return found
 

@@ -6,7 +6,7 @@ A change to the tables raises VERSION and writes the step from the old one (`mig
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -301,7 +301,7 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
     }
 
 
-def answer_from_row(item_id: str, row: RowMapping) -> Answer:
+def answer_from_row(item_id: str, row: Mapping[str, Any]) -> Answer:
     """The answer of a row."""
     timing = None
     if row["model_s"] is not None:

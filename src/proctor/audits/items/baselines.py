@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any, Literal
 
 import numpy as np
@@ -201,6 +204,7 @@ def _covers(estimate: Estimate, chance: float | None) -> bool | None:
 FOLDS = 5
 """Groups are dealt to at most this many folds."""
 
+_FITS_AT_ONCE = 4  # each in a thread
 _LEVEL = 0.05  # the significance with which a baseline must beat chance on the other folds to be chosen
 _Hits = NDArray[np.bool_]
 
@@ -221,8 +225,9 @@ def fold_of_groups(groups: Sequence[str], seed: int) -> _Rows:
     return np.array([fold_of[group] for group in groups], dtype=np.int64)
 
 
-def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows) -> _Hits:
-    """`hits[i, f]`: item i guessed by a fit that saw neither the fold of i nor the fold f.
+def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows, pool: Executor | None = None) -> _Hits:
+    """`hits[i, f]`: item i guessed by a fit that saw neither the fold of i nor the fold f. The fits are made one after
+    the other, or by the threads of a pool.
 
     `guess(train, test)` gets row numbers and gives the hits of the test rows. Leaving out the folds
     f and g gives the same fit in either order, so K folds take K(K+1)/2 fits. Needs three folds: one
@@ -232,11 +237,14 @@ def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows) -> _Hits:
     if folds < 3:
         raise ValueError(f"cross-fitting takes at least 3 folds, not {folds}")
     hits = np.zeros((len(fold), folds), dtype=np.bool_)
-    for one in range(folds):
-        for other in range(one, folds):
-            train = np.flatnonzero((fold != one) & (fold != other))
-            test = np.flatnonzero((fold == one) | (fold == other))
-            hits[test, np.where(fold[test] == one, other, one)] = guess(train, test)
+
+    def fitted(pair: tuple[int, int]) -> None:
+        one, other = pair
+        train = np.flatnonzero((fold != one) & (fold != other))
+        test = np.flatnonzero((fold == one) | (fold == other))
+        hits[test, np.where(fold[test] == one, other, one)] = guess(train, test)
+
+    list((pool.map if pool else map)(fitted, combinations_with_replacement(range(folds), 2)))
     return hits
 
 
@@ -292,7 +300,7 @@ def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows,
     """Three classifiers of right against wrong options, where each item gets the option that it finds the likeliest;
     and who is told the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
 
-    One thread fits: on a busy machine OpenMP's threads wait for each other longer than they work.
+    Each fit has one thread: on a busy machine OpenMP's threads wait for each other longer than they work.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -302,8 +310,11 @@ def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows,
         ("logistic-words", "logistic regression on the options' words"): _by_words(table, right),
         **told_answers(table, right),
     }
-    with threadpool_limits(limits=1):
-        return [TextBaseline(name, label, "learned", cross_fit(guess, fold)) for (name, label), guess in fits.items()]
+    at_once = min(_FITS_AT_ONCE, os.cpu_count() or 1)
+    with threadpool_limits(limits=1), ThreadPoolExecutor(at_once, initializer=threadpool_limits, initargs=(1,)) as pool:
+        return [
+            TextBaseline(name, label, "learned", cross_fit(guess, fold, pool)) for (name, label), guess in fits.items()
+        ]
 
 
 def _places(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
