@@ -28,7 +28,7 @@ from proctor.runs.performance import (
     numbers,
     video_rows,
 )
-from proctor.runs.ranking import Board, rank_runs
+from proctor.runs.ranking import Board, boards_of
 from proctor.runs.run_scores import Contest, Entry, policies, ranked_entries
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels, load_values
@@ -41,6 +41,7 @@ from proctor.stats import (
     holm,
     logistic,
     paired_difference,
+    paired_differences,
     ratio,
     slice_means,
     sums_interval,
@@ -79,10 +80,12 @@ def analyse(
     `distribution`, `clinical` and `context`, else its other facets. `plan` is that of the intervals, `stability` the
     samples of the ranking. Raises `InputError` as `rank_runs` does.
     """
-    boards = rank_runs(store, benchmark, contest, plan=RankingPlan(stability=stability, seed=plan.seed))
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
-    entries = [entry.supported() for entry in ranked_entries(store, card, items, contest)]
+    ranked = ranked_entries(store, card, items, contest)
+    ranking = RankingPlan(stability=stability, seed=plan.seed)
+    boards = boards_of(store, card, items, ranked, contest, plan=ranking)
+    entries = [entry.supported() for entry in ranked]
     policy = policies(contest.failed, card)[0]
     labels, factors = _tags(items, card.facets)
     asked = {item.id: item for item in store.items(benchmark)}
@@ -303,11 +306,12 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
         "systems": list(combinations(ranked, 2)),
         "baselines": [(one, other) for one in ranked for other in baselines],
     }
+    known = _alike(data, [*ranked, *baselines])
     rows = []
     for family, pairs in families.items():
-        found = [_difference(data, first, second) for first, second in pairs]
-        known = [k for k, one in enumerate(found) if one.p is not None]
-        adjusted = dict(zip(known, holm([found[k].p or 0.0 for k in known]).tolist(), strict=True))
+        found = [known.get((one.name, other.name)) or _difference(data, one, other) for one, other in pairs]
+        tested = [k for k, one in enumerate(found) if one.p is not None]
+        adjusted = dict(zip(tested, holm([found[k].p or 0.0 for k in tested]).tolist(), strict=True))
         rows += [
             {
                 "family": family,
@@ -326,6 +330,20 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
             for k, ((first, second), one) in enumerate(zip(pairs, found, strict=True))
         ]
     return rows
+
+
+def _alike(data: AnalysisData, entries: Sequence[Entry]) -> dict[tuple[str, str], Difference]:
+    """The differences of systems with marks for the same questions, computed all at once."""
+    by_questions: dict[bytes, list[Entry]] = {}
+    for entry in entries if not data.plan.two_level else ():  # pairs would share their samples of questions
+        by_questions.setdefault(np.isnan(entry.right).tobytes(), []).append(entry)
+    found = {}
+    for some in by_questions.values():
+        there = ~np.isnan(some[0].right)
+        rights = np.array([entry.right[there] for entry in some])
+        for one in paired_differences(rights, data.items.group[there], data.plan.within(0, 1)):
+            found[some[one.first].name, some[one.second].name] = one.difference
+    return found
 
 
 def _difference(data: AnalysisData, first: Entry, second: Entry) -> Difference:

@@ -117,7 +117,20 @@ def rank_runs(
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
-    entries = ranked_entries(store, card, items, contest)
+    return boards_of(store, card, items, ranked_entries(store, card, items, contest), contest, by=by, plan=plan)
+
+
+def boards_of(
+    store: Store,
+    card: BenchmarkCard,
+    items: ItemTable,
+    entries: list[Entry],
+    contest: Contest,
+    *,
+    by: Sequence[str] = (),
+    plan: RankingPlan = RankingPlan(),
+) -> list[Board]:
+    """The boards of `rank_runs`, from the loaded items and systems."""
     names, codes = _buckets(items, card, by, store.shown)
     boards = [("technical", "All questions", np.ones(len(items), dtype=np.bool_))]
     if card.relevance:
