@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proctor.core import Answer, Benchmark, FailedPolicy, InputError, Metric, Score, Status
-from proctor.runs import BOTH, Options, Result, Store, results
+from proctor.runs import BOTH, Options, Result, Store, load_items, results, run_scores
+from proctor.runs.run_scores import each_run_scores
 from proctor.stats import Resampling, mean_interval
+from tests.runs.test_store import a_benchmark, a_run, an_answer
 from tests.support.ledger import JUDGE, fill_ledger, ledger_benchmark
 from tests.support.program import proctor
 
@@ -226,3 +229,38 @@ def test_csv_says_the_same(store: Store) -> None:
         (row.metric, row.facets["skills"], "" if row.value is None else str(row.value), row.n) for row in expected
     ]
     assert "" in {row["value"] for row in rows}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+def test_runs_that_are_read_ahead_come_in_order_with_their_own_scores(tmp_path: Path, count: int) -> None:
+    store, benchmark = Store(tmp_path / "runs.db"), a_benchmark(7)
+    store.add_benchmark(benchmark)
+    for number in range(count):
+        marks = [
+            (an_answer(item.id), [Score(item_id=item.id, metric="m", value=float(number))]) for item in benchmark.items
+        ]
+        store.write(a_run(store, benchmark, f"system {number}"), marks[: number + 1])
+    card, runs = store.card("toy"), store.runs("toy")
+    items = load_items(store, card)
+    found = list(each_run_scores(store, runs, items, card))
+    assert [run for run, _ in found] == runs
+    assert [[np.nansum(one.scores) for one in parts] for _, parts in found] == [
+        [number * (number + 1.0)] for number in range(count)
+    ]
+
+
+def test_a_damaged_run_among_others_is_told_when_its_turn_comes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    card, runs = store.card("ledger"), store.runs("ledger") * 5
+    items, right, seen = load_items(store, card), run_scores.load_run_scores, iter(range(5))
+
+    def load(*arguments: Any, **options: Any) -> list[run_scores.RunScores]:
+        if next(seen) == 3:
+            raise InputError(store.shown, found="a damaged row", expected="another")
+        return right(*arguments, **options)
+
+    monkeypatch.setattr(run_scores, "load_run_scores", load)
+    monkeypatch.setattr(run_scores, "_AHEAD", 1)
+    reading = each_run_scores(store, runs, items, card)
+    assert [next(reading)[0] for _ in range(3)] == runs[:3]
+    with pytest.raises(InputError, match="a damaged row"):
+        next(reading)

@@ -40,6 +40,7 @@ _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
 _SYNCHRONOUS = "FULL"  # what is recorded outlasts a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
+_READING_KB, _WRITING_KB = 8192, 65536  # of SQLite's pages kept: rows that are read once are not worth the memory
 _CONNECTIONS = 8  # kept open at most, each opened when it is needed: opening one costs more than what it is used for
 
 
@@ -129,13 +130,14 @@ def _set_up_sqlite(connection: Any, record: object) -> None:
     del record
     connection.isolation_level = None  # the driver's own BEGIN comes too late for a safe upgrade to writing
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", f"synchronous={_SYNCHRONOUS}", "foreign_keys=ON", "cache_size=-65536"):
+    for pragma in ("journal_mode=WAL", f"synchronous={_SYNCHRONOUS}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
 def _begin_sqlite(connection: Connection) -> None:
     reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql(f"PRAGMA cache_size=-{_READING_KB if reading else _WRITING_KB}")
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, one_of
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_accuracy, load_run_scores, policies, policy_of
+from proctor.runs.run_scores import BOTH, RunScores, both_ends, each_run_scores, load_accuracy, policies, policy_of
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 from proctor.runs.sums import corpus_names, load_run_sums
 from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
-from proctor.stats import Estimate, Resampling
+from proctor.stats import Estimate, Resampling, prepare_intervals
 
 if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
@@ -117,6 +117,7 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     `InputError` for an unknown facet, system, condition or metric.
     """
     card = store.card(benchmark)
+    prepare_intervals()
     items = load_items(store, card, all_items=options.all_items)
     if GUESSABLE in options.by and GUESSABLE not in items.flags:
         derive_guessable(store, benchmark, audit_stored(store, benchmark, all_items=options.all_items))
@@ -126,19 +127,18 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
     known: set[str] = set()
     over: dict[str, Metric] = {}
     declared = {metric.name: position for position, metric in enumerate(card.metrics)}
-    for run in chosen_runs(store, benchmark, options.systems, options.conditions):
-        parts = load_run_scores(store, run, items, card, unscored=True)
+    runs = chosen_runs(store, benchmark, options.systems, options.conditions)
+    for run, parts in each_run_scores(store, runs, items, card, unscored=True):
         known.update(one.metric.name for one in parts)
-        parts = [one for one in parts if not options.metrics or one.metric.name in options.metrics]
         many = load_run_sums(store, [run], items, card, options.metrics)[run.id]
         over |= {one.metric.name: one.metric for one in many}
-        parts += many
+        shown = [one for one in parts if not options.metrics or one.metric.name in options.metrics] + many
         labels = {
             (one.metric.name, one.scorer): load_labels(store, run, items, one.metric.name, one.scorer)
-            for one in parts
+            for one in shown
             if one.metric.levels or one.metric.name == UNRESOLVED.name
         }
-        for part in sorted(parts, key=lambda one: declared.get(one.metric.name, len(declared))):
+        for part in sorted(shown, key=lambda one: declared.get(one.metric.name, len(declared))):
             decided = np.zeros(len(items), dtype=np.bool_)
             how = labels.get((UNRESOLVED.name, part.scorer), {})
             decided[[number for number, label in how.items() if is_decided(label)]] = True

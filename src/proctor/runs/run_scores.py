@@ -7,9 +7,12 @@ where it is the same under every policy in question (`policies`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
 from typing import Literal, Self
 
 import numpy as np
@@ -49,6 +52,8 @@ FAILED_POLICIES: dict[FailedPolicy, str] = {
     FailedPolicy.WRONG: "items that failed, were not asked or have no verdict count as wrong",
     FailedPolicy.EXCLUDE: "items that failed, were not asked or have no verdict are left out of the run's own score",
 }
+
+_AHEAD = 2  # runs that are read while another is worked on
 
 Mask = NDArray[np.bool_]
 
@@ -233,6 +238,21 @@ def load_run_scores(
                 empty = Series(metric.name, scorer, np.full(len(items), np.nan))
                 found.append(run_scores(metric, empty, waiting, outcomes, nothing, baseline=baseline))
     return found
+
+
+def each_run_scores(
+    store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
+) -> Iterator[tuple[Run, list[RunScores]]]:
+    """Each run with its `load_run_scores`. The next ones are read in threads meanwhile: a database works beside
+    Python."""
+    read = partial(load_run_scores, store, items=items, card=card, unscored=unscored)
+    with ThreadPoolExecutor(_AHEAD) as readers:
+        reading = deque(readers.submit(read, run) for run in runs[:_AHEAD])
+        for run, following in zip_longest(runs, runs[_AHEAD:]):
+            parts = reading.popleft().result()
+            if following is not None:
+                reading.append(readers.submit(read, following))
+            yield run, parts
 
 
 def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:

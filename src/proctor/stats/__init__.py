@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from proctor.stats.regression import Regression, Term, logistic
     from proctor.stats.signflip import fewest_groups, least_p
+    from proctor.stats.special import prepare_intervals
     from proctor.stats.standings import (
         RULES,
         PlaceReadings,
@@ -74,6 +75,7 @@ __all__ += [
     "least_p",
     "luck",
     "percent_agreement",
+    "prepare_intervals",
     "time_agreement",
     "times_paired",
 ]  # fmt: skip
