@@ -13,6 +13,9 @@ from scipy import stats as scipy_stats
 
 from proctor.audits.items.audit import find_recurrences
 from proctor.audits.items.baselines import (
+    _boosting,
+    _by_features,
+    _logistic,
     chosen_for_folds,
     cross_fit,
     fold_of_groups,
@@ -267,3 +270,25 @@ def test_without_a_chance_level_the_most_hits_win() -> None:
     nearest = np.repeat((np.arange(20) % 3 == 0)[:, None], 4, axis=1)
     chosen = chosen_for_folds(np.stack([usual, nearest]), fold, np.arange(20), None)
     assert chosen.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_features_that_never_vary_change_no_fit(seed: int) -> None:
+    """Fits that leave them out answer as those of all features."""
+    rng = np.random.default_rng(seed)
+    texts = ["the probe", "the clip of the duct", "never the gain", "may be 3 of it", "not all, slide"]
+    items = [
+        choice(f"q{number}", rng.permutation(texts)[:4].tolist(), "ABCD"[rng.integers(4)], group=f"v{number % 12}")
+        for number in range(120)
+    ]
+    table = OptionTable(items, 0)
+    right = right_options(table)
+    seen, asked = table.options_of(np.arange(80)), table.options_of(np.arange(80, 120))
+    known = table.relative[seen]
+    varied = known.min(axis=0) < known.max(axis=0)
+    assert 0 < varied.sum() < len(varied)
+    for make in (_logistic, lambda: _boosting(0)):
+        scores = np.zeros(table.present.shape)
+        scores[asked] = make().fit(known, right[seen]).predict_proba(table.relative[asked])[:, 1].round(9)
+        found = _by_features(table, right, make)(np.arange(80), np.arange(80, 120))
+        assert (found == table.hits(scores, right)[80:]).all()

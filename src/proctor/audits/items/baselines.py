@@ -340,9 +340,13 @@ def _by_rank(table: OptionTable) -> dict[tuple[str, str], NDArray[np.float64]]:
 def _by_features(table: OptionTable, right: NDArray[np.bool_], make: Callable[[], Any]) -> _Guess:
     def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
         seen, asked = table.options_of(train), table.options_of(test)
-        model = make().fit(table.relative[seen], right[seen])
+        known = table.relative[seen]
+        # A feature that is the same everywhere has no weight and takes as long as the others.
+        varied = known.min(axis=0) < known.max(axis=0)
+        varied[0] |= not varied.any()
+        model = make().fit(known[:, varied], right[seen])
         scores = np.zeros(table.present.shape)
-        scores[asked] = model.predict_proba(table.relative[asked])[:, 1].round(9)
+        scores[asked] = model.predict_proba(table.relative[asked][:, varied])[:, 1].round(9)
         return table.hits(scores, right)[test]
 
     return guess
