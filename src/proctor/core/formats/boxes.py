@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -234,37 +235,46 @@ class PointFormat(_Placed):
         """The share of the picture's area that counts as right: that of the boxes, and of the circles of the tolerance
         around points, within the picture, over width × height."""
         del options
-        keys = [[float(str(end)) for end in one] for one in accepted if isinstance(one, list)]
-        if not keys:
-            return None
-        columns = sorted(
-            {0.0, self.width, *(min(max(end, 0.0), self.width) for key in keys for end in self._columns(key))}
+        keys = tuple(tuple(float(str(end)) for end in one) for one in accepted if isinstance(one, list))
+        return (
+            _covered_area(keys, self.tolerance, self.width, self.height) / (self.width * self.height) if keys else None
         )
-        area = 0.0
-        for start, end in pairwise(columns):
-            step = (end - start) / _STEPS
-            area += step * sum(self._chord(keys, start + (place + 0.5) * step) for place in range(_STEPS))
-        return area / (self.width * self.height)
-
-    def _columns(self, key: Sequence[float]) -> tuple[float, float]:
-        return (key[0], key[2]) if len(key) == 4 else (key[0] - self.tolerance, key[0] + self.tolerance)
-
-    def _chord(self, keys: Sequence[Sequence[float]], x: float) -> float:
-        """The length of the column at `x` that counts as right."""
-        parts = []
-        for key in keys:
-            start, end = self._columns(key)
-            if start <= x <= end:
-                half = 0.0 if len(key) == 4 else math.sqrt(max(0.0, self.tolerance**2 - (x - key[0]) ** 2))
-                parts.append((max(0.0, key[1] - half), min(self.height, key[-1] + half)))
-        length, last = 0.0, 0.0
-        for low, high in sorted(parts):
-            length += max(0.0, high - max(low, last))
-            last = max(last, high)
-        return length
 
 
 _STEPS = 400  # columns between two edges
+
+
+@lru_cache(maxsize=100_000)
+def _covered_area(keys: tuple[tuple[float, ...], ...], tolerance: float, width: float, height: float) -> float:
+    """The area of the boxes, and of the circles of the tolerance around the points, within the picture. Kept: a report
+    asks for the same questions under every facet."""
+    columns = sorted({0.0, width, *(min(max(end, 0.0), width) for key in keys for end in _sides(key, tolerance))})
+    area = 0.0
+    for start, end in pairwise(columns):
+        here = [key for key in keys if _sides(key, tolerance)[0] < end and _sides(key, tolerance)[1] > start]
+        if here:
+            step = (end - start) / _STEPS
+            area += step * sum(_chord(here, tolerance, height, start + (k + 0.5) * step) for k in range(_STEPS))
+    return area
+
+
+def _sides(key: Sequence[float], tolerance: float) -> tuple[float, float]:
+    return (key[0], key[2]) if len(key) == 4 else (key[0] - tolerance, key[0] + tolerance)
+
+
+def _chord(keys: Sequence[Sequence[float]], tolerance: float, height: float, x: float) -> float:
+    """The length of the column at `x` that counts as right."""
+    parts = []
+    for key in keys:
+        start, end = _sides(key, tolerance)
+        if start <= x <= end:
+            half = 0.0 if len(key) == 4 else math.sqrt(max(0.0, tolerance**2 - (x - key[0]) ** 2))
+            parts.append((max(0.0, key[1] - half), min(height, key[-1] + half)))
+    length, last = 0.0, 0.0
+    for low, high in sorted(parts):
+        length += max(0.0, high - max(low, last))
+        last = max(last, high)
+    return length
 
 
 def _plain(number: float) -> str:
