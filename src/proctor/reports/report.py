@@ -26,7 +26,7 @@ from proctor.reports.shortcuts import audit_section
 from proctor.reports.source import Source
 from proctor.reports.story import audit_story, story_of
 from proctor.reports.subgroups import facets_section, orders_section
-from proctor.runs import Options, Store, public_copy
+from proctor.runs import Options, Store, public_copy, reading_once
 
 _BROWSING = (
     "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on "
@@ -80,6 +80,7 @@ def write_report(
     return _write(source, out, thumbnails=thumbnails, max_items=max_items, audit=audit)
 
 
+@reading_once()
 def _write(
     source: Source,
     out: Path,

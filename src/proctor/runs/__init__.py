@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         scored_cases,
         similarity_scores,
     )
+    from proctor.runs.reading_once import reading_once
     from proctor.runs.report_data import (
         Consumption,
         OrderedRun,
@@ -138,7 +139,8 @@ __all__ = [
     "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_parcel", "read_safe_cell", "recorded", "reinstate", "rename_system", "results", "results_of_recorded",
+    "read_parcel", "read_safe_cell", "reading_once", "recorded", "reinstate", "rename_system", "results",
+    "results_of_recorded",
     "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers", "scored_answers", "scored_cases",
     "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_meta", "stored_runs",
     "summary_title", "text_hash", "wins_of", "write_open", "write_rows", "write_sums", "write_tables",

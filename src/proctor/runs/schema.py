@@ -301,7 +301,7 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
     }
 
 
-def answer_from_row(item_id: str, row: Mapping[str, Any]) -> Answer:
+def answer_from_row(item_id: str, row: Mapping[Any, Any]) -> Answer:
     """The answer of a row."""
     timing = None
     if row["model_s"] is not None:

@@ -25,6 +25,7 @@ from proctor.runs.columns import (
     parted_numbers,
     whole_numbers,
 )
+from proctor.runs.reading_once import read_once
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
@@ -312,6 +313,7 @@ def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], lis
     return [found[order], group[order], kind[order]], list(groups), list(kinds)
 
 
+@read_once
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
     """How asking ended in one run."""
     table = schema.answers
@@ -351,7 +353,7 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     the accuracy over all questions. Code's own stands beside it. A judge that was asked and gave no verdict on any
     answer of the run has its metrics all the same, without a score.
     """
-    found = load_raw_series(store, run, items)
+    found = [*load_raw_series(store, run, items)]
     found += _without_verdict(store, run, found)
     code = next((one for one in found if (one.metric, one.scorer) == (ACCURACY.name, CODE)), None)
     if code is None:
@@ -382,6 +384,7 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
     return empty
 
 
+@read_once
 def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
     """All scores of one run, by metric and scorer, each as its scorer gave them."""
     table = schema.scores
