@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import errno
 import gc
 import os
@@ -206,6 +207,7 @@ def main() -> None:
     """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
     3: some answers stayed failed; 130: stopped by hand."""
     gc.set_threshold(10_000)  # imports make very many objects, and all of them stay
+    atexit.register(gc.freeze)  # nobody needs the memory then: a last search for cycles takes a tenth of a second
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")  # NumPy's threads sleep when idle; as it is they spin
     try:
         _program(_wanted(sys.argv[1:]))(args=spread_settings(sys.argv[1:]), prog_name="proctor")
