@@ -253,7 +253,7 @@ def test_limits_are_kept_and_said(store: Store, tmp_path: Path) -> None:
     found = write_report(store, "toy", tmp_path / "small.html", max_items=5, thumbnails=_three_pictures)
     assert (found.items, found.answers, found.pictures) == (5, 60, 5)
     assert found.left_out == (
-        "43 of 48 items are left out of the browser (the export has all); the numbers above count them.",
+        "43 of 48 items are left out of the browser (proctor export writes all); the numbers above count them.",
         "10 pictures left out: too large, no JPEG, or not readable.",
     )
     page = Page(found.path.read_text(encoding="utf-8"))

@@ -33,6 +33,7 @@ from proctor.core import (
     clean,
     count_of,
     plain_name,
+    thousands,
 )
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.judges import UNRESOLVED
@@ -79,7 +80,7 @@ class Shown:
         said = []
         if self.items_left_out:
             said.append(
-                f"{self.items_left_out} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
+                f"{thousands(self.items_left_out)} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
                 f"browser{self.order}; the numbers above count them."
             )
         if self.texts_cut:
@@ -175,7 +176,7 @@ def browser_data(source: Source, limits: Limits, thumbnails: Thumbnails | None =
     whole = _within(answers, limits.characters)
     shown.items = whole
     shown.items_left_out = len(source.items) - whole
-    shown.order = " (the export has all)"
+    shown.order = " (proctor export writes all)"
     votes = source.votes(maker.votes)
     data = {
         "runs": [
