@@ -31,7 +31,7 @@ OBJECTS = "objects"
 """The folder of a cache in which the copies of objects lie, each in a folder of its version."""
 
 _PLACE = "place.json"
-_PART = 4 * 2**20
+_PART = 16 * 2**20
 _PARTS_AT_ONCE, _FILES_AT_ONCE = 4, 4
 _TRIES = 3  # of a range, each with its own retries of what the server refuses
 _RETRIES: Any = {
