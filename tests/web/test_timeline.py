@@ -16,7 +16,9 @@ from tests.support.web_page import press
 FRAME_S = 0.04
 
 
-async def marked(page: Page) -> list[tuple[float, str]]:
+async def marked(page: Page, count: int) -> list[tuple[float, str]]:
+    """The marks, once there are so many: a key marks as soon as the player has told where it is."""
+    await until(page, f"JSON.parse(document.querySelector('[data-marks]').value || '[]').length === {count}")
     found = json.loads(await page.evaluate("document.querySelector('[data-marks]').value || '[]'"))
     return [(one["time"], one["kind"]) for one in found]
 
@@ -44,25 +46,25 @@ def test_moments_are_marked_moved_and_removed(review: ReviewSite) -> None:
         await page.press("1", "Shift+ArrowRight")
         await shown(page, 1.0)
         await page.press("2")
-        assert await marked(page) == [(0, "insertion"), (about(1.0), "retrieval")]
+        assert await marked(page, 2) == [(0, "insertion"), (about(1.0), "retrieval")]
         await page.evaluate("document.querySelectorAll('.mark')[1].focus()")
         await page.press("ArrowRight", "ArrowRight")
         await shown(page, 1.08)  # the player shows what the mark is moved to
-        assert await marked(page) == [(0, "insertion"), (about(1.08), "retrieval")]
+        assert await marked(page, 2) == [(0, "insertion"), (about(1.08), "retrieval")]
         await page.press("Shift+ArrowRight")
         await shown(page, 2.08)
         await page.press("Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft")  # not before the clip
         await shown(page, 0.0)
-        assert await marked(page) == [(0, "insertion"), (0, "retrieval")]
+        assert await marked(page, 2) == [(0, "insertion"), (0, "retrieval")]
         await page.evaluate("document.querySelectorAll('.mark')[0].focus()")
         await page.press("Delete")
-        assert await marked(page) == [(0, "retrieval")]
+        assert await marked(page, 1) == [(0, "retrieval")]
         await page.drag(await place(page, 0.0), await place(page, 0.25), await place(page, 0.501))
         await shown(page, 1.2)
-        assert await marked(page) == [(about(1.2), "retrieval")]
+        assert await marked(page, 1) == [(about(1.2), "retrieval")]
         await page.drag(await place(page, 0.751), await place(page, 0.751))  # a click on the bar leads there
         await shown(page, 1.8)
-        assert await marked(page) == [(about(1.2), "retrieval")]
+        assert await marked(page, 1) == [(about(1.2), "retrieval")]
         await page.evaluate("document.activeElement.blur()")
         await press(page, "s", loads=True)
 
