@@ -15,7 +15,7 @@ from proctor.core import ConfigurationError, Frame, InputError
 from proctor.media import MediaLibrary, damaged, drop, kept, media_folder, place_of, prune
 from proctor.media import objects as storage
 from tests.support.clock_video import ClockVideo, write_clock_video
-from tests.support.object_server import ObjectFault, ObjectServer, object_server
+from tests.support.object_server import ObjectFault, ObjectServer, moto_bucket, object_server
 
 BODY = hashlib.shake_256(b"a video").digest(3 * 1000 + 11)
 LARGE = BODY * 20
@@ -193,21 +193,10 @@ def test_a_run_from_a_bucket_shows_the_same_frames(s3: ObjectServer, tmp_path: P
 
 
 def test_moto_which_stands_for_s3_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    boto3, moto = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
     storage.remote_at.cache_clear()
-    served = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    served.start()
-    try:
-        host, port = served.get_host_and_port()
-        told = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1"}
-        for name, value in {**told, "ENDPOINT_URL": f"http://{host}:{port}"}.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="bucket")
+    with moto_bucket(monkeypatch) as client:
         client.put_object(Bucket="bucket", Key="some/ä %20/v.mp4", Body=LARGE)
         monkeypatch.setattr(storage, "_PART", 20_000)
         found = library("s3://bucket/some", tmp_path)
         assert found.locate("ä %20/v").read_bytes() == LARGE
         assert found.identity("ä %20/v.mp4") == hashlib.sha256(LARGE).hexdigest()
-    finally:
-        served.stop()

@@ -26,7 +26,7 @@ from proctor.media.decode import Decoding
 from proctor.media.entries import EncodedFrame, FrameSet, StoredFrame, write_entry
 from proctor.runs import evaluation_content
 from tests.support.clock_video import ClockVideo, write_clock_video
-from tests.support.object_server import ObjectFault, ObjectServer, object_server
+from tests.support.object_server import ObjectFault, ObjectServer, moto_bucket, object_server
 
 FRAMES = "s3://bucket/frames"
 TIMES = (0.0, 1.0, 2.0)
@@ -477,15 +477,7 @@ def test_each_provider_takes_and_gives_frames(
 def test_moto_which_stands_for_s3_takes_and_gives_frames(
     machines: Machines, monkeypatch: pytest.MonkeyPatch, undecoded: Callable[[], None], tmp_path: Path
 ) -> None:
-    boto3, moto = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
-    served = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    served.start()
-    try:
-        host, port = served.get_host_and_port()
-        told = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1"}
-        for name, value in {**told, "ENDPOINT_URL": f"http://{host}:{port}"}.items():
-            monkeypatch.setenv(f"AWS_{name}", value)
-        boto3.client("s3").create_bucket(Bucket="bucket")
+    with moto_bucket(monkeypatch):
         expected = machines.library("first").jpegs(pictures())
         machines.library("first").jpegs(pictures(3.0, 4.0))
         undecoded()
@@ -496,5 +488,3 @@ def test_moto_which_stands_for_s3_takes_and_gives_frames(
             writer.keys(some_set())
             writer.add(some_set(), entry_of(tmp_path, number))
         assert writers[0].keys(some_set()) == {1, 2}
-    finally:
-        served.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,9 @@ from proctor.models.weights import Choices, Clip, Query, Weights
 from proctor.systems import ModelSystem, Sampling
 from tests.support.tiny_vlm import make_tiny_vlm
 
-pytestmark = pytest.mark.xdist_group("weights")
+pytestmark = [pytest.mark.xdist_group("weights"), pytest.mark.usefixtures("offline")]
 
 SECONDS = (0.0, 1.5, 2.0, 7.25)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offline() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -31,18 +31,10 @@ from proctor.models.weights import Choices, Query, Weights
 from tests.support.tiny_vlm import make_tiny_vlm
 from tests.support.virtual_time import run_in_virtual_time, until
 
-pytestmark = pytest.mark.xdist_group("weights")  # one process loads torch, not all of them
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offline() -> Iterator[None]:
-    """No hub is ever asked."""
-    from huggingface_hub import constants
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr(constants, "HF_HUB_OFFLINE", True)  # it is read when the package is, perhaps long ago
-        yield
+pytestmark = [  # one process loads torch, not all of them
+    pytest.mark.xdist_group("weights"),
+    pytest.mark.usefixtures("offline"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,11 @@ from proctor.models.weights import Clip, GeneratedText
 from proctor.systems import ModelSystem
 from tests.support.tiny_vlm import make_tiny_lm, make_tiny_vlm, tiny_qwen_vl
 
-pytestmark = pytest.mark.xdist_group("weights")
+pytestmark = [pytest.mark.xdist_group("weights"), pytest.mark.usefixtures("offline")]
 
 WITHIN = 1e-5
 """How far logits may differ with reuse and without; those of these weights span a unit or two."""
 FORM = FixedForm(('{"a": ', "}"), (("0", "1", "2"),))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offline() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from email.message import Message
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
+
+import pytest
 
 ObjectFault = Literal["503", "403", "dropped", "cut", "short", "whole", "replaced"]
 """`dropped`: no reply; `cut`: the connection ends within the body; `short`: a smaller part than was asked for, as if it
@@ -145,3 +147,22 @@ def object_server(objects: dict[str, bytes]) -> Iterator[ObjectServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def moto_bucket(patch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """moto's server, which stands for S3, with an empty bucket `bucket`; the environment says where it is. Gives
+    boto3's client."""
+    boto3, moto = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
+    served = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    served.start()
+    try:
+        host, port = served.get_host_and_port()
+        told = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1"}
+        for name, value in {**told, "ENDPOINT_URL": f"http://{host}:{port}"}.items():
+            patch.setenv(f"AWS_{name}", value)
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="bucket")
+        yield client
+    finally:
+        served.stop()

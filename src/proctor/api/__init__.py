@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         report,
         results,
     )
+    from proctor.api.option_names import system_names, validator_names
     from proctor.api.option_texts import size_in_bytes
     from proctor.api.options import (
         AllItems,
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
         StoreUrl,
         Track,
         declared,
-        system_names,
-        validator_names,
     )
     from proctor.api.perturbing import (
         PerturbationTable,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, Unpack
 
 from proctor.api.execution import library_as, loaded_as, need_media
 from proctor.api.lora_options import LoraOptions, lora_settings
-from proctor.api.options import Draws, ShownOptions, condition_names, filled
+from proctor.api.option_names import condition_names
+from proctor.api.options import Draws, ShownOptions, filled
 from proctor.api.parts import parts_of
 from proctor.api.tables import FrameLike, Row
 from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, percent, pip_install, plain_table

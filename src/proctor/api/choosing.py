@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from proctor.api.execution import Arranged, PreparedRun, arrange, library_as, loaded_as
-from proctor.api.options import AskOptions, Draws, condition_names, filled, listed
+from proctor.api.option_names import condition_names
+from proctor.api.options import AskOptions, Draws, filled, listed
 from proctor.api.parts import parts_of
 from proctor.api.sources import sync_twin
 from proctor.api.tables import FrameLike, Row

@@ -8,8 +8,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
+from proctor.api.option_names import benchmark_names, condition_names, judge_names, system_names
 from proctor.api.option_texts import columns_of, facets_of, settings_pairs, texts
-from proctor.core import BENCHMARKS, FailedPolicy, Option
+from proctor.core import FailedPolicy, Option
 
 if TYPE_CHECKING:
     from proctor.core import Scorer
@@ -53,39 +54,6 @@ def listed(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
-
-
-def system_names() -> list[str]:
-    """The built-in systems and methods."""
-    from proctor.systems import SYSTEMS
-
-    return SYSTEMS.names()
-
-
-def judge_names() -> list[str]:
-    """The judges of stored answers."""
-    from proctor.judges import JUDGES
-
-    return JUDGES.names()
-
-
-def condition_names() -> list[str]:
-    """The conditions."""
-    from proctor.media import CONDITIONS
-
-    return CONDITIONS.names()
-
-
-def validator_names() -> list[str]:
-    """What can be validated."""
-    from proctor.core import VALIDATORS
-
-    return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
-
-
-def benchmark_names() -> list[str]:
-    """The benchmarks that are installed."""
-    return BENCHMARKS.names()
 
 
 _Names = str | Sequence[str]
