@@ -8,9 +8,9 @@ python bench/scale.py --ray --items 2000 --workers 4   # the same evaluation on 
 Claims: 64 threads in 8 processes claim parts of 16 items from PostgreSQL until none is left. Answers: workers, each a
 process of its own, ask a system that answers at once; each answer is on disk before it counts. Kills: workers are
 `proctor worker`, as on several machines, and ask a scripted server. Every item must have one answer; what had one on disk
-is never asked again, and what is asked twice had its question under way at a kill; hash and results must be those of one
-worker. PostgreSQL runs without fsync
-here, so that disks don't decide; SQLite keeps it. CPU seconds stand beside what depends on how busy the machine is.
+is never asked again, and what is asked twice had its question under way at a kill; hash, results and
+report (but for times, dates and the server's address) must be those of one worker. PostgreSQL runs without fsync here, so
+that disks don't decide; SQLite keeps it. CPU seconds stand beside what depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -223,6 +224,17 @@ def told(store: str | Path) -> tuple[str, Any]:
     return content.sha256, json.loads(done.stdout)
 
 
+def sections(store: str | Path, folder: Path) -> dict[str, str]:
+    """The words of a report's sections by their names, without what differs from run to run: times, and the server's
+    address and the dates under provenance."""
+    page = folder / "report.html"
+    words = ["report", "simulated", "--store", str(store), "--out", str(page)]
+    subprocess.run([sys.executable, "-m", "proctor", *words], capture_output=True, text=True, check=True)
+    found = re.finditer(r'<section[^>]*id="([^"]+)".*?(?=<section|<script|</main)', page.read_text(), re.DOTALL)
+    told = {one[1]: " ".join(re.sub(r"<[^>]+>", " ", one[0]).split()) for one in found}
+    return {name: text for name, text in told.items() if name not in ("consumption", "provenance")}
+
+
 def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float) -> dict[str, Any]:
     """Workers on one store, of which one is killed now and then; and one worker alone on another store."""
     data = write_text_folder(folder / "data", items)
@@ -258,7 +270,9 @@ def with_kills(url: str, folder: Path, items: int, workers: int, every_s: float)
 
 
 def answered(url: str) -> set[str]:
-    """The items with an answer on disk."""
+    """The items with an answer on disk; none before a worker has made the store."""
+    if "://" not in url and not Path(url).exists():
+        return set()
     store = Store(url, create=False)
     run = next(one for one in store.runs("simulated") if one.system == "local")
     found = set(store.answers(run))
@@ -295,6 +309,7 @@ def compared(url: str, folder: Path, data: Path, took: float) -> dict[str, Any]:
         "seconds": took,
         "same_hash": here[0] == there[0],
         "same_results": here[1] == there[1],
+        "same_report": sections(url, folder) == sections(alone, folder),
     }
 
 

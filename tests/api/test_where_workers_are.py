@@ -77,6 +77,16 @@ def test_a_cluster_whose_machines_are_all_lost_ends_the_run(
     assert f"{ITEMS} items are still to be asked" in done.stderr
 
 
+def test_workers_that_may_not_join_end_the_run_with_their_reason(
+    tmp_path: Path, server: FaultyServer, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = "not joined: simulated (local / text-only): this machine has other settings"
+    monkeypatch.setitem(sys.modules, "ray", PretendedRay(lost=0, said=["joined", refusal, refusal]))
+    done = proctor(*words, "--store", tmp_path / "runs.db", "--on", "ray", "--workers", "2")
+    assert (done.returncode, done.stdout, server.requests) == (1, "", [])
+    assert [line for line in done.stderr.splitlines() if "not joined" in line] == [f"proctor: {refusal}"]
+
+
 @pytest.mark.training
 def test_on_a_real_ray_the_hash_is_that_of_one_alone(tmp_path: Path, server: FaultyServer, words: list[str]) -> None:
     expected, store = alone(tmp_path, server), tmp_path / "runs.db"

@@ -56,7 +56,7 @@ ALLOWED = {
 
 
 def pages() -> list[Path]:
-    """Everything that people read, but for prompts, which are frozen, and the record of decisions."""
+    """Everything that people read, but for prompts, which are frozen."""
     found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     for folder in ("src", "docs", "bench", "tools"):
         found += [
@@ -64,7 +64,7 @@ def pages() -> list[Path]:
             for file in sorted((ROOT / folder).rglob("*"))
             if file.suffix in {".py", ".md", ".js", ".html"} or file.name.endswith(".html.j2")
         ]
-    return [file for file in found if "decisions" not in file.parts]
+    return found
 
 
 @pytest.mark.parametrize("pattern", BANNED)

@@ -80,6 +80,28 @@ def test_a_whole_store_is_found_whole(file: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Every row can be read.\n")
 
 
+def test_of_many_damaged_rows_a_hundred_are_named_and_the_rest_counted(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    columns = [column for _, column, *_ in connection.execute("pragma table_info(votes)")]
+    copied = ", ".join(
+        {"key": "key || number", "body": "'yes'"}.get(column, f"votes.{column}") for column in columns if column != "id"
+    )
+    named = ", ".join(column for column in columns if column != "id")
+    numbers = "with recursive n(number) as (select 1 union all select number + 1 from n where number < 100)"
+    connection.execute(f"insert into votes ({named}) {numbers} select {copied} from votes, n")
+    connection.commit()
+    told = proctor("store", "check", "--store", file)
+    assert (told.returncode, len(told.stdout.splitlines())) == (1, 101)
+    assert "more" not in told.stdout
+    connection.execute("update votes set body = 'yes'")
+    connection.commit()
+    connection.close()
+    told = proctor("store", "check", "--store", file)
+    *rows, more, damaged = told.stdout.splitlines()
+    assert (told.returncode, len(rows), more) == (1, 100, "and 1 more")
+    assert damaged.startswith("101 damaged: restore a copy")
+
+
 DAMAGE: dict[str, tuple[str, str]] = {
     "a card that is no JSON": ("update benchmarks set card = 'junk'", "table benchmarks: "),
     "a card that is a list": ("update benchmarks set card = '[]'", "table benchmarks, row with name 'toy': "),

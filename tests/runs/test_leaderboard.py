@@ -55,6 +55,17 @@ def test_oracles_alone_rank_nobody(tmp_path: Path) -> None:
     assert ([row.rank for row in found.rows], found.items) == ([None], 0)
 
 
+def test_systems_without_a_rank_stand_best_first_behind_the_ranked(tmp_path: Path) -> None:
+    store = contest(tmp_path)
+    ranked = [row.system for row in board(store).rows]
+    for name, right in (("a", 60), ("b", 180), ("c", 120)):
+        write_run(store, name, [number < right for number in range(QUESTIONS)], oracle=True)
+    write_run(store, "unfinished", [True] * 100)
+    rows = board(store, None).rows
+    assert [row.system for row in rows] == [*ranked, "b", "c", "unfinished", "a"]
+    assert [row.drawn for row in rows[-4:]] == pytest.approx([180 / QUESTIONS, 120 / QUESTIONS, 100 / QUESTIONS, 0.25])
+
+
 @pytest.mark.parametrize("failed", [None, *FailedPolicy])
 def test_a_format_that_a_baseline_does_not_answer_is_told_apart_from_items_not_asked(
     tmp_path: Path, failed: FailedPolicy | None

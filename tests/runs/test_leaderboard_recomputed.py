@@ -120,7 +120,10 @@ def test_every_column(made: Fuzzed, condition: str, part: Part, given: dict[str,
     assert found.items == (len(wanted.common) if ranks else 0)
     assert found.left_out == (len(wanted.places) - len(wanted.common) if ranks else 0)
     named = [one.name for one in ranks]
-    assert [row.system for row in found.rows] == [*named, *(name for name in wanted.runs if name not in named)]
+    worse_end = {name: rows[name]["if_wrong" if rows[name]["policy"] == "both" else "value"] for name in wanted.runs}
+    sign = -1 if wanted.metric.higher_is_better else 1
+    unranked = sorted(set(wanted.runs) - set(named), key=lambda name: (sign * worse_end[name], name))
+    assert [row.system for row in found.rows] == [*named, *unranked]
     for row in found.rows:
         own, rank = rows[row.system], next((one for one in ranks if one.name == row.system), None)
         told = {name: own[name] for name in SCORES} | {name: getattr(rank, name, None) for name in RANKS}

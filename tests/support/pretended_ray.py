@@ -16,12 +16,14 @@ class LostActorError(Exception):
 
 
 class PretendedRay:
-    """As far as it is used. `started` counts actors, `killed` those that were ended."""
+    """As far as it is used. `started` counts actors, `killed` those that were ended. With `said` actors do nothing and
+    say this."""
 
     exceptions = SimpleNamespace(RayActorError=LostActorError)
 
-    def __init__(self, *, lost: int = 1) -> None:
+    def __init__(self, *, lost: int = 1, said: list[str] | None = None) -> None:
         self.lost = lost
+        self.said = said
         self.started = self.killed = 0
         self.given: dict[str, Any] = {}
         self.wanted: dict[str, Any] = {}
@@ -69,7 +71,9 @@ class PretendedRay:
                 except BaseException as error:  # noqa: BLE001 - handed over
                     future.set_exception(error)
 
-            if lost:
+            if self.said is not None:
+                future.set_result(self.said)
+            elif lost:
                 future.set_exception(LostActorError())
             else:
                 threading.Thread(target=run, daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +65,7 @@ class LeaderboardRow:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Ranked rows first, best first, then those that can't be ranked. `items` are those that every ranked system is
+    """Ranked rows first, then those that can't be ranked; each part best first (a range by its worse end). `items` are those that every ranked system is
     ranked on; `left_out` items have no score from any system (the scorer marks none of them)."""
 
     metric: Metric
@@ -147,7 +148,7 @@ def leaderboard(
         metric=declared,
         scorer=scorers[0] if scorers else "",
         condition=condition,
-        rows=[*board.rows(ranked), *(board.row(entry, None) for entry in unranked)],
+        rows=[*board.rows(ranked), *board.unranked_rows(unranked)],
         items=int(np.sum(common)) if ranked else 0,
         left_out=int(np.sum(scorable & ~common)) if ranked else 0,
     )
@@ -186,6 +187,12 @@ class _Board:
         by_name = {entry.run.system: entry for entry in entries}
         worst = {name: entry.marked.filled(self.metric.worst) for name, entry in by_name.items()}
         return [self.row(by_name[rank.name], rank) for rank in self._ranks(worst)]
+
+    def unranked_rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
+        """The other rows, best first; those without a score come last."""
+        sign = -1 if self.metric.higher_is_better else 1
+        rows = (self.row(entry, None) for entry in entries)
+        return sorted(rows, key=lambda row: math.inf if row.drawn is None else sign * row.drawn)
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
         """The systems whose lacking items can't change a rank; who lacks most is given up first."""

@@ -171,7 +171,7 @@ def run_scores(
 ) -> RunScores:
     """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
 
-    A `baseline` of the floor is asked all that it supports, so that what it was not asked is unsupported.
+    A `baseline` is asked all that it supports, so that what it was not asked is unsupported.
     """
     without = scorable & ~series.marked
     answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
