@@ -42,8 +42,8 @@ SOURCES = (
 _SHOWN = "reports/limits reports/sections_are_kept reports/blocks"
 _DOWN = "api/options_go_down"
 NEAR = {
-    "cli/audit": "=audit cli/audit_cli cli/tables_tell cli/options_arrive",
-    "cli/demo": "cli/machine_faults cli/options_arrive",
+    "cli/audit": "=audit cli/audit_cli cli/tables_tell cli/options_arrive reports/audit_report cli/no_store",
+    "cli/demo": "cli/demo cli/machine_faults cli/options_arrive",
     "cli/former": "cli/command_tree cli/audit_cli",
     "cli/inventory": "=show cli/command_tree cli/store_cli cli/terminal_width",
     "cli/items": "=show docs/docs cli/results_cli cli/rexsonovqa_cli runs/reproduction cli/options_arrive",
@@ -74,7 +74,7 @@ NEAR = {
     "cli/train": (
         "training/train_answerer cli/train_classifier_cli training/classifier training/generative cli/options_arrive"
     ),
-    "cli/users": "web/people_pages web/review_commands",
+    "cli/users": "web/people_pages web/review_commands web/serve",
     "cli/worker": "api/where_workers_are runs/orders docs/laptop_to_cluster cli/options_arrive",
     "cli": "=results =show =store cli/command_tree cli/run_cli",
     "api/access": (
@@ -124,7 +124,7 @@ NEAR = {
     ),
     "reports/analysis": f"{_SHOWN} reports/report_analysis",
     "reports/leaderboard": f"{_SHOWN} =results reports/report_page",
-    "reports/ranking": f"{_SHOWN} =rank reports/report_ranking",
+    "reports/ranking": f"{_SHOWN} =rank reports/report_ranking runs/ranking",
     "reports/subgroups": f"{_SHOWN} reports/report_orders reports/report_page",
     "reports/metric": f"{_SHOWN} =audit reports/audit_report",
     "reports": f"{_SHOWN} =compare reports/report_page",

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import proctor
+from proctor.api import leaderboard
 from proctor.api.option_texts import columns_of, facets_of, texts
 from proctor.core import InputError, UsageError
 from proctor.reports.blocks import recorded_figure
@@ -95,6 +96,22 @@ def test_ranks(store: Any) -> None:
     assert table.plot("technical").axes[0].get_title(loc="left") == "All questions"
     with pytest.raises(InputError, match="board: found 'clinical', expected one of technical"):
         table.plot("clinical")
+
+
+def test_plots_are_drawn_where_they_are_asked_to_be(store: Any) -> None:
+    given: dict[str, Any] = {"draws": 100, "failed": "wrong"}
+    tables = [
+        proctor.results(store, NAME, **given),
+        proctor.compare(store, NAME, systems=("alpha", "beta"), **given),
+        proctor.rank(store, NAME, stability=0, **given),
+        proctor.analyze(store, NAME, stability=0, **given),
+        leaderboard(store, NAME, "effort", **given),
+    ]
+    for table in tables:
+        figure = Figure()
+        left, right = figure.subplots(1, 2)
+        assert table.plot(ax=right) is figure
+        assert (len(left.lines), len(right.lines) > 1) == (0, True)
 
 
 def test_texts_of_options() -> None:

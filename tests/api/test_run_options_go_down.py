@@ -7,6 +7,7 @@ The rooms below only write down what they were called with; the default of each 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,17 @@ def test_the_rooms_below_have_the_documented_defaults() -> None:
         0.95,
         0.05,
     )
+
+
+def test_functions_of_the_door_have_the_documented_defaults() -> None:
+    """Where a function names an option itself, its default is that of all others."""
+    wanted = {"draws": 2000, "level": 0.95, "seed": 0, "two_level": False, "all_items": False, "failed": None}
+    found = {
+        (name, option): parameter.default
+        for name in proctor.api.__all__
+        if inspect.isfunction(function := getattr(proctor.api, name))
+        for option, parameter in inspect.signature(function).parameters.items()
+        if option in wanted and parameter.default is not parameter.empty
+    }
+    assert ("score_predictions", "draws") in found
+    assert found == {(name, option): wanted[option] for name, option in found}

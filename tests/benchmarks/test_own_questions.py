@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
 import pytest
 
 import proctor
@@ -271,6 +272,25 @@ def test_columns_can_be_named_and_are_remembered_by_the_store(tmp_path: Path) ->
     (row,) = [row for row in made.results().to_pandas().to_dict("records") if row["system"] == "me"]
     assert (row["value"], row["n"], row["groups"]) == (0.5, 2, 2)
     assert proctor.results(store, str(folder)).to_pandas().equals(proctor.results(store, "mine").to_pandas())
+
+
+def test_a_folder_is_read_as_the_store_remembers_it(tmp_path: Path) -> None:
+    """Named by its path again, without its columns and media."""
+    text = "nummer,was,soll,wer,bild\nn1,Is it on?,yes,p1,a.png\n"
+    folder, store = written(tmp_path / "mine", "questions.csv", text), tmp_path / "runs.db"
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    PIL.Image.new("RGB", (8, 8)).save(pictures / "a.png")
+    columns = {"question": "was", "answer": "soll", "group": "wer", "media": "bild"}
+    proctor.run(folder, "random", columns=columns, media=pictures, store=store, conditions="text-only")
+    shown: list[int] = []
+
+    def looks(question: str, frames: list[Any]) -> str:
+        shown.append(len(frames))
+        return "yes"
+
+    again = proctor.run(folder, looks, store=store, conditions="video", baselines=False)
+    assert (shown, again.results(draws=100).rows[0]["value"]) == ([1], 1.0)
 
 
 def test_settings_beside_the_questions_are_taken(tmp_path: Path) -> None:

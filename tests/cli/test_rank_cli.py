@@ -217,6 +217,14 @@ def test_answers_without_a_latency_are_late_or_in_time_as_asked(tmp_path: Path) 
     assert board("--latency", "required") == (required, late)
 
 
+@pytest.mark.parametrize("option", [("--detail",), ("--mine", "fair"), ("--two-level",)])
+def test_a_ranking_by_another_metric_has_no_boards(folder: Path, option: tuple[str, ...]) -> None:
+    done = proctor("rank", "focus", "--store", folder / "runs.db", "--metric", "accuracy", *option)
+    assert (done.returncode, done.stdout) == (2, "")
+    wanted = "--metric: found one of them, expected it without --mine, --two-level and --detail"
+    assert wanted in " ".join(done.stderr.split())
+
+
 def test_other_buckets_and_wrong_names(folder: Path) -> None:
     board = rank(folder, "--by", "context,format")[0]
     assert list(board["p_values"]) == ["medium / binary"]

@@ -238,6 +238,13 @@ def test_what_is_written_is_read_again(pair: tuple[Format, Any]) -> None:
 _PIECES = st.sampled_from(["|", "\\|", ",", ";", ">", "[", "{", "1e999", "9" * 400, "NaN", "\ud800", "\x00", "٣", "1:05", "A", "clip", "-", "\n", '"', "[" * 2000])  # fmt: skip
 
 
+@pytest.mark.parametrize("cell", ["|", ",", ";", " ; ,", "\\|", "1:05-1:20 |"])
+@pytest.mark.parametrize("form", [form for form, _ in _VALUES if getattr(form, "several", False)])
+def test_a_cell_of_separators_states_nothing(form: Format, cell: str) -> None:
+    with pytest.raises(ParseError):
+        form.read_reference(cell, ORGANS)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=8), st.sampled_from([one for one, _ in _VALUES]))
 def test_any_cell_is_a_reference_or_a_parse_error(pieces: list[str], form: Format) -> None:

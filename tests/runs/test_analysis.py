@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,14 @@ def given(system: str, number: int, answer: str) -> str | None:
     return "9" if answer.isdigit() else "no"
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    path = tmp_path_factory.mktemp("analysis")
+def store_of(path: Path, said: Mapping[str, Callable[[int, dict[str, Any]], str | None]]) -> Store:
+    """A store of submissions: by system what it says to each question, of which its reference is known here."""
     pairs = [asked(number) for number in range(N)]
     (path / "requests.json").write_text(json.dumps([request for request, _ in pairs]))
     (path / "references.json").write_text(json.dumps([reference for _, reference in pairs]))
     benchmark, opened = READER.load(path), Store(str(path / "runs.db"))
-    for system in ("one", "two", "three", "mute"):
-        answers = [(ref["qID"], given(system, number, ref["answer"])) for number, (_, ref) in enumerate(pairs)]
+    for system, says in said.items():
+        answers = [(ref["qID"], says(number, ref)) for number, (_, ref) in enumerate(pairs)]
         (path / "r.json").write_text(
             json.dumps([{"qID": name, "content": text} for name, text in answers if text is not None])
         )
@@ -90,6 +90,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
             import_answers(opened, benchmark, recorded, name=system, condition="video", scorers=[AccuracyScorer()])
         )
     return opened
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    def says(system: str) -> Callable[[int, dict[str, Any]], str | None]:
+        return lambda number, reference: given(system, number, reference["answer"])
+
+    systems = ("one", "two", "three", "mute")
+    return store_of(tmp_path_factory.mktemp("analysis"), {system: says(system) for system in systems})
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +172,22 @@ def test_marks_gaps_and_the_model(found: Analysis) -> None:
     # `mute` is never right, so that no odds can be given to it.
     notes = {one["term"]: one["note"] for one in found.tables["regression"]}
     assert notes["intercept"] == "some columns tell right from wrong without fail"
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_the_interval_of_a_gap_reaches_no_farther_than_gaps_can(tmp_path: Path, knows: bool) -> None:
+    """A system that knows all of the one kind and nothing of the other, but for one question."""
+
+    def says(number: int, reference: dict[str, Any]) -> str:
+        right = (reference["ood"] is knows) != (number == 2)
+        return str(reference["answer"]) if right else "9" if number % 2 else "no"
+
+    store = store_of(tmp_path, {"one": says})
+    tables = analyse(store, "focus", Contest(), plan=Resampling(draws=200)).tables
+    (gap,) = [one for one in tables["gaps"] if one["factor"] == "distribution"]
+    assert abs(gap["value"]) == pytest.approx(1 - 1 / 30)
+    assert (gap["ci_high"] if gap["value"] > 0 else -gap["ci_low"]) == 1.0
+    assert 0.2 < (gap["ci_low"] if gap["value"] > 0 else -gap["ci_high"]) < 1 - 1 / 30
 
 
 def test_stability_and_significance_are_there(found: Analysis) -> None:

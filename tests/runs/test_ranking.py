@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from proctor.core import FailedPolicy, InputError, Status
+from proctor.core import ACCURACY, FailedPolicy, InputError, Status
 from proctor.runs import BASELINES, Board, Contest, Store, analyse, lead_rows, rank_runs
-from proctor.runs.ranking import advancing
-from proctor.stats import RankingPlan, Resampling
+from proctor.runs.ranking import _Maker, advancing
+from proctor.runs.run_scores import readings
+from proctor.stats import PlaceReadings, RankingPlan, Resampling
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 from tests.support.program import within
 
@@ -211,6 +215,44 @@ def test_a_place_does_not_depend_on_the_seed(tmp_path: Path) -> None:
         for made in rank_runs(store, NAME, plan=RankingPlan(draws=2000, seed=seed))
     }
     assert len(ranks) == 1
+
+
+class SomeRows:
+    """Rows of readings by system: as it is, and with what it lacks wrong or right."""
+
+    def __init__(self, right: NDArray[np.float64], lacking: NDArray[np.bool_], names: list[str]) -> None:
+        self._place: dict[tuple[str, float | None], int] = {}
+        rows = []
+        for name, line, gaps in zip(names, right, lacking, strict=True):
+            for value in (None, 0.0, 1.0) if gaps.any() else (None,):
+                self._place[name, value] = len(rows)
+                rows.append(np.where(gaps, np.nan if value is None else value, line))
+        self.right = np.array(rows)
+
+    def of(self, names: Sequence[str], fill: Mapping[str, float]) -> list[int]:
+        return [self._place[name, fill.get(name)] for name in names]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whose_place_is_open_is_what_every_reading_by_itself_says(seed: int) -> None:
+    """Systems that hardly differ, so that many ties are broken; some lack much, and others hardly anything."""
+    rng, names = np.random.default_rng(seed), list("abcdefgh")
+    videos, buckets = np.repeat(np.arange(8), 6), np.tile([0, 0, 1, 1, 2, 2], 8)
+    right = (rng.random((8, 48)) < np.repeat(rng.choice([0.4, 0.9], 4), 2)[:, None]).astype(float)
+    share = rng.choice([0.0, 0.02, 0.5], 8, p=[0.4, 0.4, 0.2])
+    lacking = rng.random(right.shape) < share[:, None]
+    open_ones = {name for name, gaps in zip(names, lacking, strict=True) if gaps.any()}
+    rows = SomeRows(right, lacking, names)
+
+    def places() -> PlaceReadings:
+        return PlaceReadings(rows.right, videos, buckets, 3, RankingPlan(draws=60))
+
+    fills = readings([name for name in names if name in open_ones], ACCURACY)
+    alone = [places().of(one, one) for one in (rows.of(names, fill) for fill in ({}, *fills))]
+    moved = {name for k, name in enumerate(names) if len({one[k] for one in alone}) > 1}
+    expected = (moved & open_ones) or (open_ones if moved else set())
+    found = _Maker._unsettled(places(), cast("Any", rows), names, open_ones)
+    assert found == expected
 
 
 LATE: list[float | None] = [1.0] * 240

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.api.answerer import AnswererTable
 from proctor.core import ACCURACY, Benchmark, Image, InputError, Item, Reference, generator
 from proctor.core.formats import BinaryFormat
 from proctor.models.adapters import SEEN, read_record, seen_media
@@ -112,6 +113,13 @@ def whole(place: Path) -> TrainedAnswerer:
 
 def steps(folder: Path) -> list[Any]:
     return [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+
+
+def test_the_table_says_what_it_learned_from_and_what_is_to_beat(whole: TrainedAnswerer) -> None:
+    lengths, without, *_ = AnswererTable(whole).notes
+    assert lengths == f"Examples: {whole.lengths}."
+    assert without.startswith("Without looking: ")
+    assert AnswererTable(replace(whole, lengths="")).notes[0] == without
 
 
 def test_it_learns_from_pixels_and_shuffled_labels_teach_nothing(place: Path, whole: TrainedAnswerer) -> None:

@@ -204,7 +204,7 @@ def compare(
             if one.metric not in few:
                 print_blocks(*comparison_blocks(one, found.card.metric(one.metric)), "")
         note(*([scarce_line(few)] if few else []))
-        line = few_groups_line(max((one.difference.groups for one in found.comparisons), default=0))
+        line = few_groups_line(max(one.difference.groups for one in found.comparisons))
         note(*([line] if line else []))
         if any(one.policy for one in found.comparisons):
             note(policy_line(policy_of(options["failed"]), found.card))

@@ -126,7 +126,7 @@ class IntervalsFormat(OverlapFormat):
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
         if self.strict:
-            return self._checked([_cell_interval(part) for part in listed(alone(text))] or [(0.0, 0.0)], text)
+            return self._checked([_cell_interval(part) for part in listed(alone(text))], text)
         for value in json_fields(text):
             found = _of_json(value)
             if found:
@@ -150,6 +150,8 @@ class IntervalsFormat(OverlapFormat):
             raise ParseError(
                 expected="one interval" if not self.several else f"at most {MOST_NAMED} intervals", found=text
             )
+        if not distinct:
+            raise ParseError(expected=_EXPECTED, found=text)
         if not all(0 <= start < end < _MOST_S for start, end in distinct):
             raise ParseError(expected="an end after the start", found=text)
         return [[float(start), float(end)] for start, end in distinct]

@@ -1,0 +1,37 @@
+"""`proctor demo`: everything on simulated videos, and nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proctor.runs import Store
+from tests.support.program import proctor
+
+
+def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    first = proctor("demo", "--videos", "2", "--out", out)
+    assert first.returncode == 0, first.stderr
+    for page in ("report.html", "key-frames.html"):
+        assert "</html>" in (out / page).read_text(encoding="utf-8")[-20:]
+    store = Store(out / "demo.db", create=False)
+    asked = {
+        name: [(run.condition, *store.count_answers(run)) for run in store.runs(name)]
+        for name in store.benchmark_names()
+    }
+    store.close()
+    assert {name: {condition for condition, *_ in runs} for name, runs in asked.items()} == {
+        "simulated": {"video", "text-only", "black", "shuffled"}, "clinicalskillqa": {"video"},
+    }  # fmt: skip
+    assert all(failed == 0 < answered for runs in asked.values() for _, answered, failed in runs)
+    made = [file.stat().st_mtime_ns for folder in ("simulated", "key-frames") for file in (out / folder).rglob("*.*")]
+
+    again = proctor("demo", "--videos", "2", "--out", out)
+    assert again.returncode == 0, again.stderr
+    assert "is there already and is used as it is." in again.stderr
+    assert again.stderr.count("answers are there already; 0 to ask.") == 2
+    assert made == [f.stat().st_mtime_ns for folder in ("simulated", "key-frames") for f in (out / folder).rglob("*.*")]
+
+    other = proctor("demo", "--videos", "3", "--out", out)
+    assert (other.returncode, other.stdout) == (1, "")
+    assert "found seed 0, 2 videos, expected seed 0, 3 videos: take another --out" in " ".join(other.stderr.split())
