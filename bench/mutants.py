@@ -177,18 +177,19 @@ def mutants_of(file: Path, tree: Path) -> list[Mutant]:
 
 
 def _hidden(module: ast.Module) -> set[int]:
-    """Nodes that are left alone: those for type checkers, which no program runs; decorators (whether a class is frozen
-    changes no number); `strict=` of pairings, which guards against what does not occur; and what stands within
-    f-strings, whose places Python 3.11 does not tell."""
-    found: list[ast.AST] = []
+    """Nodes that are left alone: those for type checkers, which change nothing in a program (`TYPE_CHECKING`, `total=`
+    of a class); decorators (whether a class is frozen changes no number); `strict=` of pairings, which guards against
+    what does not occur; and what stands within f-strings, whose places Python 3.11 does not tell."""
+    found, bare = list[ast.AST](), set[int]()
     for node in ast.walk(module):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            found += node.body
-        elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+            found += [*node.body, node.test]
+            bare.add(id(node))
+        elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.keyword) and node.arg in {"strict", "total"}):
             found.append(node)
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found += node.decorator_list
-    return {id(inner) for one in found for inner in ast.walk(one)}
+    return bare | {id(inner) for one in found for inner in ast.walk(one)}
 
 
 def _parses(tree: Path, one: Mutant) -> bool:

@@ -135,6 +135,7 @@ def test_limits_of_a_judge_arrive(given: Mapping[str, Any], monkeypatch: pytest.
 
     async def judge_all(_store: Any, chosen: Any, _scorer: Any, limits: Any, **more: Any) -> Any:
         found.update(runs=[run.system for run in chosen], concurrency=limits.concurrency, limit=limits.most, **more)
+        found["shard"] = limits.shard
         raise ReachedError
 
     monkeypatch.setattr(runs, "judge_all", judge_all)
@@ -142,7 +143,7 @@ def test_limits_of_a_judge_arrive(given: Mapping[str, Any], monkeypatch: pytest.
     stop, told = asyncio.Event(), list[Any]()
     with pytest.raises(ReachedError):
         made.score(metrics="rouge-l-best", stop=stop, on_change=told.append, **given)
-    wanted = {"concurrency": 8, "limit": None, "all_items": False, "runs": ["said"]} | dict(given)
+    wanted = {"concurrency": 8, "limit": None, "all_items": False, "runs": ["said"], "shard": None} | dict(given)
     assert {name: found[name] for name in wanted} == wanted
     assert (found["stop"], found["on_change"]) == (stop, told.append)
 

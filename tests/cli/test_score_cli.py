@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.faulty_server import Fault, FaultyServer
-from tests.support.program import proctor
+from tests.support.program import proctor, start_proctor
 
 VERDICT = json.dumps(
     {"score": 1, "error_type": "wrong_conclusion", "explanation": "The sweep is right, its goal is not."}
@@ -81,3 +84,37 @@ def test_a_judge_that_fails_leaves_answers_unresolved_and_says_so(data: Path, tm
         assert 0 < len(server.requests) < 265
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
     assert (judged["n"], judged["unresolved"], judged["value"]) == (265, 0, 1.0)
+
+
+def test_shards_at_the_same_time_judge_each_answer_once(data: Path, tmp_path: Path) -> None:
+    """Three processes on one store, and one alone on another."""
+    alone, shared = imported(data, tmp_path), tmp_path / "shared.db"
+    with closing(sqlite3.connect(alone)) as source, closing(sqlite3.connect(shared)) as target:
+        source.backup(target)
+    with FaultyServer(VERDICT, latency_s=0.01) as server:
+        words = ("score", "rexsonovqa", "--model", "judge-1", "--base-url", server.url, "--system", "llava")
+        same = (*words, "--structured", "prompted", "--timeout", "600", "--store", shared)
+        begun = [start_proctor(*same, "--shard", f"{k}/3") for k in (1, 2, 3)]
+        said = [one.communicate(600) for one in begun]
+        assert [one.returncode for one in begun] == [0, 0, 0], said
+        assert max(Counter(one.text for one in server.requests).values()) == 1
+        assert len(server.requests) == 265
+        judged = [int(out.split(" answers marked")[0].splitlines()[-1]) for out, _ in said]
+        assert sum(judged) == 265
+        assert min(judged) > 50
+        assert score(shared, server)[1].startswith("0 answers marked")
+        assert score(alone, server)[0] == 0
+    hashes = [proctor("results", "rexsonovqa", "--store", one, "--hash").stdout for one in (alone, shared)]
+    assert hashes[0] == hashes[1]
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "1/0", "a/b", "1/3/5", "-1/3", "٣/٤", ""])
+def test_a_shard_is_one_of_several(shard: str, tmp_path: Path) -> None:
+    done = proctor("score", "b", "--store", tmp_path / "runs.db", "--model", "openai:m", "--shard", shard)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--shard: found {shard!r}, expected K/N, with K from 1 to N, such as 2/8" in done.stderr
+
+
+def test_metrics_have_no_shards(tmp_path: Path) -> None:
+    done = proctor("score", "b", "--store", tmp_path / "runs.db", "--metric", "rouge-l", "--shard", "1/2")
+    assert (done.returncode, done.stderr) == (2, "proctor: --shard: found '1/2', expected none: it is for judges\n")

@@ -1,4 +1,4 @@
-"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET, 20GB."""
+"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET, 20GB, K/N."""
 
 from __future__ import annotations
 
@@ -58,3 +58,17 @@ def size_in_bytes(text: str | None) -> int | None:
     if found is None:
         raise UsageError("size", "a size like 20GB or 500MB", found=repr(text))
     return round(float(found[1]) * _UNITS[found[2]])
+
+
+def shard_of(text: str | None) -> tuple[int, int] | None:
+    """Which part of how many; None stays None.
+
+    >>> shard_of("2/8")
+    (2, 8)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), re.ASCII)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError("--shard", "K/N, with K from 1 to N, such as 2/8", found=repr(text))
+    return int(found[1]), int(found[2])

@@ -417,8 +417,8 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
     what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate,
     `rated` the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see;
-    `prompt` another template, by name or file; `limit` answers at most are judged. `on_change` is called with the
-    tally; `stop`, once set, asks no more."""
+    `prompt` another template, by name or file; `limit` answers at most are judged, and with `shard` only those to one
+    part of the items. `on_change` is called with the tally; `stop`, once set, asks no more."""
 
     judge: Annotated[
         "str | JudgeFunction",
@@ -467,5 +467,9 @@ class ScoreOptions(Selection, ModelOptions, total=False):
     media_as: MediaAs
     concurrency: Concurrency
     limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
+    shard: Annotated[
+        str | None,
+        Option("Judge only part K of N, for N processes or machines on one store.", metavar="K/N", group=_LIMITS),
+    ]
     on_change: OnChange
     stop: Stop

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from pydantic import BaseModel, ConfigDict
 
 from proctor.api.access import ModelAccess, checked
+from proctor.api.option_texts import shard_of
 from proctor.api.options import ScoreOptions, filled, listed
 from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, open_store, stored, sync_twin
 from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, reader_or_default
@@ -61,7 +62,7 @@ class PreparedScorer:
         from proctor.runs import JudgeLimits, judge_all
 
         given, store = self.options, self.where.store
-        limits = JudgeLimits(given["concurrency"], most=given["limit"])
+        limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
         store.declare_metrics(self.where.benchmark, self.scorer.metrics)
         try:
             tally = await judge_all(
@@ -111,6 +112,8 @@ async def prepare_scorers(
             "or metrics on text (--metric rouge-l)"
         )
         raise UsageError("metrics and judge", f"one of them: {what}", found="both" if metrics else "neither")
+    if shard_of(given["shard"]) and metrics:
+        raise UsageError("--shard", "none: it is for judges", found=repr(given["shard"]))
     where = stored(source, benchmark, given["systems"], given["conditions"])
     if metrics:
         return await _by_metrics(where, metrics, given)

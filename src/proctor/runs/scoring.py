@@ -24,6 +24,7 @@ from proctor.core import (
     Status,
     SystemFaultError,
     Usage,
+    content_hash,
 )
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
@@ -69,11 +70,17 @@ class SeesAnswers(Protocol):
 @dataclass(frozen=True)
 class JudgeLimits:
     """How many answers are judged at once, after how many infrastructure errors in a row the rest is left, and how many
-    answers are judged at `most` (None: all)."""
+    answers are judged at `most` (None: all). `shard` (k, n): only those to the items of part k of n (1 to n), so that n
+    processes share the answers of a store; an item's part follows from its id alone."""
 
     concurrency: int = 8
     give_up_after: int = 50
     most: int | None = None
+    shard: tuple[int, int] | None = None
+
+    def takes(self, item: Item) -> bool:
+        """Whether answers to the item are in the shard."""
+        return self.shard is None or int(content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
 
 
 class PaidVotes:
@@ -143,7 +150,7 @@ async def judge_all(
 
     An answer without a verdict (a refusal, no reply of the form, none at all) is recorded as unresolved, so that it is
     shown and asked again, and never leaves a denominator in silence. After `give_up_after` infrastructure errors in a
-    row the rest is left for the next call, and so is what is beyond `most`. Raises what the judge raises beside that.
+    row the rest is left for the next call, and so is what is beyond `most`, or in another shard. Raises what the judge raises beside that.
     """
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
@@ -151,7 +158,7 @@ async def judge_all(
     work = []
     for run in runs:
         marked = store.marked(run, scorer.name) - open_before[run.id]
-        own = _answered(store, run, all_items=all_items)
+        own = [pair for pair in _answered(store, run, all_items=all_items) if limits.takes(pair[0])]
         work += [(run, *pair) for pair in own if pair[0].id not in marked and scorer.applies(pair[0])]
     if isinstance(scorer, SeesAnswers) and work:
         await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
