@@ -1,9 +1,12 @@
 """One-line mutants of the commands, the API and the tables: how many of a random sample the tests notice.
 
-The tree is copied to FOLDER/tree, and all changes are made there. Mutants are drawn by the seed: a line at random out
-of all that the operators below can change in the files below, and one change of it at random. For each the test files
-that are near its file run (`NEAR`), until one fails (killed) or all have passed (survived); at the end the tests that
-failed run on the tree as it is, where they must pass. Equivalent mutants are for a person to tell.
+The tree is copied to FOLDER/tree, and all changes are made there. All tests but those of containers run once under
+coverage, which tells the tests that reach each line: half an hour on two cores, kept in FOLDER/coverage. Mutants are
+drawn by the seed: a line at random out of all that the operators below can change in the files below, and one change
+of it at random. For each up to MOST tests that reach its line run, those that reach the fewest lines first and one of
+each function before a second one, until one fails (killed) or all have passed (survived); of a line that is run by
+imports alone, tests that reach its file. At the end the tests that failed run on the tree as it is, where they must
+pass. Equivalent mutants are for a person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
     python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/runs/test_missing.py    # another look
@@ -19,12 +22,15 @@ import importlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,98 +45,7 @@ SOURCES = (
     *(f"reports/{name}.py" for name in ("leaderboard", "comparisons", "ranking", "analysis", "subgroups", "blocks")),
     *(f"reports/metric_{name}.py" for name in ("agreement", "profile", "ranking")),
 )
-_SHOWN = "reports/limits reports/sections_are_kept reports/blocks"
-_DOWN = "api/options_go_down"
-NEAR = {
-    "cli/audit": "=audit cli/audit_cli cli/tables_tell cli/options_arrive reports/audit_report cli/no_store",
-    "cli/demo": "cli/demo cli/machine_faults cli/options_arrive",
-    "cli/former": "cli/command_tree cli/audit_cli",
-    "cli/inventory": "=show cli/command_tree cli/store_cli cli/terminal_width",
-    "cli/items": "=show docs/docs cli/results_cli cli/rexsonovqa_cli runs/reproduction cli/options_arrive",
-    "cli/judge": "cli/judge_tuning_cli cli/train_cli judges/retrieval cli/options_arrive",
-    "cli/main": "=score cli/command_tree cli/machine_faults docs/docs",
-    "cli/media": "media/stills_cli media/cache_cli media/media_cli media/leaks cli/options_arrive",
-    "cli/output": "=show =rank cli/terminal_width cli/store_cli",
-    "cli/plugins": "=score cli/lint_cli cli/command_tree cli/clinicalskillqa_cli",
-    "cli/progress": "reports/limits cli/run_cli cli/machine_faults cli/score_cli",
-    "cli/proofs": "api/proof_tables =score benchmarks/verification runs/reproduction cli/options_arrive",
-    "cli/report": "=report =store cli/publish_cli cli/options_arrive",
-    "cli/results": "=results =compare =rank =analyze cli/results_cli cli/rank_cli cli/options_arrive",
-    "cli/run": "api/where_workers_are reports/limits cli/run_cli cli/machine_faults cli/folders_cli cli/options_arrive",
-    "cli/score": (
-        "=score cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli cli/score_predictions_cli "
-        "cli/options_arrive"
-    ),
-    "cli/store": "=store cli/store_cli cli/disqualify_cli runs/damaged_store cli/options_arrive",
-    "cli/challenge": (
-        "challenges/hand_in challenges/board_page challenges/worker_command challenges/try_image "
-        "challenges/codabench_pack web/challenge_serve"
-    ),
-    "cli/choose": "cli/choose_cli cli/options_arrive",
-    "cli/fetch": "interchange/fetch cli/options_arrive",
-    "cli/pool": "runs/federation cli/options_arrive",
-    "cli/review": "web/review_commands web/people_pages",
-    "cli/serve": "web/serve web/challenge_serve cli/options_arrive",
-    "cli/train": (
-        "training/train_answerer cli/train_classifier_cli training/classifier training/generative cli/options_arrive"
-    ),
-    "cli/users": "web/people_pages web/review_commands web/serve",
-    "cli/worker": "api/where_workers_are runs/orders docs/laptop_to_cluster cli/options_arrive",
-    "cli": "=results =show =store cli/command_tree cli/run_cli",
-    "api/access": (
-        "api/run_options_go_down api/refusals api/function_systems api/function_judges cli/run_cli cli/judge_cli "
-        "cli/judge_submission_cli"
-    ),
-    "api/agreement": "api/judge_agreement cli/options_arrive",
-    "api/answerer": "training/train_answerer training/answerer_rehearsal docs/docs cli/options_arrive",
-    "api/check_parity": "training/parity training/parity_paths docs/docs cli/options_arrive",
-    "api/checking": "api/check cli/folders_cli",
-    "api/execution": (
-        "api/run_options_go_down api/refusals api/door api/function_systems cli/run_cli cli/folders_cli runs/imports"
-    ),
-    "api/choosing": "cli/choose_cli cli/options_arrive",
-    "api/exchange": f"{_DOWN} api/refusals interchange/answers_in interchange/results_out",
-    "api/fetching": "interchange/fetch cli/options_arrive",
-    "api/fitting": "api/refusals cli/judge_tuning_cli cli/train_cli",
-    "api/grid": "judges/judge_grid docs/docs cli/options_arrive",
-    "api/lora_options": "training/lora_options training/lora docs/docs",
-    "api/numbers": f"{_DOWN} api/refusals =report =score api/tables api/door cli/publish_cli",
-    "api/options": f"{_DOWN} api/run_options_go_down docs/docs cli/command_tree cli/run_cli",
-    "api/perturbing": "audit/perturbations docs/docs cli/options_arrive",
-    "api/ray": "api/where_workers_are docs/laptop_to_cluster",
-    "api/reproduction": f"{_DOWN} api/proof_tables reports/limits runs/reproduction",
-    "api/scores": (
-        "api/run_options_go_down api/refusals =score api/function_metrics "
-        "api/function_judges cli/score_cli cli/judge_cli cli/judge_submission_cli cli/panel_cli "
-        "cli/score_predictions_cli"
-    ),
-    "api/slurm": "api/where_workers_are docs/laptop_to_cluster",
-    "api/sources": "api/refusals =score api/door cli/folders_cli cli/store_cli",
-    "api/tables": "api/tables api/plots_tell runs/compare_recomputed runs/analysis_recomputed =analyze",
-    "api/train_classifier": "training/classifier cli/train_classifier_cli docs/docs cli/options_arrive",
-    "api/train_generative": "training/generative training/train_rewards docs/docs cli/options_arrive",
-    "api/verification": "api/proof_tables =score benchmarks/verification",
-    "api": f"{_DOWN} api/plots_tell api/refusals api/tables api/door",
-    "runs/analyses": "runs/analysis_recomputed runs/analysis runs/every_format",
-    "runs/boards": "runs/boards_recomputed runs/analysis_recomputed runs/ranking cli/rank_cli",
-    "runs/comparison": "runs/few_questions runs/compare_recomputed =compare runs/missing runs/results",
-    "runs/leaderboard": "runs/leaderboard_recomputed runs/leaderboard runs/missing",
-    "runs/performance": "runs/analysis_recomputed runs/analysis runs/every_format",
-    "runs/ranking": "runs/boards_recomputed runs/ranking runs/missing cli/rank_cli",
-    "runs/report_data": "reports/report_data reports/report_orders reports/sections_are_kept",
-    "runs/results": "runs/results_recomputed =results runs/results runs/panel_results cli/results_cli",
-    "runs/run_scores": (
-        "runs/results_recomputed runs/boards_recomputed runs/missing runs/baselines runs/ranking runs/panel_results"
-    ),
-    "reports/analysis": f"{_SHOWN} reports/report_analysis",
-    "reports/leaderboard": f"{_SHOWN} =results reports/report_page",
-    "reports/ranking": f"{_SHOWN} =rank reports/report_ranking runs/ranking",
-    "reports/subgroups": f"{_SHOWN} reports/report_orders reports/report_page",
-    "reports/metric": f"{_SHOWN} =audit reports/audit_report",
-    "reports": f"{_SHOWN} =compare reports/report_page",
-}
-"""Test files (`tests/ROOM/test_NAME.py`; "=NAME" is one session of `test_sessions_are_kept.py`) by the beginning of a
-source file's name; the longest beginning counts."""
+MOST = 80
 LIBRARIES = (
     "numpy scipy.stats scipy.optimize pandas statsmodels.api sqlalchemy "
     "pydantic pydantic_ai rich.console typer jinja2 PIL.Image matplotlib.figure"
@@ -257,15 +172,78 @@ def drawn(tree: Path, seed: int, count: int) -> list[Mutant]:
     return found[:count]
 
 
-def near(one: Mutant) -> list[str]:
-    """The test files that are near a mutant's file."""
-    place = one.file.removeprefix("src/proctor/")
-    names = NEAR[max((name for name in NEAR if place.startswith(name)), key=len)].split()
-    session = "tests/cli/test_sessions_are_kept.py::test_a_session[{}]"
-    return [
-        session.format(name[1:]) if name.startswith("=") else "tests/{}/test_{}.py".format(*name.split("/"))
-        for name in names
-    ]
+class Reached:
+    """Which tests reach which line of a tree. What a fixture reaches may be looked at by all tests of its file."""
+
+    def __init__(self, tree: Path, data: Path) -> None:
+        from coverage import CoverageData
+
+        found = CoverageData(str(data))
+        found.read()
+        of_file: dict[str, set[str]] = {}
+        for context in filter(None, found.measured_contexts()):
+            of_file.setdefault(context.partition("::")[0], set()).add(_test_of(context))
+        self._lines: dict[str, dict[int, set[str]]] = {}
+        self._wide = Counter[str]()
+        for file in found.measured_files():
+            lines: dict[int, set[str]] = {}
+            for line, contexts in found.contexts_by_lineno(file).items():
+                tests = lines.setdefault(line, set())
+                for context in filter(None, contexts):
+                    fixture = context.endswith("|setup")
+                    tests |= of_file[context.partition("::")[0]] if fixture else {_test_of(context)}
+                self._wide.update(tests)
+            self._lines[str(Path(file).relative_to(tree))] = lines
+
+    def tests(self, one: Mutant, tree: Path) -> list[str]:
+        """Those that reach a mutant's line, or its statement's first; else those that reach its file."""
+        lines = self._lines.get(one.file, {})
+        module = ast.parse((tree / one.file).read_text(encoding="utf-8"))
+        around = [
+            node.lineno
+            for node in ast.walk(module)
+            if isinstance(node, ast.stmt) and node.lineno <= one.line <= (node.end_lineno or 0)
+        ]
+        for line in (one.line, *sorted(around, reverse=True)[:1]):
+            if lines.get(line):
+                return self._in_turn(lines[line])
+        return self._in_turn(set().union(*lines.values()))
+
+    def _in_turn(self, tests: set[str]) -> list[str]:
+        """The narrowest first, one of each function before a second one."""
+        turns, order = Counter[str](), list[tuple[int, int, str]]()
+        for test in sorted(tests, key=lambda one: (self._wide[one], one)):
+            function = test.partition("[")[0]
+            order.append((turns[function], len(order), test))
+            turns[function] += 1
+        return [test for _, _, test in sorted(order)][:MOST]
+
+
+def _test_of(context: str) -> str:
+    """A test's name, without its phase and the group that pytest-xdist put it in."""
+    return re.sub(r"(@[^\[\]]*)?\|\w+$", "", context)
+
+
+def measured(tree: Path, folder: Path, processes: int) -> Path:
+    """The coverage of all tests but those of containers, measured once."""
+    data = folder / "coverage"
+    if data.exists():
+        return data
+    settings = folder / "coverage.ini"
+    included = "".join(f"\n    {tree / 'src/proctor' / pattern}" for pattern in SOURCES)
+    settings.write_text(f"[run]\ndata_file = {data}.new\ninclude ={included}\n")
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(processes), "--dist", "loadgroup"]
+    coverage = ["--cov", "--cov-config", str(settings), "--cov-context", "test", "--cov-report", ""]
+    paths = os.pathsep.join([str(tree / "src"), str(tree)])
+    with (folder / "coverage.log").open("w") as log:
+        words = [sys.executable, *tests, *coverage, "-m", "not podman"]
+        done = subprocess.run(
+            words, cwd=tree, stdout=log, stderr=log, check=False, env=os.environ | {"PYTHONPATH": paths}
+        )
+    if done.returncode:
+        raise SystemExit(f"tests fail on the tree as it is: see {log.name}")
+    Path(f"{data}.new").rename(data)
+    return data
 
 
 @contextlib.contextmanager
@@ -331,13 +309,21 @@ def tried(one: Mutant, folder: Path, tests: Sequence[str], limit_s: float) -> di
     return {"mutant": str(one), "state": state, "by": by, "why": why[:80], "seconds": round(time.monotonic() - began)}
 
 
+def unreached(one: Mutant) -> dict[str, Any]:
+    """What is said of a mutant in a file that no test reaches."""
+    return {"mutant": str(one), "state": "survived (no test)", "by": "", "why": "", "seconds": 0}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="where the copy and what is found are kept")
     parser.add_argument("--seed", type=int, default=0, help="that of the sample")
     parser.add_argument("--count", type=int, default=40, help="mutants of the sample")
     parser.add_argument("--only", type=int, nargs="*", help="these of the sample alone, by number")
-    parser.add_argument("--tests", nargs="*", help="these tests, copied from the tree once more, and not those near by")
+    parser.add_argument(
+        "--tests", nargs="*", help="these tests, copied from the tree once more, not those that reach it"
+    )
+    parser.add_argument("--processes", type=int, default=3, help="for the coverage")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one mutant")
     parser.add_argument("--list", action="store_true", help="only print the sample")
     given = parser.parse_args()
@@ -353,6 +339,7 @@ def main() -> None:
     if given.list:
         print(*(f"{number:2d} {one}" for number, one in sample), sep="\n")
         return
+    reached = None if given.tests else Reached(tree, measured(tree, given.folder, given.processes))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the tree is left as it was
     for name in LIBRARIES.split():
         importlib.import_module(name)
@@ -361,7 +348,8 @@ def main() -> None:
     for number, one in sample:
         if (given.only is None and str(number) in found) or (given.only and number not in given.only):
             continue
-        found[str(number)] = tried(one, given.folder, given.tests or near(one), given.limit)
+        tests = reached.tests(one, tree) if reached else given.tests
+        found[str(number)] = tried(one, given.folder, tests, given.limit) if tests else unreached(one)
         print(f"{number:2d} {found[str(number)]['state']}  {one}  {found[str(number)]['by']}", flush=True)
         kept.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     killers = sorted({one["by"] for one in found.values() if one["by"]})

@@ -46,7 +46,7 @@ ARRANGED: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
     "cache_size": ("2KB", lambda one: one.library._cache_bytes, 2000),
     "media": ("pictures", lambda one: one.library.root, Path("pictures")),
     "name": ("mine", lambda one: one.systems[0].name, "mine"),
-    "video_as": ("frames", lambda one: one.systems[0].settings["sampling"]["video_as"], "frames"),
+    "video_as": ("file", lambda one: one.systems[0].settings["sampling"]["video_as"], "file"),
     "settings": ({"temperature": 0.5}, lambda one: one.access.opened[0].spec.settings, {"temperature": 0.5}),
     "timeout_s": (9.0, lambda one: one.access.opened[0].spec.timeout_s, 9.0),
     "retries": (1, lambda one: one.access.opened[0].spec.retries, 1),
@@ -63,6 +63,7 @@ def test_an_option_of_a_run_arrives(name: str, monkeypatch: pytest.MonkeyPatch) 
     given, where, wanted = ARRANGED[name]
     assert where(arrange(lamps(), None, **(BLIND | {name: given}))) == wanted
     default = declared(RunOptions)[name][1].default
+    assert given != default
     if isinstance(default, bool | int | float):
         assert where(arrange(lamps(), None, **BLIND)) == default != wanted
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core import FailedPolicy
-from proctor.reports import write_report
+from proctor.reports import leaderboard_table, write_report
 from proctor.runs import Leaderboard, LeaderboardRow, Options, Store, leaderboard, results
 from tests.support.contest import NAME, Given, contest_store, skilled, write_run
 
@@ -103,3 +103,28 @@ def test_items_of_a_format_that_code_does_not_mark_are_not_counted_as_left_out(t
         write_run(store, system, ["there" if number < 10 else one for number, one in enumerate(right)])
     found = leaderboard(store, NAME, condition="video", scorer="code", options=Options(draws=200))
     assert (found.items, found.left_out) == (QUESTIONS - 10, 0)
+
+
+def test_the_table_of_a_terminal_has_what_the_rows_have(tmp_path: Path) -> None:
+    store = contest(tmp_path)
+    write_run(store, "fourth", skilled(0.52, 0.3, seed=4))
+    write_run(store, "majority", [True] * QUESTIONS, oracle=True)
+    write_run(store, "unfinished", [True] * 100)
+    found = board(store, None)
+    ranges = {(row.rank_low or 0, row.rank_high or 0) for row in found.rows}
+    assert any(low < high for low, high in ranges)
+    for row, cells in zip(found.rows, leaderboard_table(found, "By accuracy").rows, strict=True):
+        rank, name, value, interval, between, leads, note = map(str, cells)
+        assert (rank, name) == ("–" if row.rank is None else str(row.rank), row.system)
+        assert between == (
+            "–"
+            if row.rank is None
+            else f"{row.rank_low} to {row.rank_high}"
+            if row.rank_low != row.rank_high
+            else str(row.rank_low)
+        )
+        assert leads == ("–" if row.p_best is None else f"{100 * row.p_best:.0f} %")
+        assert note == ("oracle baseline" if row.system == "majority" else "")
+        if row.value is not None:
+            assert value == f"{100 * row.value:.1f} %"
+            assert interval == f"{100 * (row.ci_low or 0):.1f} to {100 * (row.ci_high or 0):.1f}"
