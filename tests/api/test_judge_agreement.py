@@ -50,6 +50,9 @@ def test_all_stand_in_one_table_and_a_second_call_learns_nothing(
     names = {row.metric for row in found.rows}
     assert names == {*_METRICS, "embedded-judge", "blend-mean", "blend-stacked", "blend-best"}
     assert {one.share for one in found.curve} == {0.125, 0.25, 0.5, 0.75, 1.0}
+    (whole,) = {one.encounters for one in found.curve if one.share == 1}  # two of three folds
+    assert 5 <= whole <= 8
+    assert all(abs(one.encounters - one.share * whole) <= 1 for one in found.curve)
     (learned,) = [
         row
         for row in found.rows

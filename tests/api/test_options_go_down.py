@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 import proctor
 from proctor import api
-from proctor.api import numbers, reproduction
+from proctor.api import numbers, reproduction, scores
 from proctor.api.exchange_options import ExportOptions
 from proctor.api.options import (
     AnalyzeOptions,
@@ -270,3 +270,12 @@ def test_an_option_goes_down(way: Way, one: str, store: Any, monkeypatch: pytest
             found = [value for key, value in recorded(way, {}, store, patched) if key == name]
         assert any(same(value, option.default) for value in found), (name, found)
         assert not any(same(value, wanted) for value in found), (name, found)
+
+
+@pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])
+def test_methods_of_an_evaluation_are_the_functions_on_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = api.Evaluation(MagicMock(), "b", ())
+    monkeypatch.setattr(scores if name == "score" else numbers, name, function := MagicMock())
+    assert getattr(made, name)(seed=3, draws=100) is function.return_value
+    places = {"report": ("report.html",), "export": (None,)}.get(name, ())
+    function.assert_called_once_with(made, *places, seed=3, draws=100)

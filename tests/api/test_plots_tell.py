@@ -100,7 +100,7 @@ def test_ranks(store: Any) -> None:
 
 def test_plots_are_drawn_where_they_are_asked_to_be(store: Any) -> None:
     given: dict[str, Any] = {"draws": 100, "failed": "wrong"}
-    tables = [
+    tables: list[Any] = [
         proctor.results(store, NAME, **given),
         proctor.compare(store, NAME, systems=("alpha", "beta"), **given),
         proctor.rank(store, NAME, stability=0, **given),

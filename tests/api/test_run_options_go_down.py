@@ -7,10 +7,13 @@ The rooms below only write down what they were called with; the default of each 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from pkgutil import iter_modules
+from typing import Any, is_typeddict
 
 import pytest
 
@@ -196,3 +199,16 @@ def test_functions_of_the_door_have_the_documented_defaults() -> None:
     }
     assert ("score_predictions", "draws") in found
     assert found == {(name, option): wanted[option] for name, option in found}
+
+
+def test_an_option_without_a_default_may_be_none() -> None:
+    """Else a function would meet None where its contract knows none."""
+    modules = [importlib.import_module(f"proctor.api.{one.name}") for one in iter_modules(proctor.api.__path__)]
+    kinds = {kind for module in modules for kind in vars(module).values() if is_typeddict(kind)}
+    wrong = []
+    for kind in kinds:
+        for name, (meant, option) in declared(kind).items():
+            said = meant if isinstance(meant, str) else getattr(meant, "__forward_arg__", str(meant))
+            if option.default is None and not re.search(r"None|Any|Optional|Store", said):
+                wrong.append((kind.__name__, name, said))
+    assert wrong == []

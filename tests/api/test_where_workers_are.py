@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import proctor as python
+from proctor.api import working
 from proctor.api.slurm import slurm_script
 from proctor.runs import Store, evaluation_content
 from tests.support.faulty_server import FaultyServer
@@ -119,6 +122,19 @@ def test_what_the_script_for_slurm_runs_joins_the_run(
     done = proctor(*command[3:], PROCTOR_STORE=postgres_url)
     assert (done.returncode, done.stdout) == (0, f"Asked {ITEMS}: {ITEMS} answered\n"), done.stderr
     assert content(postgres_url) == expected
+
+
+@pytest.mark.parametrize("needs_gpu", [True, False])
+def test_a_job_has_a_gpu_where_weights_are_read_in_the_process(
+    needs_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"media": "/media", "cache": None, "concurrency": 4, "base_url": ["http://a/v1", "http://b/v1"]}
+    monkeypatch.setattr(working, "worker_options", lambda _: given)
+    arranged = SimpleNamespace(benchmark=SimpleNamespace(name="mine"), needs_gpu=needs_gpu)
+    made = working.slurm_job(cast("Any", SimpleNamespace(arranged=arranged)), 3)
+    assert ("#SBATCH --gpus-per-task=1\n" in made, "#SBATCH --array=1-3\n" in made) == (needs_gpu, True)
+    asked = "--media /media --concurrency 4 --base-url http://a/v1 --base-url http://b/v1"
+    assert made.splitlines()[-1].endswith(asked)
 
 
 def test_a_script_holds_what_people_named_and_runs_none_of_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ def test_the_best_is_chosen_on_a_part_with_its_evidence_and_nothing_is_asked_twi
         assert server.count == asked
     assert first.returncode == 0, first.stderr
     assert first.stdout == again.stdout
+    shown = [line for line in first.stdout.splitlines() if line.split()[:1] == ["poor"]]
+    assert re.search(r" \d+\.\d % +\d+\.\d % to \d+\.\d % ", shown[0])
     assert first.stdout.splitlines()[-1] == f"Chosen: good; the evidence is in {out / 'choice.json'}"
     told = json.loads((out / "choice.json").read_text())
     part = told["part"]["items"]

@@ -83,7 +83,9 @@ def test_a_dry_run_counts_and_asks_nothing(folder: Path, tmp_path: Path) -> None
     done = proctor(*given, *model, "--system", "random", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert not store.exists()
-    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()[2:]}
+    lines = done.stdout.splitlines()
+    assert ["system", "condition", "already", "to", "ask", "pictures", "input", "tokens"] in map(str.split, lines)
+    rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
     assert rows["random"] == ["text-only", "0", "12", "0", "0"]
     assert rows["m"][:4] == ["text-only", "0", "12", "0"]
     assert 12 * 150 < int("".join(rows["m"][4:])) < 12 * 400

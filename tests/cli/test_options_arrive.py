@@ -457,6 +457,17 @@ def test_what_intervals_are_drawn_with_is_the_same_everywhere(name: str, default
     assert {*shell, *python} == {default}
 
 
+def test_no_flag_is_up_by_itself() -> None:
+    """What a flag does, somebody asked for; but that capabilities are asked evenly, which `--any-capabilities` takes back."""
+    up = {
+        (command, one.name)
+        for command in callbacks()
+        for one in command_of(command).params
+        if getattr(one, "is_flag", False) and one.default
+    }
+    assert up == {("build focus", "even")}
+
+
 def own(callback: Any) -> bool:
     """Whether a command is declared in the room itself and not by a task."""
     inside = inspect.getclosurevars(callback).nonlocals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +100,9 @@ def test_a_pipeline_judges_what_it_learned_from_by_what_was_learned_without_it(
     frame = RatingCells(table, CorrelationSettings(draws=0))
     cell = next(one for one in frame.cells if one.where == (ALL, "en", "overall"))
     lines = [line.split() for line in fitted.stdout.splitlines()]
+    ends = re.findall(r"([−\d.]+) to ([−\d.]+)", fitted.stdout)
+    assert len(ends) > 8
+    assert all(float(low.replace("−", "-")) <= float(high.replace("−", "-")) for low, high in ends)
     told = {(line[0], line[1]): line[2] for line in lines if len(line) > 8 and line[0] in {"en", "zh"}}
     assert told[("en", "overall")] == f"{frame.measure(cell, *paired(cell, scores)).mean.observed:.3f}"
     refused = proctor("score", "mediqa-eval", "--judge", "local-pipeline", "--store", store)

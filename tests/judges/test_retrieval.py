@@ -403,7 +403,8 @@ def test_the_index_on_the_command_line(tmp_path: Path, real_encoder: None) -> No
     code, said = within("judge", "index", folder, "--query", "ice on a burn", "--top", "1")
     assert code == 0, said
     assert "3 passages of 3 documents, built:" in said
-    assert "burns.md" in said
+    (found,) = (line.split() for line in said.splitlines() if line.strip().startswith("burns.md"))
+    assert found[1:4] == ["–", "1", "1"]  # a page that is none, and its place by words and by meaning
     code, said = within("judge", "index", folder)
     assert "3 passages of 3 documents, current:" in said
     code, said = within("judge", "index", folder, "--overlap", "100")

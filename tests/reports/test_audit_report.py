@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from proctor.audits import AuditReport, RatingsTable, to_json
+from proctor.audits.profile import LengthSlope
 from proctor.core import InputError, number
 from proctor.reports import AuditSource, ReportSummary, write_audit_report
+from proctor.reports.metric_profile import _verdict
+from proctor.stats import Contrast
 from tests.support.audit_page import FEW, Tables, embedded, ends, planted_source, read, signed
 from tests.support.planted_metrics import planted
 from tests.support.program import proctor
@@ -212,3 +215,16 @@ def test_any_ratings_have_a_report(tmp_path: Path) -> None:
     page = Tables(out.read_text(encoding="utf-8"))
     assert any(row[0] == "mine" for row in page.rows("leaderboard"))
     assert "12 questions have no text at hand" not in page.texts["items"]  # none was promised
+
+
+def test_whom_length_favours_is_said_by_the_ends_of_its_interval() -> None:
+    ends = {"long": (0.1, 0.4), "short": (-0.4, -0.1), "neither": (-0.1, 0.2), "unsure": (None, None)}
+    slopes = [
+        (name, LengthSlope("en", "", Contrast(sum(filter(None, two)) / 2, *two, None), 30, 10, ""))
+        for name, two in ends.items()
+    ]
+    said = [point.partition(": ") for point in _verdict(slopes).points]
+    assert [head for head, _, _ in said] == [
+        "Favours long answers beyond their ratings", "Favours short answers beyond their ratings", "Neither is shown",
+    ]  # fmt: skip
+    assert [re.findall(r"(\w+) \(", tail) for _, _, tail in said] == [["long"], ["short"], ["neither", "unsure"]]

@@ -336,6 +336,7 @@ def test_the_program(store: Store, tmp_path: Path) -> None:
     ("form", "values", "expected"),
     [
         (CountFormat(), [4, 1, None, 2, 9], 2),
+        (CountFormat(), [4, 1, None, 2], 2),
         (BinaryFormat(), [False, True, True], True),
         (BinaryFormat(), [False, True], False),
         (ClassesFormat(classes=("clip", "mesh")), [["clip"], ["clip", "mesh"], []], ["clip"]),

@@ -27,6 +27,8 @@ WAYS: list[tuple[str, Part, dict[str, Any]]] = [
     ("video", ("helpful", JUDGE), {"systems": ("gamma", "alpha", "beta")}),
     ("video", ("accuracy", "code"), {}),
     ("video", ("effort", "code"), {"failed": "exclude"}),
+    ("video", ("effort", "code"), {}),
+    ("text-only", ("effort", "code"), {"systems": ("alpha", "beta", "gamma")}),
     ("video", ("unresolved", JUDGE), {}),
 ]
 

@@ -222,7 +222,7 @@ class SomeRows:
 
     def __init__(self, right: NDArray[np.float64], lacking: NDArray[np.bool_], names: list[str]) -> None:
         self._place: dict[tuple[str, float | None], int] = {}
-        rows = []
+        rows: list[NDArray[np.float64]] = []
         for name, line, gaps in zip(names, right, lacking, strict=True):
             for value in (None, 0.0, 1.0) if gaps.any() else (None,):
                 self._place[name, value] = len(rows)

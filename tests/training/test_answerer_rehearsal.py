@@ -9,7 +9,7 @@ import pytest
 from PIL import Image as Pillow
 
 from proctor.api.answerer import AnswererPlan
-from proctor.core import ACCURACY, Benchmark, Image, Item, Reference
+from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, percent
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
@@ -64,6 +64,12 @@ def test_it_tells_what_training_takes_and_has_to_beat(copied: bool, tmp_path: Pa
     rows = {row["system"]: row["mean"] for row in told.rows}
     assert rows[COMMONEST] == 0.25  # "yes", as mostly in the training part
     assert rows["majority"] == 0.75  # "no": it has seen the validation part's answers
+    ends = {row["system"]: (row["ci_low"], row["ci_high"]) for row in told.rows}
+    shown = {str(cells[0]): str(cells[2]) for cells in told.tables[0].rows}
+    assert shown == {
+        name: "–" if low is None else f"{percent(low)} to {percent(high)}" for name, (low, high) in ends.items()
+    }
+    assert any(low is not None for low, _ in ends.values())
     lengths, memory, alike = told.notes
     assert lengths.startswith("Examples: questions of ")
     assert "of them pictures" in lengths

@@ -181,16 +181,16 @@ def order_of(arranged: Arranged) -> "Order | None":
     )
 
 
-def place(arranged: Arranged, store: "Store", planned: "Plan") -> bool:
-    """Keeps in the store what workers need to join a plan's runs, prompts and the hashes of media among it; whether
-    they can."""
+def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
+    """Keeps in the store what workers need to join a plan's runs, prompts and the hashes of media among it; nothing of
+    runs that they can't join."""
     from proctor.media import CONDITIONS
     from proctor.runs import place_order, text_hash
     from proctor.systems import ModelSystem
 
     order = order_of(arranged)
     if order is None:
-        return False
+        return
     texts = [one.prompt.text for one in arranged.systems if isinstance(one, ModelSystem)][:1]
     seen = [CONDITIONS.get(name) for name in arranged.conditions if CONDITIONS.get(name).sees]
     left_out = {item_id for problem in planned.problems for item_id in problem.item_ids}
@@ -206,7 +206,6 @@ def place(arranged: Arranged, store: "Store", planned: "Plan") -> bool:
     )
     counts = {run.id: store.count_answers(run)[0] for run in planned.runs}
     place_order(store, order, texts, [(job.run, counts[job.run.id] + len(job.items)) for job in planned.jobs])
-    return True
 
 
 def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":
