@@ -3,10 +3,11 @@
 The tree is copied to FOLDER/tree, and all changes are made there. All tests but those of containers run once under
 coverage, which tells the tests that reach each line: 15 minutes on two cores, kept in FOLDER/coverage. Mutants are
 drawn by the seed: a line at random out of all that the operators below can change in the files below, and one change
-of it at random. For each the examples of its file's docstrings run and up to MOST tests that reach its line, those that reach the fewest lines first and one of
-each function before a second one, until one fails (killed) or all have passed (survived); of a line that is run by
-imports alone, tests of declarations (`DECLARED`) and then some that reach its file. At the end the tests that failed
-run on the tree as it is, where they must pass. Equivalent mutants are for a person to tell.
+of it at random. For each the examples of its file's docstrings run and up to MOST tests that reach its line, those
+that reach the fewest lines first and one of each function before a second one, until one fails (killed) or all have
+passed (survived); of a line that is run by imports alone, tests of declarations (`DECLARED`) and then some that reach
+its file. At the end the tests that failed run on the tree as it is, where they must pass. Equivalent mutants are for a
+person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
     python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/runs/test_missing.py    # another look
@@ -292,15 +293,19 @@ def run(tree: Path, tests: Sequence[str], log: Path, limit_s: float) -> int:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    end = time.monotonic() + limit_s
+    end, code = time.monotonic() + limit_s, -1
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status)
+            code = os.waitstatus_to_exitcode(status)
+            break
         time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return -1
+    with contextlib.suppress(ProcessLookupError):  # what tests started and would end at the interpreter's end
+        os.killpg(child, signal.SIGKILL)
+    if code < 0:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(child, 0)
+    return code
 
 
 def tried(one: Mutant, folder: Path, tests: Sequence[str], limit_s: float) -> dict[str, Any]:

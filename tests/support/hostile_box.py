@@ -90,7 +90,7 @@ def processes(question: dict[str, Any]) -> dict[str, Any]:
             content = content_of(f"/proc/{pid}/{part}")
             found.update(canaries(content))
             if part == "cmdline":
-                commands.add(content.split(b"\0")[0].decode(errors="replace"))
+                commands.add(content.split(b"\0")[0][:80].decode(errors="replace"))
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):

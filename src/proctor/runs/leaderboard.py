@@ -65,8 +65,9 @@ class LeaderboardRow:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Ranked rows first, then those that can't be ranked; each part best first (a range by its worse end). `items` are those that every ranked system is
-    ranked on; `left_out` items have no score from any system (the scorer marks none of them)."""
+    """Ranked rows first, then those that can't be ranked; each part best first (a range by its worse end). `items` are
+    those that every ranked system is ranked on; `left_out` items have no score from any system (the scorer marks none
+    of them)."""
 
     metric: Metric
     scorer: str
