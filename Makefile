@@ -36,13 +36,13 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 	$(BIN)/proctor demo --out demo
 
 simulations: install ## The simulations of statistics in their full size
-	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -m simulation
+	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 -m simulation
 
 test: install interchange ## All tests but those of pages (doctests), training and containers
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup -m "not podman and not pages and not training"
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training"
 
 test-training: install ## Tests that train models (PEFT, TRL)
-	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup -m training
+	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 --dist loadgroup -m training
 
 test-podman: install ## Tests that start containers (podman)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m podman
@@ -67,7 +67,7 @@ layers: install
 
 doctests: install ## Examples of docstrings, and the pages of the documentation, executed
 	$(BIN)/python -m pytest --quiet --doctest-modules src
-	$(ONE_THREAD) $(BIN)/python -m pytest --quiet --numprocesses 2 -m pages tests/docs
+	$(ONE_THREAD) $(BIN)/python -m pytest --quiet --numprocesses 2 --max-worker-restart 0 -m pages tests/docs
 
 docs: install ## Write the generated parts of the documentation anew
 	$(BIN)/python tools/docs.py

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
+import socket
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -88,6 +93,24 @@ def test_what_ends_or_breaks_is_told(challenge: Challenge, mark: object, told: s
             asyncio.run(scorer.mark(one))
     finally:
         scorer.close()
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(challenge: Challenge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while it writes a long answer: its length has come, and a part of it."""
+    begun = []
+
+    def started(scorer: ScorerProcess) -> tuple[Any, Connection]:
+        ours, theirs = multiprocessing.Pipe()
+        begun.append(theirs)
+        with socket.socket(fileno=os.dup(theirs.fileno())) as end:
+            end.sendall((2**20).to_bytes(4) + b"half")
+            end.shutdown(socket.SHUT_WR)
+        return SimpleNamespace(is_alive=lambda: False), ours
+
+    monkeypatch.setattr(ScorerProcess, "_started", started)
+    with pytest.raises(ScorerError, match="the scorer's process ended 2 times"):
+        asyncio.run(ScorerProcess(challenge.folder, None, COUNTING).fingerprint())
+    assert len(begun) == 2
 
 
 def test_a_scorer_that_is_killed_is_started_again(challenge: Challenge) -> None:

@@ -225,7 +225,7 @@ def test_a_cancelled_one_stops_and_keeps_its_attempt(challenge: Challenge, mine:
     other = threading.Thread(target=cancel_once_it_runs)
     other.start()
     said = work(challenge, lease_s=0.2)
-    other.join()
+    other.join(600)
     assert said[-1] == f"submission {made}: cancelled, or leased by another worker"
     assert row(challenge, made)["state"] == "cancelled"
     assert counters(challenge, mine) == (0, 1, 0)

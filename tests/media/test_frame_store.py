@@ -298,10 +298,10 @@ def test_ten_processes_some_killed_and_nothing_is_made_twice_to_the_end(tmp_path
         victim = makers(asking, log)[0]
         assert victim.pid is not None
         os.kill(victim.pid, signal.SIGKILL)
-        victim.join()
+        victim.join(600)
     gate.touch()
     for process in asking:
-        process.join()
+        process.join(600)
     assert Counter(process.exitcode for process in asking) == {0: 7, -signal.SIGKILL: 3}
     done = Counter(line.split()[1] for line in lines(log) if line.endswith("done"))
     assert max(done.values()) == 1

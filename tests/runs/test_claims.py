@@ -25,7 +25,6 @@ from tests.support.program import proctor
 from tests.support.text_folder import answer_tray, item_of, write_text_folder
 
 ITEMS = 40
-CONTEXT = multiprocessing.get_context("fork")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -171,8 +170,9 @@ def work_and_hang(url: str, ready: object) -> None:
 
 
 def test_what_a_killed_worker_had_is_asked_by_another_one_after_its_lease(url: str) -> None:
-    ready = CONTEXT.Event()
-    process = CONTEXT.Process(target=work_and_hang, args=(url, ready))
+    context = multiprocessing.get_context("forkserver")
+    ready = context.Event()
+    process = context.Process(target=work_and_hang, args=(url, ready), daemon=True)
     process.start()
     assert ready.wait(600)
     store, run = opened(url)

@@ -73,9 +73,10 @@ class Page:
         await self.loaded(before)
 
     async def loaded(self, before: int) -> None:
-        """Waits for a load event after so many."""
-        while self.loads == before:
-            await self._next()
+        """Waits for a load event after so many. Raises `TimeoutError` where none comes, whatever else the page does."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while self.loads == before:
+                await self._next()
 
     async def send(self, form: str, files: Mapping[str, Path] | None = None, **fields: str | bool) -> None:
         """Fills in the form with this selector, ticks its boxes, chooses its files, sends it, and waits for what

@@ -66,5 +66,5 @@ async def press(page: Page, key: str, *, loads: bool = False) -> None:
     """Presses a key; where it leads to another page, waits for that."""
     before = page.loads
     await web_keys.press(page, key)
-    while loads and page.loads == before:
-        await page.evaluate("0")
+    if loads:
+        await page.loaded(before)

@@ -26,6 +26,7 @@ from tests.support.clock_video import ClockVideo, write_clock_video
 from tests.support.web_site import site
 
 FILM_RATE = 60_000 / 1001
+_HANGS_S = 600.0  # a guard, no property of the server
 
 
 def clock_kinds(pictures: int = 90) -> dict[str, tuple[str, ClockVideo]]:
@@ -121,4 +122,5 @@ def serving(app: FastAPI) -> Iterator[str]:
             yield f"http://127.0.0.1:{opened.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join()
+            thread.join(_HANGS_S)
+            assert not thread.is_alive(), "a request that does not end"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from proctor.training import (
     shuffled_ratings,
     train_classifier,
 )
+from tests.support.killed_child import killed
 from tests.support.rated_answers import made_up
 from tests.support.tiny_encoder import make_tiny_encoder
 
@@ -112,10 +113,7 @@ def test_killed_it_goes_on_to_the_same_bits(
 ) -> None:
     recipe = replace(SMALL, encoders={"": encoder})
     for step in (7, 60):  # in an epoch of the first network, and of a later one
-        child = multiprocessing.get_context("fork").Process(target=_killed_at, args=(step, tmp_path / "run", recipe))
-        child.start()
-        child.join()
-        assert child.exitcode == -signal.SIGKILL
+        killed(partial(_killed_at, step, tmp_path / "run", recipe))
         whole = [json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()]
         assert whole[-1]["step"] == step
     again = train(tmp_path / "run", RATED, recipe)

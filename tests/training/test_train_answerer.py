@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from proctor.models.adapters import SEEN, read_record, seen_media
 from proctor.runs import Store
 from proctor.training import RunFolder
 from proctor.training.answerer import TrainedAnswerer
+from tests.support.killed_child import killed
 from tests.support.tiny_vlm import make_tiny_vlm
 
 pytestmark = [
@@ -134,16 +135,6 @@ def test_it_learns_from_pixels_and_shuffled_labels_teach_nothing(place: Path, wh
     assert best.accuracy.ci_low is not None
     assert last.value is not None
     assert best.accuracy.ci_low > last.value
-
-
-def killed(work: Callable[[], object]) -> None:
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        finally:
-            os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
 def test_what_was_killed_goes_on_to_the_same_bits(

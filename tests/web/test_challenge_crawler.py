@@ -20,6 +20,7 @@ from proctor.challenges.pages import open_challenge
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.core import ConfigurationError, InputError
 from tests.support.challenge_site import challenge_site, handed, logged_in, posted, team_of_two
+from tests.support.killed_child import in_a_fork
 from tests.support.web_attack import MarkupEye
 from tests.support.web_site import browser, join
 
@@ -107,22 +108,15 @@ def test_another_user_serves_it_and_can_not_open_the_sealed_files(site: Challeng
     assert sealed
     for file in sealed:
         file.write_text(file.read_text() + " canary-sealed")
-    child = os.fork()
-    if child == 0:
-        told = 1
-        try:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-            told = _as_another_user(folder, sealed)
-        finally:
-            os._exit(told)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert in_a_fork(lambda: _as_another_user(folder, sealed)) == 0
     shutil.rmtree(folder)
 
 
 def _as_another_user(folder: Path, sealed: list[Path]) -> int:
     """0 where that user serves all pages, holds no sealed file open, says nothing of one, and can open none."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
     TestClient.portal = None  # that of the parent has no thread here
     served = replace(open_challenge(folder), hosts=("review.test",))
     said = [crawled(browser(served)), *(crawled(logged_in(served, name)) for name in ("anna", "olga"))]

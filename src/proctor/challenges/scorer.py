@@ -96,7 +96,7 @@ class ScorerProcess:
     def _ask(self, asked: tuple[str, Any]) -> Any:
         with self._lock:
             for _ in range(_TRIES):
-                with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+                with suppress(EOFError, OSError):  # it is gone, also in the middle of an answer
                     ok, answer = self._answer(asked)
                     if not ok:
                         raise ScorerError(answer)

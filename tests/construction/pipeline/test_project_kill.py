@@ -17,6 +17,7 @@ from proctor.construction.pipeline.running import Folder
 from proctor.runs import Store
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer
+from tests.support.killed_child import in_a_fork
 
 KILLS = 20
 
@@ -58,10 +59,6 @@ def run(folder: Path) -> set[str]:
 
 def run_and_die(folder: Path, moment: int, *, before: bool) -> bool:
     """Runs the project in a child that is killed at its `moment`th write, before or after it; whether it was."""
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        return os.WIFSIGNALED(status)
     left = [moment]
 
     def deadly(write: Any) -> Any:
@@ -76,12 +73,12 @@ def run_and_die(folder: Path, moment: int, *, before: bool) -> bool:
 
         return written
 
-    try:
+    def deadly_run() -> None:
         Store.put_votes = deadly(Store.put_votes)  # type: ignore[method-assign]
         Folder.write = deadly(Folder.write)  # type: ignore[method-assign]
         run(folder)
-    finally:
-        os._exit(0)
+
+    return in_a_fork(deadly_run) == -signal.SIGKILL
 
 
 def test_killed_and_resumed(tmp_path: Path, narrated: Path, server: FaultyServer) -> None:

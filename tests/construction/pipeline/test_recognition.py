@@ -23,6 +23,7 @@ from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 from tests.support.ear import SENTENCES, ear, frames_of, project_of, transcribed
 from tests.support.faulty_server import Fault, FaultyServer
+from tests.support.killed_child import in_a_fork
 from tests.support.sounds import tones, write_sound, write_video
 from tests.support.tiny_whisper import write_tiny_whisper
 
@@ -166,9 +167,6 @@ def test_killed_and_resumed_it_asks_for_no_part_again(tmp_path: Path, video: Pat
 
 def _run_and_die(folder: Path, moment: int) -> bool:
     """Runs in a child that is killed once its reply number `moment` is kept."""
-    child = os.fork()
-    if child:
-        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
     left, write = [moment], Store.put_votes
 
     def deadly(*given: Any) -> Any:
@@ -178,11 +176,11 @@ def _run_and_die(folder: Path, moment: int) -> bool:
             os.kill(os.getpid(), signal.SIGKILL)
         return done
 
-    try:
+    def deadly_run() -> None:
         Store.put_votes = deadly  # type: ignore[method-assign, assignment]
         transcribed(folder)
-    finally:
-        os._exit(0)
+
+    return in_a_fork(deadly_run) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
