@@ -17,6 +17,7 @@ from proctor.api import execution, score_predictions
 from proctor.core import Answer, ProctorError, RecordedAnswers
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
+from tests.support.text_folder import write_text_folder
 
 
 def yes(question: str) -> str:
@@ -34,6 +35,21 @@ def run(*systems: Any, **options: Any) -> Any:
 TABLE = {"item": ["q1"], "system": ["a"], "value": [1.0]}
 RATED = TABLE | {"rater": ["x"]}
 LONG = "x" * 200
+
+
+def with_another(folder: Path) -> Any:
+    """A store with a second benchmark."""
+    made = fuzzed(folder / "two", 1, items=12).store
+    run("random", store=made)
+    return made
+
+
+def without_one(folder: Path) -> Any:
+    """A store in which one system has one condition alone."""
+    made = fuzzed(folder / "one", 1, items=12).store
+    runs.delete_runs(made, [one for one in made.runs(NAME) if (one.system, one.condition) == ("alpha", "video")])
+    return made
+
 
 REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
     ("--system and --model: found neither, expected what is to answer", lambda _s, _f: run()),
@@ -101,6 +117,19 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda _s, f: score_predictions("clinicalskillqa", f / "answers.csv", None)),
     ("encode: found 'x', expected no field of this name",
      lambda s, _f: proctor.score(s, NAME, judge="bertscore", options={"encode": "x"})),
+    ("system: found prompted-order, random, expected one method alone",
+     lambda _s, _f: run("prompted-order", "random", model="openai:m")),
+    ("--name: found none, expected one: the file does not name its system",
+     lambda _s, f: proctor.import_answers("simulated", f / "answers.json", data=write_text_folder(f / "data", 4), store=":memory:")),
+    ("benchmark: found 'other', expected 'lamps', or a store",
+     lambda _s, _f: proctor.results(run("random"), "other")),
+    ("benchmark: found 2 benchmarks (fuzzed, lamps), expected the name of one", lambda _s, f: proctor.results(with_another(f))),
+    ("found no benchmark, expected the name of one", lambda _s, _f: proctor.results(proctor.runs.Store(":memory:"))),
+    ("found no run of alpha under video, expected a run of both",
+     lambda _s, f: proctor.compare(without_one(f), NAME, against="alpha/video")),
+    ("--media-as: found cropped, expected none: these videos are no parts of others",
+     lambda _s, _f: proctor.run(lamps(), "random", store=":memory:", media_as="cropped")),
+    ("lamps: found no answers in free text, expected some", lambda _s, _f: proctor.perturb(run("random"), scorer="rouge-l")),
     ("m: found 2 metrics, expected one of each name, or a list of tables",
      lambda _s, _f: proctor.audit({"m": pd.DataFrame({"item": ["q1"], "system": ["a"], "m1": [1.0], "m2": [1.0]})}, pd.DataFrame(RATED))),
 ]  # fmt: skip

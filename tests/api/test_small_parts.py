@@ -1,0 +1,140 @@
+"""Small parts of the API alone, where hardly any whole way leads through them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from matplotlib import pyplot
+
+import proctor
+from proctor.api import answerer, fetching, ray_cluster, sources, tables
+from proctor.core import ConfigurationError, InputError
+from tests.support.lamp_benchmark import lamps
+from tests.support.pretended_ray import PretendedRay
+
+
+def test_a_checkpoint_is_a_row() -> None:
+    row = {"step": 12, "mean": 0.5, "ci_low": 0.25, "ci_high": 0.75, "questions": 40, "groups": 8, "chosen": True}
+    assert answerer._shown(row) == ("12", "50.0 %", "25.0 % to 75.0 %", "40", "8", "kept")
+    assert answerer._shown(row | {"ci_low": None, "chosen": False})[2:] == ("–", "40", "8", "")
+
+
+def test_several_metrics_tell_together() -> None:
+    made = proctor.run(lamps(free_text=True), "random", conditions="text-only", store=":memory:")
+    one, two = (proctor.score(made, metrics=name, all_items=True) for name in ("rouge-1-mean", "rouge-l-mean"))
+    again = proctor.run(lamps(free_text=True), "random", conditions="text-only", store=":memory:")
+    both = proctor.score(again, metrics=["rouge-1-mean", "rouge-l-mean"], all_items=True)
+    assert both.by == {**one.by, **two.by}
+    assert set(both.notes) == {*one.notes, *two.notes}
+
+
+def test_a_notebook_shows_a_figure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, _ = tables._canvas(None, 3.0)
+    assert plain.get_size_inches().tolist() == [7.0, 3.0]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None, version_info=(9, 0)))
+    for height, shown in ((3.0, 3.0), (0.4, 1.6)):
+        figure, axes = tables._canvas(None, height)
+        assert figure.get_size_inches().tolist() == [7.0, shown]
+        assert axes.figure is figure
+        assert figure.get_layout_engine() is not None
+        assert not pyplot.get_fignums()  # else the notebook would draw it again
+    assert tables._canvas(axes, 9.0) == (figure, axes)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("https://a.test/data/cases.json?x=1", "cases.json"), ("https://a.test/", "data"), ("https://a.test/..", "data")],
+)
+def test_a_file_that_is_no_archive_is_taken_under_its_name(place: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_text("[]")
+    (tmp_path / "draft").mkdir()
+    fetching._take(tmp_path / "sent", tmp_path / "draft", None, place)
+    assert [(one.name, one.read_text()) for one in (tmp_path / "draft").iterdir()] == [(name, "[]")]
+    known: Any = SimpleNamespace(download=SimpleNamespace(folders={"clips": "clips"}, most_mb=1))
+    with pytest.raises(InputError, match=r"found no archive \(tar or zip\), expected one with clips"):
+        fetching._take(tmp_path / "sent", tmp_path / "draft", known, place)
+
+
+@pytest.mark.parametrize(("address", "told"), [("nowhere:1", "nowhere:1"), ("", "this machine")])
+def test_a_cluster_that_is_not_there(address: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(PretendedRay):
+        def init(self, **given: Any) -> None:
+            raise ConnectionError(f"no cluster at {given['address']}")
+
+    monkeypatch.setitem(sys.modules, "ray", Away())
+    with pytest.raises(ConfigurationError, match=f"no Ray cluster at {told}: no cluster at {address or 'local'}"):
+        ray_cluster.RayWorkers(2, address, {})
+
+
+def test_actors_are_told_once_to_stop_and_none_takes_the_place_of_one_that_is_lost_then() -> None:
+    stops: list[int] = []
+
+    class Waiting(PretendedRay):
+        def _actor(self, kind: Any) -> Any:
+            self.started += 1
+            ended: Future[Any] = Future()
+
+            def stop() -> None:
+                stops.append(1)
+                asyncio.get_running_loop().call_later(0.05, ended.set_exception, self.exceptions.RayActorError())
+
+            return SimpleNamespace(work=SimpleNamespace(remote=lambda _: ended), stop=SimpleNamespace(remote=stop))
+
+    async def stopped(ray: PretendedRay) -> ray_cluster.RayWorkers:
+        workers, stop = ray_cluster.RayWorkers(3, "", {}), asyncio.Event()
+        stop.set()
+        async with asyncio.timeout(600):
+            await workers.wait(lambda: False, stop)
+        return workers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ray_cluster, "_LOOK_S", 0.01)
+        patch.setitem(sys.modules, "ray", ray := Waiting())
+        workers = asyncio.run(stopped(ray))
+    assert (len(stops), workers.lost, ray.started, ray.killed) == (3, 3, 3, 3)
+
+
+def test_what_verification_has_done_is_told(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    found = proctor.verify(tmp_path, ["focus", "mediqa-eval"], on_change=lambda done, of: seen.append((done, of)))
+    assert seen == [(1, 2), (2, 2)]
+    assert (found.missing, found.rows) == (("focus", "mediqa-eval"), [])
+
+
+def test_ctrl_c_in_a_notebook_stops_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop runs in this thread, so the work runs beside it, and is cancelled there."""
+    begun, ended = threading.Event(), list[str]()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, fn: Any, /, *given: Any, **more: Any) -> Any:
+            future = super().submit(fn, *given, **more)
+
+            def result() -> Any:
+                assert begun.wait(600)
+                raise KeyboardInterrupt
+
+            monkeypatch.setattr(future, "result", result)
+            return future
+
+    async def cell() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            sources.wait_for(work)
+
+    monkeypatch.setattr(sources, "ThreadPoolExecutor", Pool)
+    asyncio.run(cell())
+    assert ended == ["cancelled"]

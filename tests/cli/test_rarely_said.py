@@ -1,0 +1,149 @@
+"""What commands say in cases that hardly occur."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import proctor as python
+from proctor import challenges, web
+from proctor.cli import audit, media, plugins, serve, store
+from proctor.cli.former import replaced_option
+from proctor.core import InputError, Usage, UsageError
+from tests.support.fuzzed_store import NAME, fuzzed
+from tests.support.lamp_benchmark import lamps
+from tests.support.program import proctor, within
+
+
+@pytest.mark.parametrize(
+    ("agreement", "measured", "told"),
+    [
+        (None, False, "Second ratings: not simulated, since nothing says how far raters agree: --rater-agreement R."),
+        (0.5, True, "Second ratings are simulated for raters that agree by r = 0.50 (as measured here)."),
+        (0.25, False, "Second ratings are simulated for raters that agree by r = 0.25 (as given)."),
+    ],
+)
+def test_where_the_agreement_of_raters_is_from(agreement: float | None, measured: bool, told: str) -> None:
+    assert audit._of_second_ratings(cast("Any", SimpleNamespace(agreement=agreement, measured=measured))) == told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"), [(["a is 1", "b is 2", "c is 3", "d is 4"], "a is 1; b is 2; c is 3"), ([], "no figures")]
+)
+def test_a_pack_with_other_figures(
+    wrong: list[str], found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").touch()
+    checked = SimpleNamespace(phase="test", ok=False, wrong=wrong)
+    monkeypatch.setattr(challenges, "check_pack", lambda *_: [checked])
+    done = proctor("challenge", "pack", "codabench", tmp_path, "--out", tmp_path, "--check")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"phase test: found {found}, expected Proctor's own figures" in " ".join(done.stderr.split())
+
+
+def test_a_former_spelling_keeps_its_equals_sign() -> None:
+    assert str(replaced_option("run", "--as", ["focus", "--as=my method", "--seed=3"])) == (
+        "'--as' is now '--name': proctor run focus '--name=my method' --seed=3"
+    )
+
+
+def test_pictures_are_written_to_folders(tmp_path: Path) -> None:
+    frames = [SimpleNamespace(time=None, jpeg=b"a"), SimpleNamespace(time=1.25, jpeg=b"b")]
+    media._write(tmp_path / "new" / "folder", cast("Any", frames))
+    made = {one.name: one.read_bytes() for one in (tmp_path / "new" / "folder").iterdir()}
+    assert made == {"000000_0.000s.jpg": b"a", "000001_1.250s.jpg": b"b"}
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file/x: found Not a directory, expected a folder to write to"):
+        media._write(tmp_path / "file" / "x", cast("Any", frames))
+
+
+def test_a_plugins_command_that_can_not_be_loaded_says_so_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(_: str) -> Any:
+        raise InputError(None, "mine:broken", found="no module", expected="one")
+
+    monkeypatch.setattr(plugins, "COMMANDS", SimpleNamespace(get=get))
+    command = plugins._command("mine:broken")
+    assert command.__doc__ == "Can't be loaded: mine:broken."
+    with pytest.raises(InputError, match="mine:broken: found no module, expected one"):
+        command()
+
+
+def test_a_ranking_by_a_metric_for_programs(tmp_path: Path) -> None:
+    made = fuzzed(tmp_path, 1, items=12).store.shown
+    shown = {
+        name: within("rank", NAME, "--store", made, "--metric", "helpful", "--draws", "100", "--format", name)
+        for name in ("csv", "tsv")
+    }
+    assert {code for code, _ in shown.values()} == {0}
+    separated = [
+        {line.count(mark) for line in shown[name][1].splitlines()} for name, mark in (("csv", ","), ("tsv", "\t"))
+    ]
+    assert separated[0] == separated[1] != {0}
+    assert "," not in shown["tsv"][1].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("host", "more", "address"),
+    [("::1", (), "http://[::1]:8123"), ("localhost", ("--tls-cert", "c.pem", "--tls-key", "k.pem"), "https://localhost:8123")],
+)  # fmt: skip
+def test_the_address_of_a_server_is_one_that_can_be_opened(
+    host: str, more: tuple[str, ...], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Any] = []
+    listening = SimpleNamespace(getsockname=lambda: (host, 8123))
+
+    @contextlib.contextmanager
+    def bound(_: Any) -> Iterator[Any]:
+        yield listening
+
+    monkeypatch.setattr(web, "bound", bound)
+    monkeypatch.setattr(web, "serve", lambda *given: served.append(given))
+    monkeypatch.setattr(serve, "_opened", lambda *_, **__: SimpleNamespace(title="my review"))
+    done = proctor("serve", "folder", "--host", host, *more)
+    assert (done.returncode, done.stdout) == (0, f"Serving my review at {address} (Ctrl+C stops)\n")
+    ((_, how, sockets),) = served
+    assert (how.host, how.port, sockets) == (host, 8000, [listening])
+
+
+@pytest.mark.parametrize(("said", "goes_on"), [("y\n", True), ("n\n", False), ("", False)])
+def test_a_person_is_asked_and_a_script_is_not(
+    said: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = io.StringIO(said)
+    monkeypatch.setattr(sys, "stdin", answers)
+    with pytest.raises(UsageError, match="--yes: found none, expected it: here nobody can be asked"):
+        store._confirm("Delete it?", yes=False)
+    monkeypatch.setattr(answers, "isatty", lambda: True)
+    store._confirm("Delete it?", yes=True)
+    assert capsys.readouterr().out == ""
+    if goes_on:
+        store._confirm("Delete \x1b[1mit?", yes=False)
+    else:
+        with pytest.raises(Exception) as raised:  # noqa: PT011  (typer's own)
+            store._confirm("Delete \x1b[1mit?", yes=False)
+        assert type(raised.value).__name__ == "Abort"
+    out = capsys.readouterr().out
+    assert out.startswith("Delete ")
+    assert "\x1b" not in out
+
+
+def test_a_grid_of_judges_tells_what_it_cost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = python.run(lamps(), "random", conditions="text-only", store=tmp_path / "runs.db")
+    made.store.close()
+    cells = [SimpleNamespace(judgements=n, usage=Usage(requests=n, cost_usd=cost)) for n, cost in ((2, 0.25), (3, 0.5))]
+
+    async def grid(*_: Any, **__: Any) -> Any:
+        return SimpleNamespace(tables=(), cells=cells)
+
+    monkeypatch.setattr("proctor.api.judge_grid_async", grid)
+    words = ("judge", "grid", "lamps", "--model", "openai:m", "--store", tmp_path / "runs.db")
+    assert f"5 new judgements, $0.7500, kept in {tmp_path / 'runs.db'}" in proctor(*words).stderr.replace("\n", "")
+    cells[:] = [SimpleNamespace(judgements=0, usage=Usage())]
+    assert proctor(*words).stderr == "no new judgements\n"
