@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections import deque
@@ -14,6 +15,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
+from weakref import WeakSet
 
 from proctor.core import InputError, Item, ProctorError, Region
 from proctor.media.entries import EncodedFrame, key_of
@@ -75,6 +77,7 @@ class VideoSource:
         self._stack = ExitStack()
         self._fresh = True
         self._open()
+        _OPEN.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -224,6 +227,19 @@ def _pick(
         yield pts, last
 
 
+_OPEN: WeakSet[VideoSource] = WeakSet()
+_OF_PARENT: list[VideoSource] = []
+
+
+def _keep_what_has_no_threads() -> None:
+    """In a fork: FFmpeg waits for a decoder's threads before it frees the decoder, and the threads of those that the
+    parent opened are not here. So none is used, closed or collected."""
+    gc.freeze()
+    _OF_PARENT.extend(_OPEN)
+
+
+os.register_at_fork(after_in_child=_keep_what_has_no_threads)
+
 _MOST_AT_ONCE = 8
 _LOT = 32  # pictures of one part at most, if a keyframe allows: all of a part are in memory
 _LARGEST_LOT = 256
@@ -240,6 +256,7 @@ class Decoding:
         self._turn = threading.BoundedSemaphore(self.cores)
         self._guard = threading.Lock()
         self._idle: deque[VideoSource] = deque()
+        self._process = os.getpid()
 
     def pictures(
         self, path: Path, index: FrameIndex, texts: Texts, region: Region | None, settings: MediaSettings
@@ -281,6 +298,8 @@ class Decoding:
     @contextmanager
     def _lent(self, path: Path, *, threads: bool) -> Iterator[VideoSource]:
         with self._guard:
+            if self._process != os.getpid():  # see `_keep_what_has_no_threads`
+                self._process, self._idle = os.getpid(), deque()
             fitting = [one for one in self._idle if (one.path, one.threads) == (path, threads)]
             if fitting:
                 self._idle.remove(fitting[0])
