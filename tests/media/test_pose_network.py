@@ -352,6 +352,20 @@ def test_a_network_without_end_is_stopped(tmp_path: Path, limited: None) -> None
         assert str(caught.value) == f"{file}: found {LIMITS}, expected an exported ONNX network"
 
 
+def test_a_network_that_waits_and_takes_no_time_of_the_processor_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, looks = Path(network_process.__file__).read_text(), "            found = ["
+    assert looks in source
+    program = tmp_path / "program.py"
+    program.write_text(source.replace(looks, f"            __import__('time').sleep(3600)\n{looks}"))
+    monkeypatch.setattr(network_process, "__file__", str(program))
+    network = PoseNetwork(seeker(tmp_path / "w.onnx"))
+    monkeypatch.setattr("proctor.models.networks._PATIENCE_S", 0.05)
+    with pytest.raises(InputError, match="found a network that takes more than 60 s of the processor"):
+        network.look(jpeg(64, 64))
+
+
 def test_a_network_that_fills_the_memory_is_stopped(tmp_path: Path) -> None:
     network = PoseNetwork(filling(tmp_path / "w.onnx"))
     with pytest.raises(InputError, match=r"found a network that (?:fails on a picture|takes more than)") as caught:

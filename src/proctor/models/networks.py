@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import select
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ Floats = NDArray[np.float32]
 
 _EXPECTED = "an exported ONNX network"
 _GREY = 114
+_PATIENCE_S = 600.0  # by the clock, where the bound is the processor's time: one that waits takes none
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ class NetworkProcess:
             self._into.flush()
         except (BrokenPipeError, ValueError):
             raise self._stopped() from None
+        if not select.select([self._from], [], [], _PATIENCE_S)[0]:
+            raise self._stopped()
         line = self._from.readline()
         if not line.endswith(b"\n"):
             raise self._stopped()
