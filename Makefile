@@ -36,7 +36,7 @@ demo: core ## The main job on simulated procedures, offline: demo/report.html
 	$(BIN)/proctor demo --out demo
 
 simulations: install ## The simulations of statistics in their full size
-	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 --max-worker-restart 0 -m simulation
+	PROCTOR_SIMULATIONS=full $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 2 -o faulthandler_timeout=0 -m simulation
 
 test: install interchange ## All tests but those of pages (doctests), training and containers
 	$(ONE_THREAD) $(BIN)/python -m pytest --numprocesses 3 --max-worker-restart 0 --dist loadgroup -m "not podman and not pages and not training"

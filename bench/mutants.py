@@ -313,6 +313,9 @@ def tried(one: Mutant, folder: Path, tests: Sequence[str], limit_s: float) -> di
     began, log = time.monotonic(), folder / "pytest.log"
     with mutated(folder / "tree", one):
         code = run(folder / "tree", tests, log, limit_s)
+        if code == 4:  # a test of that name is no longer collected: those of its file may tell why
+            files = dict.fromkeys(one.partition("::")[0] for one in tests)
+            code = run(folder / "tree", list(files), log, limit_s)
     state = {0: "survived", 5: "survived (no test)", -1: "survived (time is up)"}.get(code, "killed")
     failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("FAILED ", "ERROR "))]
     by, _, why = failed[0].split(" ", 1)[1].partition(" - ") if failed else ("", "", "")

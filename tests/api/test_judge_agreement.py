@@ -73,9 +73,10 @@ def test_all_stand_in_one_table_and_a_second_call_learns_nothing(
     assert again.curve == found.curve
 
 
-def test_kept_scores_are_of_these_ratings_and_seed_alone(store: Path) -> None:
+def test_kept_scores_are_of_these_ratings_and_seed_alone(store: Path, tmp_path: Path) -> None:
+    proctor.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path)
     with pytest.raises(InputError, match=r"a training with other recipe\.seed"):
-        proctor.judge_agreement(store, "mediqa-eval", **HOW, keep=store.parent / "kept", seed=1)
+        proctor.judge_agreement(store, "mediqa-eval", **HOW, keep=tmp_path, seed=1)
 
 
 def test_a_learned_scorer_joins_the_mean_and_is_never_stacked(store: Path, tmp_path: Path) -> None:

@@ -14,8 +14,11 @@ import pytest
 from matplotlib import pyplot
 
 import proctor
-from proctor.api import answerer, fetching, ray_cluster, sources, tables
+from proctor import reports
+from proctor.api import answerer, fetching, ray_cluster, scores, sources, tables
 from proctor.core import ConfigurationError, InputError
+from proctor.reports import ReportSummary
+from proctor.reports.blocks import Story
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
 
@@ -138,3 +141,30 @@ def test_ctrl_c_in_a_notebook_stops_what_was_asked_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(sources, "ThreadPoolExecutor", Pool)
     asyncio.run(cell())
     assert ended == ["cancelled"]
+
+
+def test_a_report_of_an_evaluation_is_of_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:")
+    assert (made.systems, made.conditions) == (("random",), ("text-only",))
+    given: list[Any] = []
+
+    def write(*_: Any, options: Any, **__: Any) -> Any:
+        given.append(options)
+        return ReportSummary(tmp_path, 1, (), 0, 0, 0, (), Story("", ()))
+
+    monkeypatch.setattr(reports, "write_report", write)
+    proctor.report(made, tmp_path / "r.html")
+    assert [(one.systems, one.conditions) for one in given] == [((), ())]
+
+
+def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> None:
+    made = proctor.run(lamps(free_text=True), "random", conditions="text-only", store=":memory:")
+    where = sources.stored(made)
+    file = tmp_path / "dimensions.yaml"
+    file.write_text("dimensions:\n  - {name: tone, levels: [0, 1, 2]}\n")
+    scheme, prompts = scores._scheme(where, file)
+    assert (scheme is not None and [one.name for one in scheme.dimensions], prompts) == (["tone"], None)
+    (tmp_path / "prompts").mkdir()
+    assert scores._scheme(where, file)[1] == tmp_path / "prompts"
+    assert where.store.card("lamps").rating == scheme
+    assert scores._scheme(where, None) == (scheme, None)

@@ -39,7 +39,7 @@ def command(folder: Path, out: Path, server: FaultyServer, *more: str) -> list[s
 def test_the_best_is_chosen_on_a_part_with_its_evidence_and_nothing_is_asked_twice(
     folder: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "baseline"
+    out = tmp_path / "new" / "baseline"
     with FaultyServer(said) as server:
         first = proctor(*command(folder, out, server, *MODELS, "--share", "0.5", "--draws", "200"))
         asked = server.count
@@ -81,7 +81,7 @@ def test_python_chooses_as_the_shell_does_and_tells_how_far_it_is(folder: Path, 
 
 
 def test_a_model_does_not_lose_by_a_servers_fault(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "baseline"
+    out = tmp_path / "new" / "baseline"
     with FaultyServer(said, script=[Fault.SERVER_ERROR]) as server:
         stopped = proctor(*command(folder, out, server, *MODELS, "--retries", "0", "--concurrency", "1"))
         assert stopped.returncode == 1

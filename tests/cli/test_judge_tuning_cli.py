@@ -49,6 +49,9 @@ def test_choosing_and_judging_on_the_real_answers(data: Path, tmp_path: Path) ->
     made = proctor.fit_judge(store, "mediqa-eval", method="choice", out=tmp_path / "python.json", draws=100)
     assert made.out.read_text(encoding="utf-8") == choice.read_text(encoding="utf-8")
     assert all(cell in said for row in made.tables[0].texts for cell in row)
+    ends = [re.match(r"(-?[\d.]+) to (-?[\d.]+)", str(row[5])) for row in made.tables[0].texts]
+    assert any(ends)
+    assert all(float(one[1]) < float(one[2]) for one in ends if one)
     assert len(found.folds) == 121
     assert found.judges == ["length", "words"]
     wanted = ("score", "mediqa-eval", "--judge", "per-dimension", "--option", f"choice={choice}", "--store", store)

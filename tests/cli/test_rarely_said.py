@@ -147,3 +147,11 @@ def test_a_grid_of_judges_tells_what_it_cost(monkeypatch: pytest.MonkeyPatch, tm
     assert f"5 new judgements, $0.7500, kept in {tmp_path / 'runs.db'}" in proctor(*words).stderr.replace("\n", "")
     cells[:] = [SimpleNamespace(judgements=0, usage=Usage())]
     assert proctor(*words).stderr == "no new judgements\n"
+
+
+def test_all_lists_end_with_where_more_is_for_people_alone() -> None:
+    told = "Runs and metrics of a store: proctor list runs --store STORE"
+    shown = {form: proctor("list", "--format", form) for form in ("table", "csv", "json")}
+    assert {form: told in done.stderr + done.stdout for form, done in shown.items()} == {
+        "table": True, "csv": False, "json": False,
+    }  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 from tests.support.fuzzed_store import fuzzed
 from tests.support.program import proctor
 from tests.support.snapshot import assert_frozen
+from tests.support.text_folder import write_text_folder
 
 SESSIONS = {
     "results": """
@@ -124,6 +125,39 @@ SESSIONS = {
         audit fuzzed
         audit fuzzed --protocol official
     """,
+    "pool": """
+        export fuzzed --out FOLDER/sums.json --format sums
+        pool FOLDER/sums.json --draws 100
+        pool FOLDER/sums.json --draws 100 --seed 2 --format csv
+        pool FOLDER/sums.json FOLDER/sums.json
+        pool FOLDER/nothing.json
+    """,
+    "list": """
+        list runs --store STORE --format csv
+        list metrics --store STORE
+        list metrics --store STORE --format csv
+        list conditions
+        list conditions --format csv
+        list nothing
+    """,
+    "run": """
+        run simulated --data QUESTIONS --condition text-only --system random --system majority --dry-run
+        run simulated --data QUESTIONS --condition text-only --system random --system majority
+        run simulated --condition text-only --system random --system majority
+        run simulated --condition text-only --system random --limit 3 --seed 1
+        run simulated --condition text-only --system random --system random
+        run simulated --condition text-only
+        run simulated --condition text --system random
+        run simulated --condition text-only --system randm
+        run simulated --condition text-only --model openai:m --price 1
+        run simulated --condition video --system random
+        validate simulated FOLDER/nothing.json
+        show simulated
+        show simulated q001 --system longest-option
+        items audit simulated --draws 100
+        results simulated --draws 100 --by question_type
+        list runs --store STORE
+    """,
 }
 
 
@@ -149,11 +183,12 @@ def test_a_session(session: str, tables: dict[str, Path], tmp_path: Path, monkey
     store = tmp_path / "fuzzed-41.db"
     monkeypatch.setenv("PROCTOR_STORE", str(store))
     monkeypatch.chdir(tmp_path)
-    named = {"STORE": store, "FOLDER": tmp_path, **tables}
+    questions = write_text_folder(tmp_path / "questions", 12)
+    named = {"STORE": store, "FOLDER": tmp_path, "QUESTIONS": questions, **tables}
     said = []
     for line in filter(None, map(str.strip, SESSIONS[session].splitlines())):
         words = [
-            re.sub("STORE|FOLDER|RATINGS|SCORES|ONE", lambda found: str(named[found[0]]), word)
+            re.sub("STORE|FOLDER|QUESTIONS|RATINGS|SCORES|ONE", lambda found: str(named[found[0]]), word)
             for word in shlex.split(line)
         ]
         done = proctor(*words)

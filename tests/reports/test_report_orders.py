@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,13 @@ def an_item(name: str) -> Item:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
+    return ordered(tmp_path)
+
+
+def ordered(folder: Path) -> Store:
+    """Five questions for orders, of which one failed, with rationales."""
     items = tuple(an_item(name) for name in (*SAID, "q5"))
-    store = Store(str(tmp_path / "runs.db"))
+    store = Store(str(folder / "runs.db"))
     store.add_benchmark(Benchmark("frames", "Frames", items, (ACCURACY, *RUN_METRICS), "accuracy"))
     run = store.start_run("frames", "mine", "video", {})
     marked: list[tuple[Answer, list[Score]]] = []
@@ -64,6 +70,9 @@ def test_places_and_where_frames_were_put(store: Store) -> None:
     assert figure.numbers is not None
     assert texts(figure.numbers.rows[0]) == ["mine", "60 %", "60 %", "60 %", "40 %", "5"]
     assert texts(figure.numbers.foot) == ["chance", *["25 %"] * 4, ""]
+    assert [word for word in re.findall(r">([^<>]+)<", figure.svg) if word.isdigit()] == ["60"] * 3 + ["40"] + [
+        "25"
+    ] * 4
     instead, reasons = [block for block in section.blocks if isinstance(block, Table)]
     assert [texts(row) for row in instead.rows] == [
         ["true 1st", "3", "1", "0", "0", "1"],

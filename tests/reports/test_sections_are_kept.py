@@ -34,9 +34,11 @@ from proctor.reports.metric_agreement import (
 from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
 from proctor.reports.ranking import ranking_section
-from proctor.reports.subgroups import facets_section
+from proctor.reports.subgroups import facets_section, orders_section
 from proctor.runs import Options
+from tests.reports.test_report_orders import ordered
 from tests.support.fuzzed_store import NAME, fuzzed
+from tests.support.many_systems import BASE, many_systems
 from tests.support.snapshot import assert_frozen
 
 SECTIONS = (
@@ -110,6 +112,21 @@ def test_sections_of_a_benchmark(tmp_path: Path, policy: FailedPolicy | None) ->
         text_of([one for one in sections if one is not None]),
         HERE / f"sections_{policy.value if policy else 'both'}.txt",
     )
+
+
+@pytest.mark.parametrize("systems", [3, 10])
+def test_sections_of_a_challenge(tmp_path: Path, systems: int) -> None:
+    """Questions with several labels each, in four formats, under names that are hostile and long."""
+    store = many_systems(tmp_path, systems, questions=240, videos=12)
+    source = Source(store, "focus", Options(draws=100), BASE[:1])
+    made = [one(source) for one in (headline_section, ranking_section, facets_section, analysis_section)]
+    assert_frozen(text_of([*filter(None, made)]), HERE / f"sections_challenge_{systems}.txt")
+
+
+def test_the_section_of_orders(tmp_path: Path) -> None:
+    made = orders_section(Source(ordered(tmp_path), "frames", Options(draws=100)))
+    assert made is not None
+    assert_frozen(text_of([made]), HERE / "sections_orders.txt")
 
 
 def audited(folder: Path, metrics: int, *, parts: bool) -> AuditSource:

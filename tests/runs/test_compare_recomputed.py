@@ -14,6 +14,7 @@ import proctor
 from proctor.core import FailedPolicy
 from proctor.runs import Options, compare
 from tests.support import recomputed
+from tests.support.contest import contest_store, skilled, write_run
 from tests.support.fuzzed_store import NAME, Fuzzed, fuzzed
 
 Pair = tuple[tuple[str, str], tuple[str, str]]
@@ -83,3 +84,18 @@ def test_metrics_and_the_level_of_intervals(tmp_path: Path, failed: str) -> None
     found = compare(made.store, NAME, Options(draws=100, level=0.8), metrics=("accuracy",)).comparisons
     wanted = recomputed.comparisons(made, CONDITIONS, metrics=("accuracy",), failed=failed, draws=100, level=0.8)
     same([one.to_json() for one in found], wanted)
+
+
+def test_systems_that_share_one_condition_are_compared_under_it_beside_baselines_under_another(tmp_path: Path) -> None:
+    store = contest_store(tmp_path)
+    for number, name in enumerate(("first", "second", "third")):
+        write_run(store, name, skilled(0.9, 0.5 + 0.1 * number, seed=number))
+    write_run(store, "random", skilled(0.5, 0.5, seed=9), condition="text-only")
+    write_run(store, "told", skilled(1.0, 1.0, seed=8), oracle=True)
+    found = compare(store, "contest", Options(draws=100))
+    pairs = {
+        (str(one.first.system), str(one.second.system), one.first.condition, one.second.condition)
+        for one in found.comparisons
+    }
+    names = ("first", "second", "third")
+    assert pairs == {(a, b, "video", "video") for k, a in enumerate(names) for b in names[k + 1 :]}
