@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +17,12 @@ from matplotlib import pyplot
 
 import proctor
 from proctor import reports
-from proctor.api import answerer, fetching, ray_cluster, scores, sources, tables
-from proctor.core import ConfigurationError, InputError
+from proctor.api import answerer, fetching, numbers, ray_cluster, scores, sources, tables
+from proctor.core import ConfigurationError, InputError, Reference
+from proctor.core.criteria import Criterion
 from proctor.reports import ReportSummary
 from proctor.reports.blocks import Story
+from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
 
@@ -168,3 +172,58 @@ def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> No
     assert scores._scheme(where, file)[1] == tmp_path / "prompts"
     assert where.store.card("lamps").rating == scheme
     assert scores._scheme(where, None) == (scheme, None)
+
+
+@pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])
+def test_what_an_evaluation_is_asked_goes_to_the_function_of_that_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:")
+    module = scores if name == "score" else numbers
+    given: list[Any] = []
+
+    def function(*words: Any, **options: Any) -> str:
+        given.append((words, options))
+        return "done"
+
+    monkeypatch.setattr(module, name, function)
+    places = {"report": ("page.html",), "export": ("rows.csv",)}.get(name, ())
+    assert getattr(made, name)(*places, draws=7, failed="wrong") == "done"
+    assert given == [((made, *places), {"draws": 7, "failed": "wrong"})]
+    if places:
+        getattr(made, name)()
+        assert given[1:] == [((made, {"report": "report.html", "export": None}[name]), {})]
+
+
+def test_items_that_do_not_count_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    @proctor.metric(low=0, high=99)
+    def letters(answer: Any) -> float:
+        return float(len(answer.text))
+
+    made, sums, marked = fuzzed(tmp_path, 3, items=40), list[Any](), list[int]()
+    assert made.store.card(NAME).only
+    for everything in (False, True):
+        proctor.export(made.store, tmp_path / "sums.json", NAME, format="sums", all_items=everything)
+        sums.append(json.loads((tmp_path / "sums.json").read_text()))
+        marked.append(proctor.score(made.store, NAME, metrics=letters, all_items=everything).by["letters"])
+    assert sums[0] != sums[1]
+    assert 0 < marked[0] < marked[1]
+
+
+def test_a_run_says_which_judge_has_to_score_what() -> None:
+    rubric = (Criterion(criterion="Names the machine.", points=2.0), Criterion(criterion="Names a lamp.", points=1.0))
+    plain = lamps(free_text=True)
+    free = [item for item in plain.items if item.answer.kind == "free_text"]
+    ruled = {one.id: one.model_copy(update={"reference": Reference(answer=None, criteria=rubric)}) for one in free[:1]}
+    mixed = replace(plain, items=tuple(ruled.get(one.id, one) for one in plain.items))
+    for benchmark, told in (
+        (plain, ["4 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL"]),
+        (mixed, [
+            "1 question with criteria: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge criteria",
+            "3 questions in free text: a judge has to score the answers (proctor score lamps --model PROVIDER:MODEL --judge three-level",
+        ]),
+    ):  # fmt: skip
+        made = proctor.run(benchmark, lambda question: "yes", name="mine", conditions="text-only", store=":memory:")
+        assert [one.partition(" --store ")[0] for one in made.done[1:]] == told
+    done = proctor.run(lamps(), lambda question: "yes", name="mine", conditions="text-only", store=":memory:").done
+    assert len(done) == 1
