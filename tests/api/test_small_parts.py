@@ -18,11 +18,15 @@ from matplotlib import pyplot
 import proctor
 from proctor import reports
 from proctor.api import answerer, fetching, numbers, ray_cluster, scores, sources, tables
-from proctor.core import ConfigurationError, InputError, Reference
+from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
+from proctor.core.formats import BinaryFormat
+from proctor.media import Excerpts, MediaAs, MediaLibrary
 from proctor.reports import ReportSummary
 from proctor.reports.blocks import Story
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.fuzzed_store import NAME, fuzzed
+from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
 
@@ -227,3 +231,28 @@ def test_a_run_says_which_judge_has_to_score_what() -> None:
         assert [one.partition(" --store ")[0] for one in made.done[1:]] == told
     done = proctor.run(lamps(), lambda question: "yes", name="mine", conditions="text-only", store=":memory:").done
     assert len(done) == 1
+
+
+def test_a_fork_that_lets_go_of_a_store_in_memory_leaves_it_to_its_parent() -> None:
+    held = [proctor.run(lamps(), "random", conditions="text-only", store=":memory:")]
+    file = Path(held[0].store.shown)
+    assert in_a_fork(held.clear) == 0
+    assert file.is_file()
+    assert held[0].results(draws=100).rows
+    held.clear()
+    assert not file.exists()
+
+
+def test_small_pictures_are_of_the_same_part_of_a_video(tmp_path: Path) -> None:
+    """The file is the whole video, of which the questions know an excerpt."""
+    write_clock_video(tmp_path / "v.mp4", ClockVideo(range(0, 8000, 40)))
+    excerpts = Excerpts({"v.mp4": Excerpt(start=4.0, end=6.0)}, MediaAs.FULL)
+    library = MediaLibrary(tmp_path, cache_dir=tmp_path / "cache", excerpts=excerpts)
+    item = Item(
+        id="q", group="g", question="?", answer=BinaryFormat(), media=(VideoClip(source="v.mp4", start=0, end=2),)
+    )
+    small = numbers.thumbnails_of(library, 160)(item)
+    assert len(small) == 4
+    clocks = [read_clock(jpeg) for _, jpeg in small]
+    assert clocks == sorted(clocks)
+    assert all(100 <= number <= 150 for number in clocks)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,8 @@ import proctor as python
 from proctor import challenges, web
 from proctor.cli import audit, media, plugins, serve, store
 from proctor.cli.former import replaced_option
-from proctor.core import InputError, Usage, UsageError
+from proctor.cli.output import OutputFormat, print_json
+from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
 from tests.support.program import proctor, within
@@ -155,3 +157,22 @@ def test_all_lists_end_with_where_more_is_for_people_alone() -> None:
     assert {form: told in done.stderr + done.stdout for form, done in shown.items()} == {
         "table": True, "csv": False, "json": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [1.0, float("-inf")]}])
+def test_what_no_json_can_say_is_never_printed_as_if_it_could(
+    value: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        print_json(value)
+    print_json({"μ": [0.5, None]})
+    assert capsys.readouterr().out == '{\n "μ": [\n  0.5,\n  null\n ]\n}\n'
+
+
+def test_several_tables_are_no_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    one = Table("One", columns("a", ">b"), (("x", 1),))
+    report = PluginReport(shown=("A word.", one, one), json={"a": [1, 2]})
+    with pytest.raises(UsageError, match="--format csv: found 2 tables, expected one table; take table or json"):
+        plugins.show_plugin_report(report, OutputFormat.CSV)
+    plugins.show_plugin_report(replace(report, shown=("A word.", one)), OutputFormat.CSV)
+    assert capsys.readouterr().out.splitlines() == ["a,b", "x,1"]

@@ -21,6 +21,7 @@ from proctor.core import ConfigurationError, InputError
 from proctor.models import Letterbox, network_process
 from proctor.tasks.clinicalskillqa.pose import open_pose
 from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, PersonBox, PoseNetwork, people_of
+from tests.support.killed_child import in_a_fork
 
 SIDE = 128
 ROWS = 56
@@ -364,6 +365,12 @@ def test_a_network_that_waits_and_takes_no_time_of_the_processor_is_stopped(
     monkeypatch.setattr("proctor.models.networks._PATIENCE_S", 0.05)
     with pytest.raises(InputError, match="found a network that takes more than 60 s of the processor"):
         network.look(jpeg(64, 64))
+
+
+def test_a_fork_that_lets_go_of_a_network_leaves_it_to_its_parent(tmp_path: Path) -> None:
+    held = [PoseNetwork(seeker(tmp_path / "w.onnx"))]
+    assert in_a_fork(held.clear) == 0
+    assert held[0].look(jpeg(64, 64)).width == 64
 
 
 def test_a_network_that_fills_the_memory_is_stopped(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from proctor.api.options import listed
-from proctor.core import InputError, UsageError, benchmark_path
+from proctor.core import InputError, UsageError, benchmark_path, when_gone
 
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
@@ -151,7 +150,7 @@ def open_store(store: Store | str | Path | None = None, *, create: bool = True) 
     if store == IN_MEMORY:
         folder = tempfile.mkdtemp(prefix="proctor-")
         made = Store(Path(folder) / "memory.db")
-        weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+        when_gone(made, shutil.rmtree, folder, True)
         return made
     return Store(store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE, create=create)
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
-    from proctor.core.drafts import replacing, whole_file, whole_folder, write_whole
+    from proctor.core.drafts import replacing, when_gone, whole_file, whole_folder, write_whole
     from proctor.core.errors import (
         ConfigurationError,
         FileLocation,
@@ -155,5 +155,5 @@ __all__ = [
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",
     "rebook", "refusal", "replacing", "seconds", "share_of_points", "shorten", "signed", "thousands", "unfit",
-    "unique_keys", "validated", "value", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
+    "unique_keys", "validated", "value", "when_gone", "whole_file", "whole_folder", "whole_percent", "write_arrays", "write_whole",
 ]  # fmt: skip

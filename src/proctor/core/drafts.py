@@ -1,4 +1,4 @@
-"""Files and folders that are written: whole, or not at all."""
+"""Files and folders that are written, whole or not at all, and what goes with the object that needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +35,25 @@ def replacing(path: Path) -> Iterator[Path]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def when_gone(owner: object, action: Callable[..., object], *given: object) -> weakref.finalize[..., object]:
+    """Does it with what is given once nobody has the owner any more, or at the end of the program: `weakref.finalize`,
+    in this process alone. A fork that lets go of its copy leaves alone what its parent still uses.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> owner = {1}
+    >>> ended = when_gone(owner, shutil.rmtree, folder)
+    >>> del owner
+    >>> print(folder.exists(), ended.alive)
+    False False
+    """
+    return weakref.finalize(owner, _in_process, os.getpid(), action, given)
+
+
+def _in_process(process: int, action: Callable[..., object], given: tuple[object, ...]) -> None:
+    if os.getpid() == process:
+        action(*given)
 
 
 @contextmanager

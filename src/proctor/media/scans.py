@@ -11,7 +11,6 @@ import select
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +22,16 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from pydantic import ValidationError
 
-from proctor.core import ConfigurationError, InputError, ParseError, Scan, first_problem, load_json, pip_install
+from proctor.core import (
+    ConfigurationError,
+    InputError,
+    ParseError,
+    Scan,
+    first_problem,
+    load_json,
+    pip_install,
+    when_gone,
+)
 from proctor.media.scan_process import MOST_BYTES, MOST_SECONDS
 from proctor.media.video import FrameIndex, VideoInfo
 
@@ -283,7 +291,7 @@ class _ScanReader:
                 stderr=subprocess.DEVNULL,
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
             )
-            weakref.finalize(self, _ended, self._child, os.getpid())
+            when_gone(self, _ended, self._child)
         return self._child
 
     def _asked(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
@@ -312,15 +320,13 @@ class _ScanReader:
 
     def _stopped(self, path: Path) -> InputError:
         if self._child is not None:
-            _ended(self._child, os.getpid())
+            _ended(self._child)
         self._child = None
         limits = f"{MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
         return InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one")
 
 
-def _ended(child: subprocess.Popen[bytes], started_by: int) -> None:
-    if os.getpid() != started_by:  # a fork of the process that started it, which still needs it
-        return
+def _ended(child: subprocess.Popen[bytes]) -> None:
     child.kill()
     for stream in (child.stdin, child.stdout):
         if stream is not None:

@@ -9,7 +9,6 @@ import select
 import subprocess
 import sys
 import threading
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -17,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import ConfigurationError, InputError
+from proctor.core import ConfigurationError, InputError, when_gone
 from proctor.models import network_process
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class NetworkProcess:
             program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         self._into, self._from = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
-        self._end = weakref.finalize(self, _ended, child)
+        self._end = when_gone(self, _ended, child)
 
     def load(self, content: bytes) -> dict[str, Any]:
         """What the network says of its inputs and outputs."""

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, Status, generator, whole_file
+from proctor.core import NO_ANSWER, Answer, Item, Status, generator, when_gone, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
@@ -213,7 +212,7 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
     shown = pseudonyms or {}
     folder = tempfile.mkdtemp(prefix="proctor-")
     copy = Store(Path(folder) / "public.db")
-    weakref.finalize(copy, shutil.rmtree, folder, ignore_errors=True)
+    when_gone(copy, shutil.rmtree, folder, True)
     tables = schema
     with store.reading() as source, copy.writing() as target:
         own = select(tables.benchmarks.c.id).where(tables.benchmarks.c.name == benchmark).scalar_subquery()
