@@ -124,7 +124,7 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
     ("benchmark: found 'other', expected 'lamps', or a store",
      lambda _s, _f: proctor.results(run("random"), "other")),
     ("benchmark: found 2 benchmarks (fuzzed, lamps), expected the name of one", lambda _s, f: proctor.results(with_another(f))),
-    ("found no benchmark, expected the name of one", lambda _s, _f: proctor.results(proctor.runs.Store(":memory:"))),
+    ("found no benchmark, expected the name of one", lambda _s, _f: proctor.results(proctor.open_store(":memory:"))),
     ("found no run of alpha under video, expected a run of both",
      lambda _s, f: proctor.compare(without_one(f), NAME, against="alpha/video")),
     ("--media-as: found cropped, expected none: these videos are no parts of others",

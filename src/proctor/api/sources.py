@@ -150,7 +150,7 @@ def open_store(store: Store | str | Path | None = None, *, create: bool = True) 
     if store == IN_MEMORY:
         folder = tempfile.mkdtemp(prefix="proctor-")
         made = Store(Path(folder) / "memory.db")
-        when_gone(made, shutil.rmtree, folder, True)
+        when_gone(made, shutil.rmtree, folder, ignore_errors=True)
         return made
     return Store(store or os.environ.get("PROCTOR_STORE") or DEFAULT_STORE, create=create)
 

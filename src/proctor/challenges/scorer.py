@@ -96,7 +96,7 @@ class ScorerProcess:
     def _ask(self, asked: tuple[str, Any]) -> Any:
         with self._lock:
             for _ in range(_TRIES):
-                with suppress(EOFError, OSError):  # it is gone, also in the middle of an answer
+                with suppress(EOFError, BrokenPipeError, ConnectionResetError):
                     ok, answer = self._answer(asked)
                     if not ok:
                         raise ScorerError(answer)
@@ -115,7 +115,10 @@ class ScorerProcess:
                 raise ScorerError(f"marking took longer than {MARKING_S / 3600:g} h")
             if not process.is_alive() and not pipe.poll():
                 raise EOFError
-        ok, answer = pipe.recv()
+        try:
+            ok, answer = pipe.recv()
+        except OSError as error:  # killed in the middle of its answer
+            raise EOFError from error
         return ok, answer
 
     def _started(self) -> tuple[multiprocessing.process.BaseProcess, Connection]:

@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from proctor.core.errors import InputError
@@ -37,23 +38,25 @@ def replacing(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def when_gone(owner: object, action: Callable[..., object], *given: object) -> weakref.finalize[..., object]:
+def when_gone(
+    owner: object, action: Callable[..., object], *given: object, **named: object
+) -> weakref.finalize[..., object]:
     """Does it with what is given once nobody has the owner any more, or at the end of the program: `weakref.finalize`,
     in this process alone. A fork that lets go of its copy leaves alone what its parent still uses.
 
     >>> folder = Path(tempfile.mkdtemp())
     >>> owner = {1}
-    >>> ended = when_gone(owner, shutil.rmtree, folder)
+    >>> ended = when_gone(owner, shutil.rmtree, folder, ignore_errors=True)
     >>> del owner
     >>> print(folder.exists(), ended.alive)
     False False
     """
-    return weakref.finalize(owner, _in_process, os.getpid(), action, given)
+    return weakref.finalize(owner, _in_process, os.getpid(), partial(action, *given, **named))
 
 
-def _in_process(process: int, action: Callable[..., object], given: tuple[object, ...]) -> None:
+def _in_process(process: int, action: Callable[[], object]) -> None:
     if os.getpid() == process:
-        action(*given)
+        action()
 
 
 @contextmanager

@@ -212,7 +212,7 @@ def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | No
     shown = pseudonyms or {}
     folder = tempfile.mkdtemp(prefix="proctor-")
     copy = Store(Path(folder) / "public.db")
-    when_gone(copy, shutil.rmtree, folder, True)
+    when_gone(copy, shutil.rmtree, folder, ignore_errors=True)
     tables = schema
     with store.reading() as source, copy.writing() as target:
         own = select(tables.benchmarks.c.id).where(tables.benchmarks.c.name == benchmark).scalar_subquery()
