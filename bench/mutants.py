@@ -6,8 +6,9 @@ drawn by the seed: a line at random out of all that the operators below can chan
 of it at random. For each the examples of its file's docstrings run and up to MOST tests that reach its line, those
 that reach the fewest lines first and one of each function before a second one, until one fails (killed) or all have
 passed (survived); of a line that is run by imports alone, tests of declarations (`DECLARED`) and then some that reach
-its file. At the end the tests that failed run on the tree as it is, where they must pass. Equivalent mutants are for a
-person to tell.
+its file. What no test notices is given to mypy, which `make check` runs as well (killed by types: such a change never
+lands, and says nothing of the tests). At the end the tests that failed run on the tree as it is, where they must pass.
+Equivalent mutants are for a person to tell.
 
     python bench/mutants.py --folder /tmp/mutants --seed 1 --count 40
     python bench/mutants.py --folder /tmp/mutants --seed 1 --only 7 --tests tests/runs/test_missing.py    # another look
@@ -51,7 +52,7 @@ DECLARED = (
     "tests/reports/test_limits.py", "tests/docs/test_docs.py", "tests/cli/test_command_tree.py",
     "tests/cli/test_options_arrive.py::test_no_flag_is_up_by_itself",
     "tests/cli/test_options_arrive.py::test_what_intervals_are_drawn_with_is_the_same_everywhere",
-    "tests/api/test_run_options_go_down.py",
+    "tests/api/test_run_options_go_down.py", "tests/core/test_same_defaults.py",
 )  # fmt: skip
 """What looks at constants, options and their defaults, of which coverage knows nothing."""
 LIBRARIES = (
@@ -317,11 +318,26 @@ def tried(one: Mutant, folder: Path, tests: Sequence[str], limit_s: float) -> di
             files = dict.fromkeys(one.partition("::")[0] for one in tests)
             code = run(folder / "tree", list(files), log, limit_s)
     state = {0: "survived", 5: "survived (no test)", -1: "survived (time is up)"}.get(code, "killed")
+    wrong = ""
+    if state != "killed":
+        with mutated(folder / "tree", one):
+            wrong = mistyped(folder)
     failed = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("FAILED ", "ERROR "))]
     by, _, why = failed[0].split(" ", 1)[1].partition(" - ") if failed else ("", "", "")
     if state == "killed" and not failed:
         raise SystemExit(f"pytest did not run: see {log}")
+    if wrong:
+        state, why = "killed by types", wrong.partition("error: ")[2]
     return {"mutant": str(one), "state": state, "by": by, "why": why[:80], "seconds": round(time.monotonic() - began)}
+
+
+def mistyped(folder: Path) -> str:
+    """The first error that mypy finds in the tree as it now is; empty where it finds none."""
+    words = [sys.executable, "-m", "mypy", "--cache-dir", str(folder.resolve() / "mypy"), "src"]
+    done = subprocess.run(words, cwd=folder / "tree", capture_output=True, text=True, check=False)
+    if done.returncode not in {0, 1}:
+        raise SystemExit(f"mypy did not run: {done.stdout}{done.stderr}")
+    return done.stdout.partition("\n")[0] if done.returncode else ""
 
 
 def main() -> None:
@@ -355,6 +371,8 @@ def main() -> None:
         importlib.import_module(name)
     kept = given.folder / f"sample-{given.seed}.json"
     found = json.loads(kept.read_text()) if kept.exists() else {}
+    if wrong := mistyped(given.folder):
+        raise SystemExit(f"mypy finds a fault in the tree as it is: {wrong}")
     for number, one in sample:
         if (given.only is None and str(number) in found) or (given.only and number not in given.only):
             continue
@@ -365,7 +383,8 @@ def main() -> None:
     killers = sorted({one["by"] for one in found.values() if one["by"]})
     if killers and not given.tests and run(tree, killers, given.folder / "clean.log", 10 * given.limit):
         print(f"tests that fail without a mutant, too: see {given.folder / 'clean.log'}")
-    print(f"{sum(one['state'] == 'killed' for one in found.values())} of {len(found)} killed")
+    ended = Counter(one["state"] for one in found.values())
+    print(f"{ended['killed']} of {len(found)} killed by tests, {ended['killed by types']} by types")
 
 
 if __name__ == "__main__":

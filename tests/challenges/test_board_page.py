@@ -14,7 +14,7 @@ from proctor.challenges.publishing import publish
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted, answers
+from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor
 
 HOSTILE = "<script>alert(1)</script>"
@@ -80,7 +80,9 @@ def test_the_page_stands_alone_and_names_no_question(hosted: Hosted, tmp_path: P
 
 
 def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
-    folder = hosted.challenge.folder
+    own = copied(hosted.challenge, tmp_path / "c")
+    own.close()
+    folder = own.folder
     shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
     assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
     assert (tmp_path / "b.html").is_file()
@@ -93,10 +95,12 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused_with_its_problems(hosted: Hosted, tmp_path: Path) -> None:
+    own = copied(hosted.challenge, tmp_path / "c")
     file = tmp_path / "a.json"
     file.write_text("[]")
-    _, problems = submit_file(hosted.challenge, PHASE, "Alpha", file)
+    _, problems = submit_file(own, PHASE, "Alpha", file)
     assert problems
+    own.close()
 
 
 def test_the_quota_holds_in_the_shell(tmp_path: Path) -> None:

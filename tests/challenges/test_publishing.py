@@ -18,7 +18,7 @@ from proctor.challenges.queue import Leased
 from proctor.challenges.schema import submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Gate
 from tests.support.hosted import team
-from tests.support.marked_challenge import PHASE, Hosted
+from tests.support.marked_challenge import PHASE, Hosted, copied
 from tests.support.program import proctor
 
 SKILLS = {"Alpha": 0.9, "Beta": 0.6, "Gamma": 0.62, "Delta": 0.3}
@@ -33,6 +33,14 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
     publish(found.challenge, PHASE)
     yield found
     found.challenge.close()
+
+
+@pytest.fixture
+def own(hosted: Hosted, tmp_path: Path) -> Iterator[Challenge]:
+    """A challenge that a test may change."""
+    found = copied(hosted.challenge, tmp_path / "c")
+    yield found
+    found.close()
 
 
 def seen(challenge: Challenge, visitor: Any = "public", **more: Any) -> Any:
@@ -137,17 +145,15 @@ def changed_team(challenge: Challenge, name: str, **values: Any) -> None:
         connection.execute(update(teams).where(teams.c.name == name).values(values))
 
 
-def test_a_team_that_is_not_listed_has_no_name_for_others(hosted: Hosted) -> None:
-    challenge = hosted.challenge
-    changed_team(challenge, "Beta", listed=0)
-    publish(challenge, PHASE)
-    beta = next(row["team"] for row in seen(challenge, "organiser")["boards"][0]["rows"] if row["name"] == "Beta")
-    assert "Beta" not in json.dumps(seen(challenge))
-    assert "Beta" not in json.dumps(seen(challenge, "participant", team=beta + 1))
-    own = [row["name"] for row in seen(challenge, "participant", team=beta)["boards"][0]["rows"] if row["mine"]]
-    assert own == ["Beta"]
-    assert not any("team" in row for row in seen(challenge)["boards"][0]["rows"])
-    changed_team(challenge, "Beta", listed=1)
+def test_a_team_that_is_not_listed_has_no_name_for_others(own: Challenge) -> None:
+    changed_team(own, "Beta", listed=0)
+    publish(own, PHASE)
+    beta = next(row["team"] for row in seen(own, "organiser")["boards"][0]["rows"] if row["name"] == "Beta")
+    assert "Beta" not in json.dumps(seen(own))
+    assert "Beta" not in json.dumps(seen(own, "participant", team=beta + 1))
+    mine = [row["name"] for row in seen(own, "participant", team=beta)["boards"][0]["rows"] if row["mine"]]
+    assert mine == ["Beta"]
+    assert not any("team" in row for row in seen(own)["boards"][0]["rows"])
 
 
 def test_best_and_last(tmp_path: Path) -> None:
@@ -175,16 +181,15 @@ def test_the_gate_opens_for_who_beats_all_baselines_on_one_board(hosted: Hosted)
         assert passed_gate(connection, gated, PHASE, ids["Delta"])
 
 
-def test_disqualified_and_withdrawn_are_off_the_boards(hosted: Hosted) -> None:
-    challenge = hosted.challenge
-    with challenge.writing() as connection:
+def test_disqualified_and_withdrawn_are_off_the_boards(own: Challenge) -> None:
+    with own.writing() as connection:
         alpha = connection.execute(teams.select().where(teams.c.name == "Alpha")).one()
         connection.execute(
             update(submissions).where(submissions.c.team == alpha.id).values(disqualified="spoke to the judge")
         )
-    changed_team(challenge, "Delta", withdrawn="2026")
-    publish(challenge, PHASE)
-    assert {row["name"] for row in seen(challenge)["boards"][0]["rows"]} == {"Beta", "Gamma", "plain"}
+    changed_team(own, "Delta", withdrawn="2026")
+    publish(own, PHASE)
+    assert {row["name"] for row in seen(own)["boards"][0]["rows"]} == {"Beta", "Gamma", "plain"}
 
 
 def test_boards_are_of_one_version_of_the_scorer(tmp_path: Path) -> None:

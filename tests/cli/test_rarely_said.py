@@ -68,7 +68,7 @@ def test_pictures_are_written_to_folders(tmp_path: Path) -> None:
 
 def test_a_plugins_command_that_can_not_be_loaded_says_so_when_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     def get(_: str) -> Any:
-        raise InputError(None, "mine:broken", found="no module", expected="one")
+        raise InputError("mine:broken", found="no module", expected="one")
 
     monkeypatch.setattr(plugins, "COMMANDS", SimpleNamespace(get=get))
     command = plugins._command("mine:broken")

@@ -11,12 +11,15 @@ from __future__ import annotations
 import random
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.color import ColorSystem
 
+from proctor.cli import output
 from tests.support.fuzzed_store import fuzzed
-from tests.support.program import proctor
+from tests.support.program import proctor, within_terminal
 from tests.support.snapshot import assert_frozen
 from tests.support.text_folder import write_text_folder
 
@@ -160,6 +163,22 @@ SESSIONS = {
     """,
 }
 
+ON_A_TERMINAL = """
+    results fuzzed --draws 100 --metric accuracy
+    rank fuzzed --draws 100 --stability 0 --failed wrong --mine delta
+    compare fuzzed --draws 100 --failed wrong --condition video --metric unresolved
+    analyze fuzzed --draws 100 --stability 0 --failed wrong
+    show fuzzed --by level
+    show fuzzed q003 --system alpha
+    show fuzzed q004 --condition text-only --prompt
+    items audit fuzzed --draws 100 --top 2
+    list metrics --store STORE
+    audit --scores ONE --ratings RATINGS --draws 100
+    store disqualify fuzzed --system alpha --reason why
+    store disqualify fuzzed --system alpha --reason again --undo
+"""
+"""With bold type and colours, at 80 columns."""
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -176,31 +195,60 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name.lower()}.csv" for name in files}
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-def test_a_session(session: str, tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def named(tables: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """What the words in capitals stand for, and a store where a session begins."""
     made = fuzzed(tmp_path, 41, items=60)
     made.store.close()
     store = tmp_path / "fuzzed-41.db"
     monkeypatch.setenv("PROCTOR_STORE", str(store))
     monkeypatch.chdir(tmp_path)
-    questions = write_text_folder(tmp_path / "questions", 12)
-    named = {"STORE": store, "FOLDER": tmp_path, "QUESTIONS": questions, **tables}
+    return {"STORE": store, "FOLDER": tmp_path, "QUESTIONS": write_text_folder(tmp_path / "questions", 12), **tables}
+
+
+def commands(session: str, named: dict[str, Path]) -> Iterator[tuple[str, list[str]]]:
+    """Each line as it stands, and its words."""
+    for line in filter(None, map(str.strip, session.splitlines())):
+        yield (
+            line,
+            [
+                re.sub("STORE|FOLDER|QUESTIONS|RATINGS|SCORES|ONE", lambda found: str(named[found[0]]), word)
+                for word in shlex.split(line)
+            ],
+        )
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_session(session: str, named: dict[str, Path]) -> None:
     said = []
-    for line in filter(None, map(str.strip, SESSIONS[session].splitlines())):
-        words = [
-            re.sub("STORE|FOLDER|QUESTIONS|RATINGS|SCORES|ONE", lambda found: str(named[found[0]]), word)
-            for word in shlex.split(line)
-        ]
+    for line, words in commands(SESSIONS[session], named):
         done = proctor(*words)
         said += [f"$ proctor {line}", done.stdout.rstrip(), *(f"! {one}" for one in done.stderr.splitlines())]
         said += [f"exit {done.returncode}" if done.returncode else "", ""]
-    text = "\n".join(said)
+    kept("\n".join(said), session, named)
+
+
+def test_a_session_on_a_terminal(named: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.console, "_color_system", ColorSystem.STANDARD)
+    said = []
+    for line, words in commands(ON_A_TERMINAL, named):
+        code, text = within_terminal(*words, columns=80, styles=True)
+        said += [f"$ proctor {line}", styles_shown(text), f"exit {code}", ""]
+    kept("\n".join(said), "terminal", named)
+
+
+def styles_shown(text: str) -> str:
+    """What a terminal is told, where it changes."""
+    return re.sub("\x1b\\[([0-9;]*)m", r"<\1>", re.sub("\x1b\\[0m( ?)\x1b\\[1m", r"\1", text)).rstrip()
+
+
+def kept(text: str, session: str, named: dict[str, Path]) -> None:
+    """What was said is that of before, but for times, paths and sizes."""
     for name, path in sorted(named.items(), key=lambda pair: -len(str(pair[1]))):
         text = text.replace(str(path), name)
-    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\+00:00)?", "TIME", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?(\+00:00)?)?", "TIME", text)
     text = re.sub(
         r"[\d.]+ MB", "SIZE", re.sub(r"(expected one of ).{60,}?(?=; did|\n|$)", r"\1…", text)
     )  # what grows elsewhere
-    assert_frozen(
-        re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE), Path(__file__).parent / "snapshots" / f"{session}.txt"
-    )
+    snapshot = Path(__file__).parent / "snapshots" / f"{session}.txt"
+    assert_frozen(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE), snapshot)

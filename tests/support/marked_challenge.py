@@ -68,6 +68,12 @@ def scored(challenge: Challenge, leased: Leased, *, why: str = "") -> Figures:
     return figures
 
 
+def copied(challenge: Challenge, folder: Path) -> Challenge:
+    """A copy of a challenge in a folder of its own, for a test that changes what others look at."""
+    shutil.copytree(challenge.folder, folder)
+    return opened(folder)
+
+
 class Hosted:
     """A challenge, and teams whose files of a given skill are scored at once."""
 

@@ -71,15 +71,15 @@ def within(*arguments: str | Path) -> tuple[int, str]:
     return code, both.text
 
 
-def within_terminal(*arguments: str | Path, columns: int) -> tuple[int, str]:
+def within_terminal(*arguments: str | Path, columns: int, styles: bool = False) -> tuple[int, str]:
     """The exit code of `proctor` in this process on a terminal of this many columns, and what it printed on
-    standard output, colours left out."""
+    standard output, colours and bold type left out unless `styles` is said."""
     out, err = _Stream(terminal=True), _Stream()
     room = {"COLUMNS": str(columns), "LINES": "40", "TERM": "xterm", "NO_COLOR": "1"}
     words = ["proctor", *map(str, arguments)]
     with _as_left(), _standing_in(words, out, err), unittest.mock.patch.dict(os.environ, room):
         code = _ended()
-    return code, re.sub(r"\x1b\[[0-9;]*m", "", out.text)
+    return code, out.text if styles else re.sub(r"\x1b\[[0-9;]*m", "", out.text)
 
 
 def proctor_process(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

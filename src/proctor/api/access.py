@@ -115,17 +115,17 @@ def build_systems(
             raise UsageError(what, "each once", found=f"{twice} twice")
     methods = [one for one in systems if isinstance(one, str) and one in SYSTEMS.names() and asks_models(one)]
     if name and len(systems) + len(models) != 1 and not methods:
-        raise InputError(None, "name", found=f"{name!r} for several systems", expected="a name for one alone")
+        raise InputError("name", found=f"{name!r} for several systems", expected="a name for one alone")
     if options["prompt"] and (methods or not models):
-        raise InputError(None, "prompt", found=options["prompt"], expected="none: it is for models without a method")
+        raise InputError("prompt", found=options["prompt"], expected="none: it is for models without a method")
     if methods:
         if len(systems) > 1:
-            raise InputError(None, "system", found=", ".join(map(str, systems)), expected="one method alone")
+            raise InputError("system", found=", ".join(map(str, systems)), expected="one method alone")
         method = build_system(methods[0], access.clients(models), options["options"], seed=seed)
         return [Renamed(method, name) if name else method]
     own = options["options"]
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
-        raise InputError(None, "options", found=", ".join(own), expected="one named system alone, which has them")
+        raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
     built = [_system(one, name, seed, own) for one in systems]
     if not models:
         return built
@@ -141,7 +141,7 @@ def checked(model: type[Model], **fields: Any) -> Model:
         return model(**fields)
     except ValidationError as error:
         problem = first_problem(error)
-        raise InputError(None, problem.field, found=problem.found, expected=problem.expected) from None
+        raise InputError(problem.field, found=problem.found, expected=problem.expected) from None
 
 
 def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any]) -> System:
@@ -153,7 +153,7 @@ def _system(given: SystemLike, name: str, seed: int, options: Mapping[str, Any])
         if is_file_address(given):
             return system_in_file(given, name=name)
         if name and not options:
-            raise InputError(None, "name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
+            raise InputError("name", found=f"{name!r} for {given}", expected="none: it keeps its own name")
         built = build_system(given, options=options, seed=seed)
         return Renamed(built, name) if name else built
     if not is_system(given):

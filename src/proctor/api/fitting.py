@@ -332,9 +332,7 @@ def _material(
     stack, weak, encoder = tuple(listed(given["stack"])), given["weak"], given["encoder"]
     for name in (*stack, *([weak] if weak else [])):
         if name.startswith(HUMAN):
-            raise InputError(
-                None, f"scores by {name}", found="a person's", expected="a judge's: people's are learned from"
-            )
+            raise InputError(f"scores by {name}", found="a person's", expected="a judge's: people's are learned from")
     refuse_in_sample(store, benchmark, (*stack, *([weak] if weak else [])))
     scheme = store.card(benchmark).rating
     if scheme is None:

@@ -144,9 +144,7 @@ def _combinations(given: GridOptions) -> list[dict[str, str]]:
     levels["documents"] = ("off", "on") if given["documents"] is not None else ("off",)
     found = [dict(zip(levels, each, strict=True)) for each in product(*levels.values())]
     if not 2 <= len(found) <= _MOST_CELLS or len(set(prompts)) < len(prompts):
-        raise InputError(
-            None, "grid", found=f"{len(found)} combinations", expected=f"2 to {_MOST_CELLS}, each prompt once"
-        )
+        raise InputError("grid", found=f"{len(found)} combinations", expected=f"2 to {_MOST_CELLS}, each prompt once")
     return found
 
 
@@ -170,7 +168,7 @@ def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
     gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
     if tally is not None and gaps:
         found = f"{gaps} answers without scores ({tally.last_reason or 'stopped'})"
-        raise InputError(None, scorer, found=found, expected="scores of all: the same call asks again for these alone")
+        raise InputError(scorer, found=found, expected="scores of all: the same call asks again for these alone")
 
 
 def _cost(done: Scored) -> "tuple[int, Usage]":

@@ -73,15 +73,15 @@ def official_summary(
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
         expected = "one of them: the figures of --protocol official have two levels as they are"
-        raise InputError(None, "--two-level", found="with --protocol", expected=expected)
+        raise InputError("--two-level", found="with --protocol", expected=expected)
     if given["metrics"]:
-        raise InputError(None, "--metric", found="with --protocol", expected="one of them: the summary is a whole")
+        raise InputError("--metric", found="with --protocol", expected="one of them: the summary is a whole")
     where = stored(source, benchmark, given["systems"], given["conditions"])
     reader = reader_or_default(where.benchmark)
     if protocol not in reader.protocols:
         own = f"no --protocol: {where.benchmark} has no summary of its own"
         known = {0: own, 1: "official: there is nothing to correct", 2: "official or corrected"}[len(reader.protocols)]
-        raise InputError(None, "--protocol", found=repr(protocol), expected=known)
+        raise InputError("--protocol", found=repr(protocol), expected=known)
     return reader.official_summary(where.store, options_of(where, given), corrected=protocol == "corrected")
 
 
@@ -352,7 +352,7 @@ def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> in
         runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
         if len(runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise InputError(None, "--system and --condition", found=found, expected="one run")
+            raise InputError("--system and --condition", found=found, expected="one run")
         return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
     from proctor.interchange import FORMATS
 
@@ -390,7 +390,7 @@ def _scored_runs(where: Stored) -> list[Run]:
     names = [run.system for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(None, "--condition", found=f"{twice} under several", expected="one condition")
+        raise InputError("--condition", found=f"{twice} under several", expected="one condition")
     return runs
 
 
@@ -427,7 +427,7 @@ def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
         return named
     known = [policy.value for policy in FailedPolicy]
     if named not in known:
-        raise InputError(None, "failed", found=repr(named), expected=f"one of {', '.join(known)}")
+        raise InputError("failed", found=repr(named), expected=f"one of {', '.join(known)}")
     return FailedPolicy(named)
 
 
@@ -436,7 +436,7 @@ def _run_name(text: str) -> tuple[str, str] | None:
         return None
     system, slash, condition = text.rpartition("/")
     if not slash or not system or not condition:
-        raise InputError(None, "against", found=repr(text), expected="SYSTEM/CONDITION")
+        raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
     return system, condition
 
 

@@ -26,7 +26,7 @@ def texts(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key or key in found:
-            raise InputError(None, "--option", found=repr(pair), expected="each KEY=VALUE once")
+            raise InputError("--option", found=repr(pair), expected="each KEY=VALUE once")
         found[key] = value
     return found
 

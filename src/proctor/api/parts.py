@@ -23,7 +23,7 @@ def parts_of(benchmark: Benchmark, library: MediaLibrary, share: float, seed: in
     from proctor.construction import split_items
 
     if not 0 < share < 1:
-        raise InputError(None, "share", found=f"{share:g}", expected="a share between 0 and 1")
+        raise InputError("share", found=f"{share:g}", expected="a share between 0 and 1")
     known = [_by_content(item, library) for item in benchmark.items]
     part = split_items(known, {TRAINING: 1 - share, VALIDATION: share}, seed=seed)
     training, validation = (

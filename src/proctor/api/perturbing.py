@@ -158,7 +158,7 @@ class PreparedProbes:
                 probed = await probe(*both, self.probes, limits, stop=stop, on_change=on_change)
                 if not any(one.original for one in probed):
                     why = next((reason for one in probed for reason in one.missing.values()), "it applies to none")
-                    raise InputError(None, f"scorer {first.scorer.name}", found="no score", expected=f"some ({why})")
+                    raise InputError(f"scorer {first.scorer.name}", found="no score", expected=f"some ({why})")
                 found.append(Sensitivity(first.scorer.name, tuple(probed), self.names, plan))
         finally:
             for one in {id(each): each for pair in self.scorers for each in pair}.values():

@@ -212,7 +212,7 @@ async def _by_judge(
             return build_judge(judge, clients, paid, prompt=prompt, briefing=briefing, frames=frames)
         if len(clients) != 1:
             found = ", ".join(client.name for client in clients) or "no model"
-            raise InputError(None, f"judge {judge.name}", found=found, expected="one model")
+            raise InputError(f"judge {judge.name}", found=found, expected="one model")
         return judge(clients[0], paid)
 
     models = listed(given["model"])

@@ -165,7 +165,7 @@ def stored(
     named, under = tuple(listed(systems)), tuple(listed(conditions))
     if isinstance(source, Evaluation):
         if benchmark not in {"", source.benchmark}:
-            raise InputError(None, "benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store")
+            raise InputError("benchmark", found=repr(benchmark), expected=f"{source.benchmark!r}, or a store")
         return Stored(source.store, source.benchmark, named or source.systems, under or source.conditions)
     store = open_store(source, create=False)
     benchmark = name_in(store, benchmark)

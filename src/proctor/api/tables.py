@@ -214,7 +214,7 @@ class ResultsTable(FrameLike):
         rows = [row for row in self.data.rows if row.metric == declared.name and row.scorer]
         if not rows:
             known = ", ".join(sorted({row.metric for row in self.data.rows})) or "none"
-            raise InputError(None, "metric", found=repr(declared.name), expected=f"one with values: {known}")
+            raise InputError("metric", found=repr(declared.name), expected=f"one with values: {known}")
         several = len({row.scorer for row in rows}) > 1
         marks = [
             Mark(
@@ -297,7 +297,7 @@ class ComparisonTable(FrameLike):
         found = [one for one in self.data.comparisons if one.metric == declared.name]
         if not found:
             known = ", ".join(sorted({one.metric for one in self.data.comparisons})) or "none"
-            raise InputError(None, "metric", found=repr(declared.name), expected=f"one that was compared: {known}")
+            raise InputError("metric", found=repr(declared.name), expected=f"one that was compared: {known}")
         marks = [
             Mark(
                 ", ".join([f"{one.first} minus {one.second}", *one.facets.values()]),
@@ -351,7 +351,7 @@ class RankingTable(FrameLike):
         named = {one.name: one for one in self.boards}
         chosen = named.get(board) if board else self.boards[0]
         if chosen is None:
-            raise InputError(None, "board", found=repr(board), expected=f"one of {', '.join(named)}")
+            raise InputError("board", found=repr(board), expected=f"one of {', '.join(named)}")
         standings = [one.standing for one in chosen.runs]
         marks = [Mark(one.name, "", one.mean_rank, one.rank_low, one.rank_high) for one in standings]
         scale = Scale("Rank by the mean over the buckets, 95 % CI", low=0.5, high=max(1, len(standings)) + 0.5)

@@ -176,7 +176,7 @@ async def _captions(
     from proctor.runs import PaidVotes
 
     if given["media"] is None:
-        raise InputError(None, "--caption-model", found="no --media", expected="the folder of the pictures")
+        raise InputError("--caption-model", found="no --media", expected="the folder of the pictures")
     paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
     client = pool.client(pool.only(_JUDGE), {"temperature": 0.0})  # as the judge asks it, or all would be asked twice
     try:

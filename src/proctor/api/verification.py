@@ -98,7 +98,7 @@ def verify(
     for number, name in enumerate(chosen, start=1):
         reader = reader_of(name)
         if reader.verified_files is None:
-            raise InputError(None, "benchmark", found=repr(name), expected="one with published figures")
+            raise InputError("benchmark", found=repr(name), expected="one with published figures")
         place = _folder_of(root, reader.verified_files)
         if place is None:
             missing.append(name)

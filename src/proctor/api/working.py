@@ -259,7 +259,7 @@ def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
     except ValidationError as error:
         problem = first_problem(error)
         place = f"order of {order.benchmark}, {problem.field}"
-        raise InputError(None, place, found=problem.found, expected=problem.expected) from None
+        raise InputError(place, found=problem.found, expected=problem.expected) from None
     own = {name: getattr(read, name) for name in order.options}
     servers = listed(own.get("base_url"))
     if servers and given["base_url"]:

@@ -174,7 +174,7 @@ def paired(cell: RatingCell, metric: MetricScores) -> tuple[Floats, str]:
     found = []
     for key in cell.keys:
         if key not in metric.scores:
-            raise InputError(None, f"metric {metric.name!r}", found="nothing", expected=f"a score of {key}")
+            raise InputError(f"metric {metric.name!r}", found="nothing", expected=f"a score of {key}")
         found.append(metric.scores[key])
     out = {rating.dataset for rating, one in zip(cell.ratings, found, strict=True) if one is None}
     if not out:

@@ -86,7 +86,7 @@ def leads(
     """
     for name in over:
         if name not in metrics:
-            raise InputError(None, "lead over", found=repr(name), expected=f"one of {', '.join(metrics)}")
+            raise InputError("lead over", found=repr(name), expected=f"one of {', '.join(metrics)}")
     frame = RatingCells(table, settings or CorrelationSettings())
     rows: list[LeadRow] = []
     for language in dict.fromkeys(language for language, _ in table.dimensions):

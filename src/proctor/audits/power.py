@@ -127,9 +127,7 @@ class _Compared:
             values, reason = paired(one, metric)
             if reason or np.ptp(values) == 0 or np.ptp(one.values) == 0:
                 why = reason or "scores or ratings that are all the same"
-                raise InputError(
-                    None, f"{metric.name} on {one.language}/{one.dimension}", found=why, expected="a figure"
-                )
+                raise InputError(f"{metric.name} on {one.language}/{one.dimension}", found=why, expected="a figure")
             scores.append(values)
         used, unit = np.unique([place[group] for group in one.groups], return_inverse=True)
         where = f"{one.language}/{one.dimension}"
@@ -152,7 +150,7 @@ class _Compared:
         told = float(fitted.var() / self.ratings.var())
         if not told < agreement < 1:
             expected = f"above {told:.2f}, which both metrics together tell of a rating, and below 1"
-            raise InputError(None, f"rater agreement on {self.place}", found=f"{agreement:g}", expected=expected)
+            raise InputError(f"rater agreement on {self.place}", found=f"{agreement:g}", expected=expected)
         order = np.argsort(fitted, kind="stable")
         near = np.arange(len(order)) + rng.integers(-_NEAR, _NEAR + 1, len(order))
         near = np.abs(near)  # the ends are mirrored

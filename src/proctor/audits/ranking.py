@@ -86,7 +86,7 @@ def compare(
     """
     names = [metric.name for metric in metrics]
     if len(set(names)) != len(names):
-        raise InputError(None, "metrics", found=", ".join(names), expected="each name once")
+        raise InputError("metrics", found=", ".join(names), expected="each name once")
     every = RatingCells(table, settings or CorrelationSettings())
     cells = [cell for cell in every.cells if cell.dataset == ALL]
     measured = [[every.measure(cell, *paired(cell, metric)) for cell in cells] for metric in metrics]

@@ -85,12 +85,12 @@ class RatingsTable:
         for number, one in enumerate(self.ratings, start=1):
             place = f"rating {number} ({', '.join(one.key)})"
             if not math.isfinite(one.value):
-                raise InputError(None, place, found=str(one.value), expected="a finite number")
+                raise InputError(place, found=str(one.value), expected="a finite number")
             if (one.key, one.rater) in seen:
-                raise InputError(None, place, found=f"a second rating by {one.rater}", expected="one of each rater")
+                raise InputError(place, found=f"a second rating by {one.rater}", expected="one of each rater")
             seen.add((one.key, one.rater))
             if texts.setdefault((one.item, one.system), one.candidate) != one.candidate:
-                raise InputError(None, place, found="another candidate", expected="one text of each system")
+                raise InputError(place, found="another candidate", expected="one text of each system")
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:

@@ -69,7 +69,7 @@ class AuditReport:
         if self.plan is None:
             return None
         if len(self.metrics) != 2:
-            raise InputError(None, "power", found=f"{len(self.metrics)} metrics", expected="two: name them by --scorer")
+            raise InputError("power", found=f"{len(self.metrics)} metrics", expected="two: name them by --scorer")
         return power(self.table, *self.metrics, self.plan)
 
     @cached_property

@@ -44,7 +44,7 @@ def seen_boards(challenge: Challenge, phase: str, visitor: Visitor) -> dict[str,
         found = visible_boards(connection, challenge.settings, named.name, visitor, challenge.now())
     if found is None:
         expected = "a result, and an audience that sees the phase's boards (--audience organiser)"
-        raise InputError(None, f"phase {named.name}", found=f"no boards for {visitor}", expected=expected)
+        raise InputError(f"phase {named.name}", found=f"no boards for {visitor}", expected=expected)
     return found
 
 

@@ -133,7 +133,7 @@ class Challenge:
             return self.settings.phase(name)
         except KeyError as error:
             known = ", ".join(one.name for one in self.settings.phases)
-            raise InputError(None, "phase", found=repr(name[:80]), expected=f"one of {known}") from error
+            raise InputError("phase", found=repr(name[:80]), expected=f"one of {known}") from error
 
     @cached_property
     def sealed(self) -> SealedPart:

@@ -108,7 +108,7 @@ def _write(challenge: Challenge, plan: NewChallenge, who: str, knows: float, fil
     guessed."""
     reader = reader_of(plan.benchmark, plan.track)
     if not reader.submission_formats:
-        raise InputError(None, f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")
+        raise InputError(f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")
     rng = generator(plan.seed, "demonstration", who)
     guess = RandomGuess(int(rng.integers(2**31)))
     items = challenge.sealed.benchmark(PRE_EVALUATION).items

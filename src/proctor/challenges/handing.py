@@ -66,7 +66,7 @@ def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tupl
     with challenge.reading() as connection:
         number = connection.execute(select(teams.c.id).where(teams.c.folded == team.casefold())).scalar()
     if number is None:
-        raise InputError(None, "team", found=repr(team[:80]), expected="a team of the challenge")
+        raise InputError("team", found=repr(team[:80]), expected="a team of the challenge")
     suffix = suffix_of(file.name) if kind == "file" else ""
     entry = HandIn(number, _SHELL, phase, kind, file_hash(file), file.stat().st_size, file.name, suffix)
 

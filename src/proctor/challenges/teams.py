@@ -38,7 +38,7 @@ def register_team(
     name, institution = _team_name(entry.name), _line(entry.institution, "institution")
     _check_country(challenge, entry.country)
     if entry.terms != challenge.terms:
-        raise InputError(None, "terms", found="other terms", expected="agreement to the terms as they are now")
+        raise InputError("terms", found="other terms", expected="agreement to the terms as they are now")
     secret, now = new_token(), utc_text(challenge.now())
     values = {
         "name": name,
@@ -51,7 +51,7 @@ def register_team(
         "join_hash": _hash(secret),
         "created": now,
     }
-    taken = InputError(None, "team", found=f"{name!r}, which there is already", expected="a new name")
+    taken = InputError("team", found=f"{name!r}, which there is already", expected="a new name")
     if connection.execute(select(teams.c.id).where(teams.c.folded == values["folded"])).first():
         raise taken
     try:
@@ -70,11 +70,11 @@ def join_team(connection: Connection, challenge: Challenge, account: int, secret
     query = select(teams.c.id).where(teams.c.join_hash == _hash(secret), teams.c.withdrawn.is_(None))
     team = connection.execute(query.with_for_update()).scalar()  # in PostgreSQL, of two for the last place one waits
     if team is None:
-        raise InputError(None, "secret", found="none of a team", expected="the secret that a member was given")
+        raise InputError("secret", found="none of a team", expected="the secret that a member was given")
     count = select(func.count()).where(members.c.team == team)
     if connection.execute(count).scalar_one() >= challenge.settings.teams.members:
         most = challenge.settings.teams.members
-        raise InputError(None, "team", found=f"{most} members", expected=f"fewer than {most}: nobody else can join")
+        raise InputError("team", found=f"{most} members", expected=f"fewer than {most}: nobody else can join")
     _add_member(connection, challenge, account, int(team))
     record_change(connection, challenge.now(), account, "join team", f"team {team}")
     return int(team)
@@ -125,7 +125,7 @@ def set_eligible(
 
 
 def _add_member(connection: Connection, challenge: Challenge, account: int, team: int) -> None:
-    taken = InputError(None, "account", found="a member of a team", expected="an account in no team")
+    taken = InputError("account", found="a member of a team", expected="an account in no team")
     if team_of(connection, account) is not None:
         raise taken
     values = {"account": account, "team": team, "joined": utc_text(challenge.now())}
@@ -139,7 +139,7 @@ def _line(text: str, what: str, most: int = 200) -> str:
     """A line of text as it is kept. Raises `InputError` for none, a longer one, and characters that nobody sees."""
     line = " ".join(unicodedata.normalize("NFKC", kept_text(text)).split())
     if not 0 < len(line) <= most or any(unicodedata.category(one).startswith("C") for one in line):
-        raise InputError(None, what, found=repr(line[:80]), expected=f"one line of at most {most} characters")
+        raise InputError(what, found=repr(line[:80]), expected=f"one line of at most {most} characters")
     return line
 
 
@@ -156,15 +156,15 @@ def _team_name(text: str) -> str:
     fit = all(one.isalnum() or unicodedata.combining(one) or one in _MARKS for one in name)
     if not (letters and alike and fit):
         expected = f"letters of one script, digits and {_MARKS.strip()}"
-        raise InputError(None, "team", found=repr(name), expected=expected)
+        raise InputError("team", found=repr(name), expected=expected)
     return name
 
 
 def _check_country(challenge: Challenge, country: str) -> None:
     if not (len(country) == 2 and country.isascii() and country.isupper()):
-        raise InputError(None, "country", found=repr(country[:20]), expected="two letters, such as AT (ISO 3166)")
+        raise InputError("country", found=repr(country[:20]), expected="two letters, such as AT (ISO 3166)")
     if country in challenge.settings.teams.excluded_countries:
-        raise InputError(None, "country", found=country, expected="another one: teams from there may not take part")
+        raise InputError("country", found=country, expected="another one: teams from there may not take part")
 
 
 def _hash(secret: str) -> str:

@@ -223,7 +223,7 @@ class ReadDefaults:
 
     def __post_init__(self) -> None:
         if self.fps is not None and not 1 <= self.fps <= 1000:
-            raise InputError(None, "fps", found=f"{self.fps:g}", expected="1 to 1000")
+            raise InputError("fps", found=f"{self.fps:g}", expected="1 to 1000")
 
 
 _CALM_S = 1.5  # around a moment of importance nobody can say to the second what is in view

@@ -229,4 +229,4 @@ def check_bounds(bounds: Iterable[tuple[str, float, float, float]]) -> None:
     """Raises `InputError` for the first of some numbers (name, value, least, most) that is out of its range."""
     for name, value, low, high in bounds:
         if not low <= value <= high:
-            raise InputError(None, name, found=f"{value:g}", expected=f"{low:g} to {high:g}")
+            raise InputError(name, found=f"{value:g}", expected=f"{low:g} to {high:g}")

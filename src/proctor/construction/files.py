@@ -382,7 +382,7 @@ def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> d
     for one in annotations:
         name = f"{_plain(one.video.id)}.{'xml' if kind == 'cvat' else 'json'}"
         if name in found:
-            raise InputError(None, f"video {one.video.id!r}", found=f"a second file {name}", expected="plain names")
+            raise InputError(f"video {one.video.id!r}", found=f"a second file {name}", expected="plain names")
         found[name] = to_cvat(one) if kind == "cvat" else _dump(one.model_dump(mode="json"))
     return found
 

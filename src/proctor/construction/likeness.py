@@ -87,11 +87,9 @@ def right_answer(item: Item) -> str:
     letters = option_letters(len(item.options))
     answer = None if item.reference is None else item.reference.answer
     if answer not in letters:
-        raise InputError(
-            None, f"item {item.id}, reference", found=repr(answer), expected=f"one of {', '.join(letters)}"
-        )
+        raise InputError(f"item {item.id}, reference", found=repr(answer), expected=f"one of {', '.join(letters)}")
     if len({option.casefold().strip() for option in item.options}) < len(item.options):
-        raise InputError(None, f"item {item.id}, options", found="one option twice", expected="different options")
+        raise InputError(f"item {item.id}, options", found="one option twice", expected="different options")
     return item.options[letters.index(str(answer))]
 
 

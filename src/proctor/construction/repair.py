@@ -116,7 +116,7 @@ def repair_items(
     """
     asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
     if not asked:
-        raise InputError(None, "items", found="no choice question with a reference", expected="questions with options")
+        raise InputError("items", found="no choice question with a reference", expected="questions with options")
     asked.sort(key=lambda item: item.id)
     left_out = {item.id: "several right options" for item in asked if item.reference and item.reference.accepted}
     texts = read_texts(asked, beside=[*items, *beside], encode=encode)
@@ -172,7 +172,7 @@ def _check_kept(asked: Sequence[Item], left_out: Mapping[str, str], settings: Re
     if kept < settings.keep or kept == 0:
         reasons = "; ".join(f"{count} items: {why}" for why, count in Counter(left_out.values()).most_common())
         found = f"{len(asked) - len(left_out)} of {len(asked)} items that can be repaired ({reasons})"
-        raise InputError(None, "repair", found=found, expected=f"{settings.keep:.0%} of them at least")
+        raise InputError("repair", found=found, expected=f"{settings.keep:.0%} of them at least")
 
 
 _Class = tuple[str, tuple[str, ...], int]

@@ -85,9 +85,7 @@ def repair(
     known = {tag for item in items for tag in item.tags}
     within = tuple(same) if same is not None else reader.exchange_within
     if unknown := [tag for tag in within if tag not in known]:
-        raise InputError(
-            None, "--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}"
-        )
+        raise InputError("--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}")
     encode = default_encoder() if embeddings else None
     settings = RepairSettings(seed=seed, same=within, similar=similar, keep=keep, rounds=limit)
     with steps("searching", 1) as progress:

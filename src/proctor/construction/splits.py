@@ -42,14 +42,14 @@ def split_items(
     """
     if not shares or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
         found = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
-        raise InputError(None, "shares", found=found, expected="positive shares that make 1")
+        raise InputError("shares", found=found, expected="positive shares that make 1")
     clusters = defaultdict[int, list[str]](list)
     codes = linked([list(_labels(item, together)) for item in items])
     for item, code in zip(items, codes, strict=True):
         clusters[int(code)].append(item.id)
     if len(clusters) < len(shares):
         found = f"{len(clusters)} clusters of items that belong together"
-        raise InputError(None, "items", found=found, expected=f"{len(shares)} at least, one for each part")
+        raise InputError("items", found=found, expected=f"{len(shares)} at least, one for each part")
     rng = generator(seed, "split")
     named = sorted(clusters, key=lambda code: min(clusters[code]))  # whatever the order of the items
     order = sorted((named[int(place)] for place in rng.permutation(len(named))), key=lambda code: -len(clusters[code]))
@@ -70,7 +70,7 @@ def split_leaks(items: Sequence[Item], part: Mapping[str, str], *, together: Seq
     somebody made it. Raises `InputError` for an item without a part."""
     missing = [item.id for item in items if item.id not in part]
     if missing:
-        raise InputError(None, "split", found=f"no part for {missing[0]!r}", expected="a part for each item")
+        raise InputError("split", found=f"no part for {missing[0]!r}", expected="a part for each item")
     seen = defaultdict[tuple[str, str], list[str]](list)
     right = defaultdict[str, list[str]](list)
     offered = defaultdict[str, list[str]](list)

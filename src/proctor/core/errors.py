@@ -43,10 +43,13 @@ def pip_install(extra: str, *, torch: bool | None = None) -> str:
 
 
 class InputError(ProctorError):
-    """Bad input: names the file, the place in it, what was found and what was expected.
+    """Bad input: names the file, the place in it, what was found and what was expected; what is in no file names its
+    place alone.
 
     >>> print(InputError("a.json", "item 3, field 'answer'", found="'E'", expected="one of A to D"))
     a.json: item 3, field 'answer': found 'E', expected one of A to D
+    >>> print(InputError("level", found="95", expected="a share between 0 and 1"))
+    level: found 95, expected a share between 0 and 1
     """
 
     def __init__(self, file: str | Path | None, place: str = "", *, found: str = "", expected: str = "") -> None:
@@ -94,7 +97,7 @@ class UsageError(InputError):
     """
 
     def __init__(self, option: str, expected: str, *, found: str = "none") -> None:
-        super().__init__(None, option, found=found, expected=expected)
+        super().__init__(option, found=found, expected=expected)
 
 
 class ConfigurationError(ProctorError):

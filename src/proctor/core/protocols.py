@@ -344,13 +344,13 @@ class BenchmarkReader(ABC):
 
     def on_track(self, track: str) -> BenchmarkReader:
         """The reader of one track. Raises `InputError` that lists them for an unknown one."""
-        raise InputError(None, "--track", found=repr(track), expected=f"no track, {self.name} has none")
+        raise InputError("--track", found=repr(track), expected=f"no track, {self.name} has none")
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
         """The reader of files in which these columns stand for these fields. Raises `InputError` where its files are of
         a form of their own."""
         raise InputError(
-            None, "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
+            "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:

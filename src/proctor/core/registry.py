@@ -301,7 +301,7 @@ class ValidationRequest:
         unknown = next((name for name in self.options if name not in names), None)
         if unknown is not None:
             expected = f"one of {', '.join(names)}" if names else "no option"
-            raise InputError(None, "--option", found=repr(unknown), expected=expected)
+            raise InputError("--option", found=repr(unknown), expected=expected)
         return self.options
 
 

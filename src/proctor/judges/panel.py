@@ -138,7 +138,7 @@ class Panel:
         names = [judge.model for judge in judges]
         if not 1 <= len(names) <= MOST_JUDGES or len(set(names)) < len(names):
             found = ", ".join(names) or "none"
-            raise InputError(None, "panel", found=found, expected=f"1 to {MOST_JUDGES} different models")
+            raise InputError("panel", found=found, expected=f"1 to {MOST_JUDGES} different models")
         self._judges = tuple(judges)
         self.name = f"panel{judges[0].variant}[{', '.join(sorted(names))}]"
 

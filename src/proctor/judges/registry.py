@@ -67,7 +67,7 @@ def build_judge(
         return built
     if isinstance(built, SeesFrames):
         return built.with_frames(frames)
-    raise InputError(None, f"judge {name}", found="frames to see", expected="none: it reads text alone")
+    raise InputError(f"judge {name}", found="frames to see", expected="none: it reads text alone")
 
 
 def rates_dimensions(name: str) -> bool:
@@ -82,9 +82,9 @@ def build_dimension_judge(
     dimensions to rate, and for a judge that rates none."""
     factory = JUDGES.get(name)
     if not isinstance(factory, RatesDimensions):
-        raise InputError(None, f"judge {name}", expected="a judge of dimensions")
+        raise InputError(f"judge {name}", expected="a judge of dimensions")
     if scheme is None:
-        raise InputError(None, f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate")
+        raise InputError(f"judge {name}", found="a benchmark without dimensions", expected="dimensions to rate")
     return DimensionScorer(factory(setup), scheme, book, images)
 
 
@@ -98,10 +98,10 @@ def _built(
 ) -> Scorer:
     factory = JUDGES.get(name)
     if isinstance(factory, RatesDimensions):
-        raise InputError(None, f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
+        raise InputError(f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
     if isinstance(factory, OfSeveral):
         return factory.build(clients, votes, prompt=prompt, briefing=briefing)
     if len(clients) != 1:
         found = ", ".join(client.name for client in clients) or "no model"
-        raise InputError(None, f"judge {name}", found=found, expected="one model")
+        raise InputError(f"judge {name}", found=found, expected="one model")
     return factory(clients[0], votes, prompt=prompt)

@@ -118,7 +118,7 @@ def _encoded(frames: Iterable[tuple[int, VideoFrame]], base: Fraction) -> bytes:
             shown.pts, shown.time_base = pts, base
             target.mux(stream.encode(shown))
         if stream is None:
-            raise InputError(None, "clip", found="no picture", expected="at least one")
+            raise InputError("clip", found="no picture", expected="at least one")
         target.mux(stream.encode(None))
     return out.getvalue()
 

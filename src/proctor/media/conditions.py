@@ -229,7 +229,6 @@ class OtherVideo(Condition):
         choice = apart or candidates
         if not choice:
             raise InputError(
-                None,
                 f"item {scene.item.id!r}, condition 'other-video'",
                 found="no other item with other media of the same kind",
                 expected="at least one",

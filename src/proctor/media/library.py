@@ -216,7 +216,7 @@ class MediaLibrary:
         problems = self.problems(items)
         if problems:
             more = f"; media with problems: {len(problems)}" if len(problems) > 1 else ""
-            raise InputError(None, f"{problems[0]}{more}")
+            raise InputError(f"{problems[0]}{more}")
 
     def check_excerpts(self, items: Iterable[Item]) -> None:
         """Raises `InputError` for the first video here whose length or picture size is not that of the excerpt that

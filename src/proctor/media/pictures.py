@@ -72,9 +72,9 @@ def sample_times(
     that is not above 0.
     """
     if count is not None and count < 1:
-        raise InputError(None, "frames", found=f"count={count}", expected="at least 1")
+        raise InputError("frames", found=f"count={count}", expected="at least 1")
     if fps is not None and not (fps > 0 and math.isfinite(fps)):
-        raise InputError(None, "frames", found=f"fps={fps}", expected="a rate above 0")
+        raise InputError("frames", found=f"fps={fps}", expected="a rate above 0")
     if fps is None and count is not None:
         return evenly(start, end, count)
     rate = settings.fps if fps is None else fps

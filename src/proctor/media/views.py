@@ -349,7 +349,7 @@ class _MediaView:
 
 def _check_window(window: tuple[float, float] | None, what: str) -> None:
     if window is not None and not window[0] < window[1]:
-        raise InputError(None, what, found=f"window={window}", expected="its end after its start")
+        raise InputError(what, found=f"window={window}", expected="its end after its start")
 
 
 def _place(medium: object, among: Sequence[object]) -> int:

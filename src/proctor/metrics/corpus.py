@@ -67,7 +67,7 @@ def _checked(what: str, references: Sequence[object], predictions: Sequence[obje
     """Raises `InputError` where lengths differ."""
     if not len(references) == len(predictions) == len(groups):
         found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(None, what, found=found, expected="as many references as predictions and groups")
+        raise InputError(what, found=found, expected="as many references as predictions and groups")
 
 
 def _estimates(sums: Iterable[ItemSums], groups: Groups, plan: Resampling) -> list[MetricEstimate]:

@@ -122,7 +122,7 @@ def prompt_file(folder: Path, usual: str, choice: str) -> Path:
     if file.is_file():
         return file
     known = f"a template file, or one of: {', '.join(sorted(named))}" if named else "a template file"
-    raise InputError(None, "--prompt", found=repr(choice), expected=f"{known} ({usual.replace('_', '-')})")
+    raise InputError("--prompt", found=repr(choice), expected=f"{known} ({usual.replace('_', '-')})")
 
 
 def chosen_prompt(usual: Path, chosen: Path | None) -> Prompt:

@@ -166,9 +166,9 @@ def parse_settings(pairs: Iterable[str], what: str = "model settings") -> dict[s
         key, found, text = pair.partition("=")
         key = key.strip()
         if not found or not key:
-            raise InputError(None, what, found=repr(key or pair), expected="key=value")
+            raise InputError(what, found=repr(key or pair), expected="key=value")
         if key in settings:
-            raise InputError(None, what, found=f"{key!r} twice", expected="each key once")
+            raise InputError(what, found=f"{key!r} twice", expected="each key once")
         try:
             settings[key] = json.loads(text)
         except ValueError:

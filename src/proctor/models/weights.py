@@ -241,7 +241,7 @@ class Weights:
         special = set(self.tokenizer.all_special_ids) & set(self._ids(reply))
         if special:
             found = f"the special token {self.tokenizer.decode([min(special)])!r}"
-            raise InputError(None, "reply", found=found, expected="text without special tokens")
+            raise InputError("reply", found=found, expected="text without special tokens")
         asked = [_said("user", "?")]
         before = self._rendered(asked, True)
         whole = self._rendered([*asked, _said("assistant", reply)], False)

@@ -179,7 +179,7 @@ def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -
     Raises `InputError` without a metric, for a missing score, and where `out` can't be written.
     """
     if not source.found.metrics:
-        raise InputError(None, "metrics", found="none", expected="one or more")
+        raise InputError("metrics", found="none", expected="one or more")
     story = audit_story(source)
     sections = [
         metrics_section(source),

@@ -19,7 +19,7 @@ _LEAST = 10  # columns that a text keeps, however narrow the terminal
 
 def show_section(console: Console, section: Section) -> None:
     """Its title, then its blocks."""
-    console.print(escape(section.title), style="bold underline", soft_wrap=True)
+    _heading(console, section.title, style="bold underline")
     for one in section.blocks:
         show_block(console, one)
         console.print()
@@ -29,13 +29,13 @@ def show_block(console: Console, block: Block | str) -> None:
     """Prints one block. Of a figure its numbers are printed, of a table its title, else its caption; columns of drawn
     intervals are left out."""
     if isinstance(block, str):
-        console.print(escape(clean(block)), style="bold", soft_wrap=True)
+        _heading(console, block)
     elif isinstance(block, Prose):
         style = "dim" if block.quiet else None
         for line in (*([block.text] if block.text else []), *(f"- {point}" for point in block.points)):
             console.print(escape(clean(line)), style=style, soft_wrap=True, highlight=False)
     elif isinstance(block, Table):
-        console.print(escape(clean(block.title or block.caption)), style="bold", soft_wrap=True)
+        _heading(console, block.title or block.caption)
         kept = [k for k, column in enumerate(block.columns) if not column.drawn]
         heads = [f"{'>' if block.columns[k].numeric else ''}{block.columns[k].label}" for k in kept]
         wrapped = [head for head, k in zip(heads, kept, strict=True) if block.columns[k].wrapped]
@@ -45,6 +45,10 @@ def show_block(console: Console, block: Block | str) -> None:
             show_block(console, one)
     elif block.numbers is not None:
         show_block(console, block.numbers)
+
+
+def _heading(console: Console, text: str, style: str = "bold") -> None:
+    console.print(escape(clean(text)), style=style, soft_wrap=True, highlight=False)
 
 
 def show_table(

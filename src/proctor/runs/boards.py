@@ -164,10 +164,10 @@ def lead_rows(
     for name in (system, *against):
         if name in open_ones:
             shown = f"{name!r}, whose run is incomplete"
-            raise InputError(None, f"board {board.name}", found=shown, expected="--failed wrong")
+            raise InputError(f"board {board.name}", found=shown, expected="--failed wrong")
         if name not in board.names:
             expected = f"one of {', '.join(board.names)}"
-            raise InputError(None, f"board {board.name}", found=repr(name), expected=expected)
+            raise InputError(f"board {board.name}", found=repr(name), expected=expected)
     own = [one.name for one in board.baselines]
     rows = []
     for other in [name for name in against or own or ranked if name != system]:

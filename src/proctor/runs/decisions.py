@@ -319,7 +319,7 @@ def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
     found: dict[tuple[str, ...], OpenAnswer] = {}
     for one in rows:
         if one.key in found:  # "=a" is written as "'=a", which is a name, too
-            raise InputError(None, f"item {one.item.id!r}", found="a name that is written like another's")
+            raise InputError(f"item {one.item.id!r}", found="a name that is written like another's")
         found[one.key] = one
     return found
 
@@ -353,7 +353,7 @@ def _values_text(metric: Metric, card: BenchmarkCard) -> str:
 def _person(by: str) -> str:
     plain = _plain(by).removeprefix(HUMAN)
     if not plain or not plain.isprintable():
-        raise InputError(None, "--by", found=repr(by), expected="the name of the person who decided")
+        raise InputError("--by", found=repr(by), expected="the name of the person who decided")
     return plain
 
 

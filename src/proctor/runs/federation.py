@@ -138,7 +138,7 @@ def write_sums(found: SumsFile, out: Path) -> int:
     """Writes them as JSON; how many metrics there are. Raises `InputError` where there are none, or `out` can't be
     written."""
     if not found.metrics:
-        raise InputError(None, found.benchmark, found="no scores", expected="some: proctor score")
+        raise InputError(found.benchmark, found="no scores", expected="some: proctor score")
     write_whole(out, found.model_dump_json(indent=1) + "\n")
     return len(found.metrics)
 
@@ -195,7 +195,7 @@ def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[s
     """
     read = [(file, read_model(file, SumsFile, "sums of groups (proctor export --format sums)")) for file in files]
     if not read:
-        raise InputError(None, "files", found="none", expected="sums of one institution or more")
+        raise InputError("files", found="none", expected="sums of one institution or more")
     seen: dict[str, Path] = {}
     for file, one in read:
         if one.benchmark != read[0][1].benchmark:
@@ -214,7 +214,7 @@ def _pooled(parts: Sequence[MetricSums], plan: Resampling) -> PooledMetric:
     for one in parts:
         if (one.low, one.high) != (first.low, first.high):
             found = f"bounds {one.low} to {one.high}, and {first.low} to {first.high}"
-            raise InputError(None, f"metric {one.metric}", found=found, expected="the same bounds in all files")
+            raise InputError(f"metric {one.metric}", found=found, expected="the same bounds in all files")
     common = [name for name in first.systems if all(name in one.systems for one in parts)]
     every = dict.fromkeys(name for one in parts for name in (*one.systems, *one.left_out))
     low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high

@@ -81,7 +81,7 @@ class AnalysisData:
         """The items that some system has a mark for."""
         found = np.flatnonzero(np.logical_or.reduce([~np.isnan(entry.right) for entry in self.entries]))
         if not len(found):
-            raise NothingMarkedError(None, "marks", found="no question with a mark", expected="one")
+            raise NothingMarkedError("marks", found="no question with a mark", expected="one")
         return found
 
 

@@ -349,7 +349,7 @@ def add_recorded_scores(
     Raises `InputError` where `scorer` is a person's name, or has other scores of these answers already.
     """
     if scorer.startswith(HUMAN) or scorer == CODE or not scorer.strip():
-        raise InputError(None, "scorer", found=repr(scorer), expected="the name of an automatic scorer")
+        raise InputError("scorer", found=repr(scorer), expected="the name of an automatic scorer")
     given = _Given(store, benchmark, all_items=True, short_names=True)
     before = given.marks(scorer)
     known = {key: value for key, value in before.items() if not more or key in scores}

@@ -334,7 +334,7 @@ def vote_row(vote: Judgement) -> dict[str, Any]:
 def check_text(place: str, text: str) -> None:
     """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
     if found := unfit(text):
-        raise InputError(None, place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
+        raise InputError(place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
 
 
 def check_texts(benchmark: Benchmark) -> None:
@@ -348,7 +348,7 @@ def check_texts(benchmark: Benchmark) -> None:
             item.model_dump_json()
         except ValueError as error:
             raise InputError(
-                None, place, found="half a character (a lone surrogate)", expected="text that can be kept"
+                place, found="half a character (a lone surrogate)", expected="text that can be kept"
             ) from error
 
 

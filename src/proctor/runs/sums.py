@@ -104,7 +104,7 @@ class RunSums(RunScores):
         everyone, rows = list(runs.values()), np.flatnonzero(common)
         one = _sums(everyone, rows)
         if one is None:
-            raise InputError(None, everyone[0].metric.name, found="no value on these items", expected="one to rank by")
+            raise InputError(everyone[0].metric.name, found="no value on these items", expected="one to rank by")
         columns, statistic = one.columns, one.statistic
         if statistic is None:  # a mean over the items that have a value
             columns, statistic = np.stack([np.nan_to_num(columns), ~np.isnan(columns)], axis=1), _mean

@@ -146,7 +146,7 @@ class ItemTable:
         times = counts[self.tags_code[places]]
         if np.any(times == 0):
             position = f"item {self.ids[int(places[np.argmin(times)])]!r}, tag {metric.per!r}"
-            raise InputError(None, position, found="no number of them", expected=f"one, for {metric.name}")
+            raise InputError(position, found="no number of them", expected=f"one, for {metric.name}")
         return times
 
 

@@ -46,10 +46,10 @@ def krippendorff_alpha(
     0.0
     """
     if scale not in ("nominal", "ordinal", "interval"):
-        raise InputError(None, "scale", found=repr(scale), expected="'nominal', 'ordinal' or 'interval'")
+        raise InputError("scale", found=repr(scale), expected="'nominal', 'ordinal' or 'interval'")
     numbers, code = finite(values), group_codes(items, len(values))
     if len(groups) != len(numbers):
-        raise InputError(None, "groups", found=f"{len(groups)} labels", expected=f"{len(numbers)}")
+        raise InputError("groups", found=f"{len(groups)} labels", expected=f"{len(numbers)}")
     times = np.bincount(code, minlength=1)
     kept = np.flatnonzero(times[code] > 1) if len(code) else np.zeros(0, dtype=np.int64)
     if not kept.size:
@@ -239,7 +239,7 @@ def gwet_ac1(
     """
     q = len(levels)
     if q < 2:
-        raise InputError(None, "levels", found=str(list(levels)), expected="two or more")
+        raise InputError("levels", found=str(list(levels)), expected="two or more")
     counts, code = _label_counts(labels, levels, items, groups)
     each = counts.sum(axis=1, keepdims=True)
     several = each[:, 0] > 1
@@ -269,7 +269,7 @@ def _label_counts(
         row = item[number]
         if code[row] not in (-1, group[number]):
             found = f"a second group, {str(groups[number])!r}"
-            raise InputError(None, f"item {items[number]}", found=found, expected="one group")
+            raise InputError(f"item {items[number]}", found=found, expected="one group")
         code[row] = group[number]
         counts[row, _position(label, place, f"label of rating {number}")] += 1
     return counts, code
@@ -293,7 +293,7 @@ def cross_table(
     [[1, 1], [0, 1]]
     """
     if len(a_labels) != len(b_labels):
-        raise InputError(None, "labels", found=f"{len(a_labels)} and {len(b_labels)}", expected="pairs")
+        raise InputError("labels", found=f"{len(a_labels)} and {len(b_labels)}", expected="pairs")
     position = _positions(levels)
     table = np.zeros((len(levels), len(levels)), dtype=np.int64)
     for number, pair in enumerate(zip(a_labels, b_labels, strict=True)):
@@ -305,12 +305,12 @@ def cross_table(
 def _positions(levels: Sequence[Hashable]) -> dict[Hashable, int]:
     position = {level: number for number, level in enumerate(levels)}
     if len(position) != len(levels):
-        raise InputError(None, "levels", found=str(list(levels)), expected="each level once")
+        raise InputError("levels", found=str(list(levels)), expected="each level once")
     return position
 
 
 def _position(label: Hashable, positions: dict[Hashable, int], place: str) -> int:
     if label not in positions:
         expected = "one of " + ", ".join(str(level) for level in positions)
-        raise InputError(None, place, found=repr(label), expected=expected)
+        raise InputError(place, found=repr(label), expected=expected)
     return positions[label]

@@ -49,7 +49,7 @@ def box_agreement(
     0.6666666666666666
     """
     if not 0 < least <= 1:
-        raise InputError(None, "least", found=str(least), expected="an overlap above 0, up to 1")
+        raise InputError("least", found=str(least), expected="an overlap above 0, up to 1")
     for annotator in (first, second):
         for place, boxes in enumerate(annotator):
             _check_extents(boxes, place)
@@ -81,7 +81,7 @@ def time_agreement(
     0.8
     """
     if not 0 <= tolerance < np.inf:
-        raise InputError(None, "tolerance", found=str(tolerance), expected="seconds, 0 or more")
+        raise InputError("tolerance", found=str(tolerance), expected="seconds, 0 or more")
     entries = _entries(first, second)
     pairs = [times_paired(one, other, tolerance) for one, other in entries]
     return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
@@ -89,7 +89,7 @@ def time_agreement(
 
 def _entries(first: Sequence[Entry], second: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     if len(first) != len(second):
-        raise InputError(None, "entries", found=f"{len(first)} and {len(second)}", expected="pairs")
+        raise InputError("entries", found=f"{len(first)} and {len(second)}", expected="pairs")
     return list(zip(first, second, strict=True))
 
 
@@ -102,13 +102,13 @@ def _f1(pairs: Sequence[int], of: Sequence[int], groups: Groups, plan: Resamplin
 
 def _check_extents(boxes: Extents, place: int) -> None:
     if len(boxes) > MOST_PLACED:
-        raise InputError(None, f"entry {place}", found=f"{len(boxes)} boxes", expected=f"at most {MOST_PLACED}")
+        raise InputError(f"entry {place}", found=f"{len(boxes)} boxes", expected=f"at most {MOST_PLACED}")
     for box in boxes:
         ends = finite(box, f"entry {place}, end")
         low, high = np.split(ends, [len(ends) // 2])
         if len(low) != len(high) or not len(low) or (low > high).any():
             expected = "lower ends, then upper ends that are not below them"
-            raise InputError(None, f"entry {place}", found=str(list(box)), expected=expected)
+            raise InputError(f"entry {place}", found=str(list(box)), expected=expected)
 
 
 def times_paired(first: Sequence[float], second: Sequence[float], tolerance: float) -> int:

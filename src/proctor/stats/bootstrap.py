@@ -74,13 +74,13 @@ class Resampling:
 
     def __post_init__(self) -> None:
         if self.draws < 1:
-            raise InputError(None, "draws", found=str(self.draws), expected="at least 1")
+            raise InputError("draws", found=str(self.draws), expected="at least 1")
         if not 0.5 <= self.level < 1:
-            raise InputError(None, "level", found=str(self.level), expected="a share from 0.5 to below 1")
+            raise InputError("level", found=str(self.level), expected="a share from 0.5 to below 1")
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
-            raise InputError(None, "bounds", found=str(self.bounds), expected="a low and a higher number")
+            raise InputError("bounds", found=str(self.bounds), expected="a low and a higher number")
         if self.method not in ("bca", "percentile"):
-            raise InputError(None, "method", found=repr(self.method), expected="'bca' or 'percentile'")
+            raise InputError("method", found=repr(self.method), expected="'bca' or 'percentile'")
 
     def within(self, low: float, high: float) -> Resampling:
         """The same for values between these bounds."""
@@ -322,7 +322,7 @@ def sums_intervals(
     """
     table = np.asarray(columns, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
-        raise InputError(None, "columns", found=f"shape {table.shape}", expected="items × columns of numbers")
+        raise InputError("columns", found=f"shape {table.shape}", expected="items × columns of numbers")
     code = group_codes(groups, len(table))
     if not len(table):
         return []

@@ -90,13 +90,13 @@ def bradley_terry(
     outcome = finite(points, "point")
     if not len(first) == len(second) == len(outcome):
         lengths = f"{len(first)}, {len(second)} and {len(outcome)}"
-        raise InputError(None, "comparisons", found=lengths, expected="two systems and points each")
+        raise InputError("comparisons", found=lengths, expected="two systems and points each")
     code = group_codes(groups, len(outcome))
     for place, pair in enumerate(zip(first, second, strict=True)):
         if pair[0] == pair[1]:
-            raise InputError(None, f"comparison {place}", found=f"{pair[0]!r} twice", expected="two systems")
+            raise InputError(f"comparison {place}", found=f"{pair[0]!r} twice", expected="two systems")
         if outcome[place] not in (0, 0.5, 1):
-            raise InputError(None, f"point {place}", found=f"{outcome[place]:g}", expected="1, 0.5 or 0")
+            raise InputError(f"point {place}", found=f"{outcome[place]:g}", expected="1, 0.5 or 0")
     names = sorted({*first, *second})
     if not names:
         return PreferenceModel((), {}, None, ("no comparisons",))

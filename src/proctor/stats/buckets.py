@@ -187,10 +187,10 @@ def bucket_table(
     n = len(groups)
     if matrix.ndim != 2 or matrix.shape[1] != n or len(buckets) != n:
         found = f"{' × '.join(str(size) for size in matrix.shape)} and {len(buckets)}"
-        raise InputError(None, "values and buckets", found=found, expected=f"systems × {n}, and {n}")
+        raise InputError("values and buckets", found=found, expected=f"systems × {n}, and {n}")
     if len(buckets) and not -1 <= buckets.min() <= buckets.max() < n_buckets:
         found = f"{buckets.min()} to {buckets.max()}"
-        raise InputError(None, "buckets", found=found, expected=f"-1 to {n_buckets - 1}")
+        raise InputError("buckets", found=found, expected=f"-1 to {n_buckets - 1}")
     inside = buckets >= 0
     _, code = np.unique(group_codes(groups, n)[inside], return_inverse=True)
     n_groups = int(code.max()) + 1 if len(code) else 0

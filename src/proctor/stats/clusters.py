@@ -73,11 +73,11 @@ def finite(values: Values, what: str = "value") -> Floats:
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise InputError(None, f"{what}s", found=f"{array.ndim} dimensions", expected="one dimension")
+        raise InputError(f"{what}s", found=f"{array.ndim} dimensions", expected="one dimension")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         position = int(bad[0])
-        raise InputError(None, f"{what} {position}", found=str(array[position]), expected="a finite number")
+        raise InputError(f"{what} {position}", found=str(array[position]), expected="a finite number")
     return array
 
 
@@ -88,7 +88,7 @@ def group_codes(groups: Groups, n: int) -> Ints:
     array([0, 1, 0])
     """
     if len(groups) != n:
-        raise InputError(None, "groups", found=f"{len(groups)} labels", expected=f"{n}, one per item")
+        raise InputError("groups", found=f"{len(groups)} labels", expected=f"{n}, one per item")
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
         if n and groups.min() >= 0 and groups.max() < _MOST_CELLS * n:  # numbered already, perhaps with gaps
             return (np.cumsum(np.bincount(groups.astype(np.int64, copy=False)) > 0) - 1)[groups]
@@ -99,7 +99,7 @@ def group_codes(groups: Groups, n: int) -> Ints:
     for label, number in numbers.items():
         if label is None or (isinstance(label, float) and math.isnan(label)):
             position = int(np.flatnonzero(codes == number)[0])
-            raise InputError(None, f"group of item {position}", found=str(label), expected="a label")
+            raise InputError(f"group of item {position}", found=str(label), expected="a label")
     return codes
 
 
@@ -160,13 +160,10 @@ def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sum
 def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[Floats, Ints]:
     """The values of the items that are in a slice, and the number of each one's cell."""
     if len(slices) != len(values):
-        raise InputError(None, "slices", found=f"{len(slices)} codes", expected=f"{len(values)}")
+        raise InputError("slices", found=f"{len(slices)} codes", expected=f"{len(values)}")
     if slices.size and not -1 <= slices.min() <= slices.max() < n_slices:
         raise InputError(
-            None,
-            "slices",
-            found=f"codes {slices.min()} to {slices.max()}",
-            expected=f"0 to {n_slices - 1}, or -1 for none",
+            "slices", found=f"codes {slices.min()} to {slices.max()}", expected=f"0 to {n_slices - 1}, or -1 for none"
         )
     if slices.size and slices.min() < 0:
         inside = slices >= 0

@@ -166,10 +166,10 @@ def correlation(
     True
     """
     if plan.two_level:
-        raise InputError(None, "two_level", found="True", expected="False for a correlation")
+        raise InputError("two_level", found="True", expected="False for a correlation")
     first, second = finite(a, "a's value"), finite(b, "b's value")
     if len(first) != len(second):
-        raise InputError(None, "values", found=f"{len(first)} and {len(second)}", expected="pairs")
+        raise InputError("values", found=f"{len(first)} and {len(second)}", expected="pairs")
     code = group_codes(groups, len(first))
     if not len(first):
         return Estimate(None, None, None, 0, 0)
@@ -270,7 +270,7 @@ class Resamples:
     def __init__(self, groups: Sequence[str], *, drawing: bool = True, plan: Resampling = Resampling()) -> None:
         self.plan = plan
         if self.plan.two_level:
-            raise InputError(None, "two_level", found="True", expected="False for a correlation")
+            raise InputError("two_level", found="True", expected="False for a correlation")
         self.labels = sorted(set(groups))
         self._place = {label: number for number, label in enumerate(self.labels)}
         self._unit, self.n_units = group_units(len(self.labels), self.plan.seed)
@@ -294,7 +294,7 @@ class Resamples:
         first, second = finite(a, "a's value"), finite(b, "b's value")
         if not len(first) == len(second) == len(groups):
             found = f"{len(first)}, {len(second)} and {len(groups)}"
-            raise InputError(None, "values", found=found, expected="pairs with a group each")
+            raise InputError("values", found=found, expected="pairs with a group each")
         unit, n_groups = self.units(groups), len(set(groups))
         if not len(first):
             return self.sampled(np.full(len(self.weights), np.nan), unit, n=0, groups=0)
@@ -326,7 +326,7 @@ def average(parts: Sequence[Sampled]) -> Sampled:
     0.0
     """
     if not parts:
-        raise InputError(None, "parts", found="none", expected="one or more statistics")
+        raise InputError("parts", found="none", expected="one or more statistics")
     count = len(parts)
     carrying = [part.carrying for part in parts if part.carrying is not None]
     return Sampled(

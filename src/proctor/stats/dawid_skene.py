@@ -43,7 +43,7 @@ class LabelVotes:
     def __post_init__(self) -> None:
         sizes = {len(one) for one in (self.items, self.annotators, self.labels, self.strata, self.groups)}
         if len(sizes) > 1:
-            raise InputError(None, "votes", found=f"columns of {sorted(sizes)} entries", expected="one of each a vote")
+            raise InputError("votes", found=f"columns of {sorted(sizes)} entries", expected="one of each a vote")
 
     def without(self, *annotators: Hashable) -> LabelVotes:
         """The votes of all others.
@@ -171,16 +171,16 @@ class _VoteTable:
 def _tabulated(votes: LabelVotes, levels: Sequence[Hashable], smoothing: float) -> _VoteTable:
     n = len(votes.labels)
     if not n:
-        raise InputError(None, "votes", found="none", expected="one or more")
+        raise InputError("votes", found="none", expected="one or more")
     if not 0 <= smoothing < np.inf:
-        raise InputError(None, "smoothing", found=f"{smoothing:g}", expected="0 or more")
+        raise InputError("smoothing", found=f"{smoothing:g}", expected="0 or more")
     place = {level: number for number, level in enumerate(levels)}
     if len(place) != len(levels) or len(place) < 2:
-        raise InputError(None, "levels", found=str(list(levels)), expected="two or more, each once")
+        raise InputError("levels", found=str(list(levels)), expected="two or more, each once")
     wrong = next((k for k, label in enumerate(votes.labels) if label not in place), None)
     if wrong is not None:
         expected = "one of " + ", ".join(map(str, levels))
-        raise InputError(None, f"label of vote {wrong}", found=repr(votes.labels[wrong]), expected=expected)
+        raise InputError(f"label of vote {wrong}", found=repr(votes.labels[wrong]), expected=expected)
     label = np.array([place[one] for one in votes.labels])
     item, annotator = group_codes(votes.items, n), group_codes(votes.annotators, n)
     stratum, group = group_codes(votes.strata, n), group_codes(votes.groups, n)
@@ -190,7 +190,7 @@ def _tabulated(votes: LabelVotes, levels: Sequence[Hashable], smoothing: float) 
         found = own[item, 0 if what == "stratum" else 1] != column
         if found.any():
             at = int(np.flatnonzero(found)[0])
-            raise InputError(None, f"item {votes.items[at]!r}", found=f"a second {what}", expected="one")
+            raise InputError(f"item {votes.items[at]!r}", found=f"a second {what}", expected="one")
     cells = np.zeros((len(own), int(annotator.max()) + 1, len(levels)))
     np.add.at(cells, (item, annotator, label), 1.0)
     flat = np.concatenate([own[:, :1], cells.reshape(len(own), -1)], axis=1)

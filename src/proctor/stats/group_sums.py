@@ -52,7 +52,7 @@ class GroupSums:
         systems = {one.totals.shape[1] for one in parts}
         if len(systems) != 1:
             found = " and ".join(str(one) for one in sorted(systems)) or "no"
-            raise InputError(None, "parts", found=f"{found} systems", expected="the same in each")
+            raise InputError("parts", found=f"{found} systems", expected="the same in each")
         return cls(
             np.concatenate([one.counts for one in parts]),
             np.concatenate([one.totals for one in parts]),
@@ -65,7 +65,7 @@ class GroupSums:
         """The mean of each system with its interval, as `mean_interval` gives it for the items. Raises `InputError` for
         two levels, which need the items."""
         if plan.two_level:
-            raise InputError(None, "two_level", found="True", expected="False: sums of groups have no items")
+            raise InputError("two_level", found="True", expected="False: sums of groups have no items")
         found = []
         for number, total in enumerate(self.totals.T):
             order = np.argsort(cell_hash(np.zeros(len(total), dtype=np.int64), self.counts, total), kind="stable")
@@ -78,7 +78,7 @@ class GroupSums:
     def pairs(self, plan: Resampling = Resampling()) -> list[Pair]:
         """Every two systems compared, as `paired_differences` compares them on the items."""
         if plan.two_level:
-            raise InputError(None, "two_level", found="True", expected="False: sums of groups have no items")
+            raise InputError("two_level", found="True", expected="False: sums of groups have no items")
         return pairs_of_sums(PairSums(self.totals, self.counts, self.products, self.above, self.below), plan)
 
 

@@ -62,11 +62,11 @@ class HiddenSet:
     def __post_init__(self) -> None:
         if self.groups < 2 or self.questions < 1:
             found = f"{self.groups} and {self.questions}"
-            raise InputError(None, "groups and questions", found=found, expected="at least 2, and at least 1")
+            raise InputError("groups and questions", found=found, expected="at least 2, and at least 1")
         if not 0 < self.accuracy < 1:
-            raise InputError(None, "accuracy", found=str(self.accuracy), expected="a share between 0 and 1")
+            raise InputError("accuracy", found=str(self.accuracy), expected="a share between 0 and 1")
         if not 0 <= self.icc < 1:
-            raise InputError(None, "icc", found=str(self.icc), expected="from 0 to below 1")
+            raise InputError("icc", found=str(self.icc), expected="from 0 to below 1")
 
     @property
     def size(self) -> int:
@@ -114,7 +114,7 @@ def boosting(
     """
     _check(submissions, rule, draws)
     if options < 2:
-        raise InputError(None, "options", found=str(options), expected="at least 2")
+        raise InputError("options", found=str(options), expected="at least 2")
     rng = generator(seed, "optimism by boosting", rule)
     chance = HiddenSet(hidden.groups, hidden.questions, 1 / options)
     scores = np.array([_boosted(rng, chance, submissions - 1, options, rule) for _ in range(draws)])
@@ -174,8 +174,8 @@ def _optimism(scores: NDArray[np.float64], truth: float) -> Optimism:
 
 def _check(submissions: int, rule: ShownBy, draws: int) -> None:
     if submissions < 1:
-        raise InputError(None, "submissions", found=str(submissions), expected="at least 1")
+        raise InputError("submissions", found=str(submissions), expected="at least 1")
     if rule not in _RULES:
-        raise InputError(None, "rule", found=repr(rule), expected=f"one of {', '.join(_RULES)}")
+        raise InputError("rule", found=repr(rule), expected=f"one of {', '.join(_RULES)}")
     if draws < 2:
-        raise InputError(None, "draws", found=str(draws), expected="at least 2")
+        raise InputError("draws", found=str(draws), expected="at least 2")

@@ -112,7 +112,7 @@ def slice_means(
     if where.ndim == 2:
         if where.dtype != np.bool_ or where.shape != (len(numbers), n_slices):
             found = f"{' × '.join(str(length) for length in where.shape)} of {where.dtype}"
-            raise InputError(None, "slices", found=found, expected=f"{len(numbers)} × {n_slices} of bool")
+            raise InputError("slices", found=found, expected=f"{len(numbers)} × {n_slices} of bool")
         item, where = np.nonzero(where)
         numbers, code = numbers[item], code[item]
     where = where.astype(np.int64, copy=False)
@@ -130,7 +130,7 @@ def check_bounds(values: Floats, bounds: tuple[float, float] | None) -> None:
     if outside.size:
         position = int(outside[0])
         expected = f"a number from {bounds[0]:g} to {bounds[1]:g}"
-        raise InputError(None, f"value {position}", found=f"{values[position]:g}", expected=expected)
+        raise InputError(f"value {position}", found=f"{values[position]:g}", expected=expected)
 
 
 def estimates(sums: Sums, means: Floats, plan: Resampling, nothing: float | None = None) -> list[Estimate]:
@@ -326,11 +326,11 @@ def group_mean_slices(
     0.5
     """
     if plan.two_level:
-        raise InputError(None, "two_level", found="True", expected="False for means of groups")
+        raise InputError("two_level", found="True", expected="False for means of groups")
     numbers = finite(values)
     code = group_codes(groups, len(numbers))
     if inside.ndim != 2 or len(inside) != len(numbers):
-        raise InputError(None, "inside", found=str(inside.shape), expected=f"{len(numbers)} items × slices")
+        raise InputError("inside", found=str(inside.shape), expected=f"{len(numbers)} items × slices")
     n_slices = inside.shape[1]
     item, slice_ = np.nonzero(inside)
     n_groups = int(code.max()) + 1 if len(code) else 0
@@ -415,7 +415,7 @@ def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = N
         if len(row) != len(groups):
             name = names[number] if names else number
             expected = f"{len(groups)}, one per item"
-            raise InputError(None, f"system {name}", found=f"{len(row)} values", expected=expected)
+            raise InputError(f"system {name}", found=f"{len(row)} values", expected=expected)
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(groups))
     return _arranged(values, group_codes(groups, len(groups)))
 

@@ -81,7 +81,7 @@ def paired_difference(a: Values, b: Values, groups: Groups, plan: Resampling = R
     """
     first, second = finite(a, "a's value"), finite(b, "b's value")
     if len(first) != len(second):
-        raise InputError(None, "values", found=f"{len(first)} and {len(second)}", expected="pairs")
+        raise InputError("values", found=f"{len(first)} and {len(second)}", expected="pairs")
     return paired_differences(np.stack([first, second]), groups, plan)[0].difference
 
 
@@ -269,7 +269,7 @@ def sums_difference(
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 2 or first.shape != second.shape:
-        raise InputError(None, "columns", found=f"{first.shape} and {second.shape}", expected="two tables of one shape")
+        raise InputError("columns", found=f"{first.shape} and {second.shape}", expected="two tables of one shape")
     width = first.shape[1]
 
     def apart(sums: Floats) -> Floats:
@@ -334,7 +334,7 @@ def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
     wrong = np.flatnonzero((p < 0) | (p > 1))
     if wrong.size:
         position = int(wrong[0])
-        raise InputError(None, f"p value {position}", found=f"{p[position]:g}", expected="a number from 0 to 1")
+        raise InputError(f"p value {position}", found=f"{p[position]:g}", expected="a number from 0 to 1")
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     adjusted = np.empty_like(p)

@@ -72,7 +72,7 @@ def rank_systems(
     [('high', 1), ('next', 1), ('low', 3)]
     """
     if not 0 < alpha < 1:
-        raise InputError(None, "alpha", found=str(alpha), expected="a share between 0 and 1")
+        raise InputError("alpha", found=str(alpha), expected="a share between 0 and 1")
     check_systems(names, len(matrix))
     table = system_table(matrix, groups, names)
     for row in table.matrix:
@@ -141,7 +141,7 @@ def rank_sums(
     found = [sums_interval(one, groups, statistic, trials, plan) for one in tables]
     for name, one in zip(names, found, strict=True):
         if one.value is None:
-            raise InputError(None, name, found="a statistic that is not defined", expected="a number to rank by")
+            raise InputError(name, found="a statistic that is not defined", expected="a number to rank by")
     both = list(combinations(range(len(names)), 2))
     differences = [sums_difference(tables[i], tables[j], groups, statistic, trials, plan) for i, j in both]
     lead = np.array([one.value or 0.0 for one in differences])
@@ -213,9 +213,9 @@ def _places(means: Floats, plan: Resampling) -> list[tuple[int, int, float]]:
 def check_systems(names: Sequence[str], n_systems: int) -> None:
     """Raises `InputError` where names are not one per system, each once."""
     if len(names) != n_systems:
-        raise InputError(None, "names", found=str(len(names)), expected=f"{n_systems}, one per system")
+        raise InputError("names", found=str(len(names)), expected=f"{n_systems}, one per system")
     if len(set(names)) != len(names):
-        raise InputError(None, "names", found=", ".join(names), expected="each name once")
+        raise InputError("names", found=", ".join(names), expected="each name once")
 
 
 def ordered_ranks(counts: Floats, scores: Floats) -> Floats:
@@ -296,7 +296,7 @@ def tie_groups(count: int, different: Iterable[tuple[int, int]]) -> list[tuple[i
     sets = [frozenset(range(count))] if count else []
     for first, second in different:
         if first == second or not (0 <= first < count and 0 <= second < count):
-            raise InputError(None, "pair", found=f"{first}, {second}", expected=f"two of 0 to {count - 1}")
+            raise InputError("pair", found=f"{first}, {second}", expected=f"two of 0 to {count - 1}")
         split: set[frozenset[int]] = set()
         for one in sets:
             both = {first, second} <= one
@@ -316,9 +316,9 @@ def pairwise_wins(ranks: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
     table = np.where(np.isnan(ranks), np.inf, ranks)
     if table.ndim < 2:
-        raise InputError(None, "ranks", found=f"{table.ndim} dimensions", expected="buckets × systems")
+        raise InputError("ranks", found=f"{table.ndim} dimensions", expected="buckets × systems")
     if table.size and table.min() < 1:
-        raise InputError(None, "ranks", found=f"{table.min():g}", expected="1 or more")
+        raise InputError("ranks", found=f"{table.min():g}", expected="1 or more")
     ahead = (table[..., :, None] < table[..., None, :]).sum(axis=-3)
     return ahead, np.swapaxes(ahead, -1, -2)
 

@@ -87,7 +87,7 @@ def logistic(
     outcome = finite(right, "answer")
     code = group_codes(groups, len(outcome))
     if not np.isin(outcome, (0, 1)).all():
-        raise InputError(None, "answers", found="other values", expected="0 or 1")
+        raise InputError("answers", found="other values", expected="0 or 1")
     cells = _cells(len(outcome), columns)
     table, kept, dropped = _independent(cells.table, list(columns))
     n, n_groups = len(outcome), len(np.unique(code))
@@ -142,7 +142,7 @@ def _cells(n: int, columns: Mapping[str, Values | NDArray[Any]]) -> _Cells:
     for name, values in columns.items():
         column = np.asarray(values)
         if len(column) != n:
-            raise InputError(None, f"column {name!r}", found=f"{len(column)}", expected=f"{n} values")
+            raise InputError(f"column {name!r}", found=f"{len(column)}", expected=f"{n} values")
         numbers = finite(column, f"column {name!r}, value")
         bits = splitmix64(bits ^ (numbers + 0.0).view(np.uint64))  # + 0.0 makes −0 the same as 0
         checked.append(column)

@@ -59,17 +59,17 @@ class RankingPlan:
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:
-            raise InputError(None, "rule", found=repr(self.rule), expected=f"one of {', '.join(RULES)}")
+            raise InputError("rule", found=repr(self.rule), expected=f"one of {', '.join(RULES)}")
         if self.correction not in ("holm", "holm-board", "none"):
             expected = "'holm', 'holm-board' or 'none'"
-            raise InputError(None, "correction", found=repr(self.correction), expected=expected)
+            raise InputError("correction", found=repr(self.correction), expected=expected)
         if not 0 < self.alpha < 1:
-            raise InputError(None, "alpha", found=str(self.alpha), expected="a share between 0 and 1")
+            raise InputError("alpha", found=str(self.alpha), expected="a share between 0 and 1")
         if self.draws < 1 or self.stability < 0:
             found = f"{self.draws} and {self.stability}"
-            raise InputError(None, "draws and stability", found=found, expected="at least 1, and at least 0")
+            raise InputError("draws and stability", found=found, expected="at least 1, and at least 0")
         if not 0.5 <= self.level < 1:
-            raise InputError(None, "level", found=str(self.level), expected="a share from 0.5 to below 1")
+            raise InputError("level", found=str(self.level), expected="a share from 0.5 to below 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def refuse_shared(training: list[Item], validation: list[Item], library: MediaLi
             shared = sorted(of(item, library) & known.keys())
             if shared:
                 found = f"the same {what} in {known[shared[0]]!r} and {item.id!r}"
-                raise InputError(None, "training and validation", found=found, expected="parts that share none")
+                raise InputError("training and validation", found=found, expected="parts that share none")
 
 
 def _contents(item: Item, library: MediaLibrary) -> set[str]:

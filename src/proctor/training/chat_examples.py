@@ -54,7 +54,7 @@ def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths
     """How long examples are for a model. Raises `InputError` for none, and for those that are longer than the model
     reads: nothing is ever cut."""
     if not examples:
-        raise InputError(None, "examples", found="none", expected="some to learn from")
+        raise InputError("examples", found="none", expected="some to learn from")
     questions, pictures = [], []
     image = getattr(weights.processor, "image_token_id", None)
     for one in examples:
@@ -67,7 +67,7 @@ def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths
     if most is not None and found.longest > most:
         many = sum(asked + said > most for asked, said in zip(found.questions, found.replies, strict=True))
         told = f"{many} of {len(examples)} longer than that, the longest {found.longest}"
-        raise InputError(None, "examples", found=told, expected=f"at most {most} tokens, as many as the model reads")
+        raise InputError("examples", found=told, expected=f"at most {most} tokens, as many as the model reads")
     return found
 
 

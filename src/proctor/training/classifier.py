@@ -150,12 +150,12 @@ def _dimensions(rated: Sequence[RatedCase]) -> tuple[Any, ...]:
     the same."""
     language, dimensions = rated[0].case.language, rated[0].case.dimensions
     if any(one.case.dimensions != dimensions for one in rated):
-        raise InputError(None, f"answers in {language!r}", found="several sets of dimensions", expected="one")
+        raise InputError(f"answers in {language!r}", found="several sets of dimensions", expected="one")
     for one in dimensions:
         values = {each.values[one.name] for each in rated if one.name in each.values}
         if len(values) < 2:
             found = f"all {next(iter(values)):g}" if values else "none"
-            raise InputError(None, f"ratings of {one.name!r} in {language!r}", found=found, expected="some that differ")
+            raise InputError(f"ratings of {one.name!r} in {language!r}", found=found, expected="some that differ")
     return dimensions
 
 
@@ -197,7 +197,7 @@ def train_classifier(
     fewer encounters than folds, and ratings that are all the same.
     """
     if not rated:
-        raise InputError(None, "ratings", found="none", expected="answers with ratings")
+        raise InputError("ratings", found="none", expected="answers with ratings")
     given = shuffled_ratings(rated, recipe.seed) if recipe.shuffled else list(rated)
     folds = encounter_folds(given, recipe.folds, recipe.seed) if recipe.folds else []
     for inside, outside in folds:
@@ -301,9 +301,7 @@ def _planned(language: _Language, member: int, fold: int, sides: tuple[list[int]
             f"encounters in {language.name!r} to train on",
             f"{_CHOOSING}, since a part of them chooses the epoch",
         )
-        raise InputError(
-            None, place, found=str(len({one.case.encounter for one in cases})), expected=expected
-        ) from error
+        raise InputError(place, found=str(len({one.case.encounter for one in cases})), expected=expected) from error
     refuse_leaks((cases[k].case for k in learning), (cases[k].case for k in choosing), where="the part that chooses")
     return _PlannedNetwork(
         language, member, fold, [inside[k] for k in learning], [inside[k] for k in choosing], outside

@@ -74,7 +74,7 @@ class JudgeQuestion:
         lacking = [one.name for one in self.rated.case.dimensions if one.name not in self.rated.values]
         if self.query.form is None or lacking:
             place = f"case {self.rated.case.id}"
-            raise InputError(None, place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
+            raise InputError(place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
         return [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
 
     def examples(self) -> list[ChatExample]:
@@ -87,7 +87,7 @@ def _around(dimension: Dimension, value: float) -> tuple[int, int]:
     levels = dimension.levels
     if not levels[0] <= value <= levels[-1]:
         found, scale = f"{value:g}", f"{levels[0]:g} to {levels[-1]:g}"
-        raise InputError(None, f"ratings of {dimension.name}", found=found, expected=scale)
+        raise InputError(f"ratings of {dimension.name}", found=found, expected=scale)
     near = min(range(len(levels)), key=lambda place: abs(levels[place] - value))
     if abs(levels[near] - value) < _SAME:
         return near, near
@@ -137,7 +137,7 @@ def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int
     a copy of it under another name, is in two of them. Raises `InputError` for fewer folds than 3."""
     if folds < 3 or not 1 <= fold <= folds:
         expected = "3 folds or more, and one of them: to learn from, to choose by, to hold out"
-        raise InputError(None, "folds", found=f"fold {fold} of {folds}", expected=expected)
+        raise InputError("folds", found=f"fold {fold} of {folds}", expected=expected)
     dealt = [held for _, held in encounter_folds(rated, folds, seed)]
     held, choose = dealt[fold - 1], dealt[fold % folds]
     taken = {*held, *choose}
@@ -232,7 +232,7 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
     """Trains a judge in the folder `out`, or goes on with it, and states its agreement with people on the encounters
     that are held out. Raises as `RunFolder.opened` and `fine_tune` do."""
     if plan.then is not None and not plan.settings.rank:
-        raise InputError(None, "rewards", found="rank 0", expected="an adapter that can learn on")
+        raise InputError("rewards", found="rank 0", expected="an adapter that can learn on")
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
     weights.load(empty=True)
     sees = weights.takes_pictures

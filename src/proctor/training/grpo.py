@@ -94,7 +94,7 @@ def reinforce(
     clusters = {one.target.cluster for one in task.prompts}
     if len(clusters) < 2 or len(task.prompts) < settings.prompts:
         found = f"{len(task.prompts)} prompts about {len(clusters)} encounters"
-        raise InputError(None, "GRPO", found=found, expected=f"{settings.prompts} or more, about two or more")
+        raise InputError("GRPO", found=found, expected=f"{settings.prompts} or more, about two or more")
     checkpoints = Checkpoints(weights, folder, evaluate, origin)
     last = checkpoints.resumed()
     with quiet():
@@ -219,4 +219,4 @@ def _refuse_other_tokens(trainer: Any, weights: Weights, prompts: Sequence[Rated
         trained = list(trainer._tokenize_prompts([weights.messages(one.query)])[0][0])  # noqa: SLF001 - there is no other way
         used = weights.prompts([one.query])["input_ids"][0].tolist()
         if trained != used:
-            raise InputError(None, "GRPO", found=f"prompts of other tokens ({len(trained)}, used: {len(used)})")
+            raise InputError("GRPO", found=f"prompts of other tokens ({len(trained)}, used: {len(used)})")

@@ -50,7 +50,7 @@ def held_out_agreement(
     `draws` of 0 leaves the intervals out. Raises `InputError` for another number of scores.
     """
     if len(rated) != len(scores):
-        raise InputError(None, "scores", found=f"{len(scores)}", expected=f"{len(rated)}, one for each rated answer")
+        raise InputError("scores", found=f"{len(scores)}", expected=f"{len(rated)}, one for each rated answer")
     frame = RatingCells(_table(rated), CorrelationSettings(draws=draws, seed=seed))
     given: dict[Key, float | None] = {
         (one.case.id, str(place), name): own.get(name)

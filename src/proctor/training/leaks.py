@@ -24,7 +24,7 @@ def refuse_leaks(train: Iterable[Case], held: Iterable[Case], *, where: str = "t
         first = ", ".join(f"{name} ({by})" for name, by in list(shared.items())[:_NAMED])
         more = f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else ""
         raise InputError(
-            None, f"training and {where}", found=f"encounters in both: {first}{more}", expected="each in one of them"
+            f"training and {where}", found=f"encounters in both: {first}{more}", expected="each in one of them"
         )
 
 
@@ -51,7 +51,7 @@ def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[t
     names = sorted(set(group))
     if not 2 <= folds <= len(names):
         found = f"{len(names)} encounters that share nothing"
-        raise InputError(None, f"{folds} folds", found=found, expected=f"2 folds or more, and {folds} encounters")
+        raise InputError(f"{folds} folds", found=found, expected=f"2 folds or more, and {folds} encounters")
     order = generator(seed, "training folds").permutation(len(names))
     fold = {names[int(at)]: number % folds for number, at in enumerate(order)}
     return [

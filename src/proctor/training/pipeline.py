@@ -72,7 +72,7 @@ def _refuse_constant(rated: Sequence[RatedCase], language: str) -> None:
         if len(values) < 2:
             found = f"all {next(iter(values)):g}" if values else "none"
             place = f"ratings of {one.name!r} in {language!r}"
-            raise InputError(None, place, found=found, expected="some that differ: leave out this dimension")
+            raise InputError(place, found=found, expected="some that differ: leave out this dimension")
 
 
 def _learned(

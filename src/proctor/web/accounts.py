@@ -53,14 +53,14 @@ def account_name(text: str) -> str:
     """
     name = unicodedata.normalize("NFC", text.strip().casefold())
     if not _NAME.fullmatch(name):
-        raise InputError(None, "name", found=repr(text[:80]), expected="letters, digits and . @ + - _, at most 80")
+        raise InputError("name", found=repr(text[:80]), expected="letters, digits and . @ + - _, at most 80")
     return name
 
 
 def add_account(connection: Connection, name: str, role: str, language: str, changed: Changed) -> RowMapping:
     """A new account, in which nobody can log in before an invitation was taken up."""
     kept = account_name(name)
-    taken = InputError(None, "name", found=f"{kept!r}, which there is already", expected="a new name")
+    taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
     if connection.execute(select(accounts.c.id).where(accounts.c.name == kept)).first():
         raise taken
     values = {
@@ -93,7 +93,7 @@ def find_account(connection: Connection, name: str) -> RowMapping:
     row = connection.execute(select(accounts).where(accounts.c.name == account_name(name))).mappings().first()
     if row is None:
         known = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars()
-        raise InputError(None, "name", found=f"no account {name[:80]!r}", expected=one_of(list(known)) or "an account")
+        raise InputError("name", found=f"no account {name[:80]!r}", expected=one_of(list(known)) or "an account")
     return row
 
 
@@ -216,12 +216,12 @@ def _role(role: str) -> Role:
     for known in ROLES:
         if role == known:
             return known
-    raise InputError(None, "role", found=repr(role[:40]), expected=one_of(list(ROLES)))
+    raise InputError("role", found=repr(role[:40]), expected=one_of(list(ROLES)))
 
 
 def _language(language: str) -> str:
     if language not in languages():
-        raise InputError(None, "language", found=repr(language[:40]), expected=one_of(languages()))
+        raise InputError("language", found=repr(language[:40]), expected=one_of(languages()))
     return language
 
 

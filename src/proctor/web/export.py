@@ -127,7 +127,7 @@ def scores_into_store(connection: Connection, viewer: int, study: StudySettings,
     """
     if study.form != "rating" or not study.benchmark:
         expected = "a study with form: rating and benchmark: NAME"
-        raise InputError(None, f"study {study.name}", found=f"the form {study.form}", expected=expected)
+        raise InputError(f"study {study.name}", found=f"the form {study.form}", expected=expected)
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     metrics: dict[str, Any] = {}
     by_run: dict[int, tuple[Any, list[Score]]] = {}
@@ -155,7 +155,7 @@ def preferences(
     over groups. Raises `InputError` for a study of another form."""
     if study.form != "pairwise" or not study.benchmark:
         expected = "a study with form: pairwise and benchmark: NAME"
-        raise InputError(None, f"study {study.name}", found=f"the form {study.form}", expected=expected)
+        raise InputError(f"study {study.name}", found=f"the form {study.form}", expected=expected)
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     points = {"first": 1.0, "second": 0.0, "tie": 0.5}
     some = [one for one in sealed_readings(connection, viewer, study.name) if one.gold is None and one.key in origins]

@@ -293,7 +293,7 @@ def _words(text: str, what: str) -> str:
     """What a person wrote, as it is kept: whole, or refused."""
     kept = kept_text(text).strip()
     if len(kept) > _MOST_COMMENT:
-        raise InputError(None, what, found=f"{len(kept)} characters", expected=f"at most {_MOST_COMMENT}")
+        raise InputError(what, found=f"{len(kept)} characters", expected=f"at most {_MOST_COMMENT}")
     return kept
 
 
@@ -410,7 +410,7 @@ def edit_item(
     read = form_named(row["form"]).read_body(body, None, "the new version")
     why = _words(why, "reason")
     if not why or why == SETTLED:
-        raise InputError(None, "the new version", found="no reason", expected="why the item is changed")
+        raise InputError("the new version", found="no reason", expected="why the item is changed")
     dumped = read.model_dump(mode="json", exclude_defaults=True)
     number = _new_version(connection, item, dumped, account, why, at)
     record(connection, at, account, "edit", f"item {item}", {"study": row["name"], "version": number})

@@ -93,9 +93,9 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
 def _study(connection: Connection, study: str) -> tuple[int, Form[Any, Any]]:
     row = connection.execute(select(studies.c.id, studies.c.form).where(studies.c.name == study)).one_or_none()
     if row is None:
-        raise InputError(None, "study", found=repr(study)[:80], expected="a study of the review")
+        raise InputError("study", found=repr(study)[:80], expected="a study of the review")
     if row.form not in SHEET_FORMS:
-        raise InputError(None, f"study {study}", found=f"the form {row.form}", expected=f"{', '.join(SHEET_FORMS)}")
+        raise InputError(f"study {study}", found=f"the form {row.form}", expected=f"{', '.join(SHEET_FORMS)}")
     return int(row.id), form_named(row.form)
 
 

@@ -52,14 +52,14 @@ def _organiser(connection: Connection) -> int:
     found = connection.execute(query.order_by(accounts.c.id)).scalar()
     if found is None:
         expected = "one, who may see what is sealed (proctor users add DIR NAME --role organiser)"
-        raise InputError(None, "organiser", found="no account", expected=expected)
+        raise InputError("organiser", found="no account", expected=expected)
     return int(found)
 
 
 def _known(connection: Connection, study: str) -> str:
     names = list(connection.execute(select(studies.c.name)).scalars())
     if study not in names:
-        raise InputError(None, "study", found=repr(study)[:80], expected=one_of(names, study))
+        raise InputError("study", found=repr(study)[:80], expected=one_of(names, study))
     return study
 
 
@@ -170,5 +170,5 @@ def _account(connection: Connection, name: str) -> int:
     found = connection.execute(select(accounts.c.id).where(accounts.c.name == name)).scalar()
     if found is None:
         names = list(connection.execute(select(accounts.c.name)).scalars())
-        raise InputError(None, "person", found=repr(name)[:80], expected=one_of(names, name))
+        raise InputError("person", found=repr(name)[:80], expected=one_of(names, name))
     return int(found)

@@ -293,5 +293,5 @@ def _dimensions(item: Item, study: StudySettings, store: Store) -> tuple[RatedDi
     found = tuple(RatedDimension(name=one.name, levels=one.levels, description=one.description) for one in dimensions)
     if not found:
         expected = "dimensions: [{name: correctness, levels: [0, 1, 2]}]"
-        raise InputError(None, f"study {study.name}", found="nothing to rate on", expected=expected)
+        raise InputError(f"study {study.name}", found="nothing to rate on", expected=expected)
     return found

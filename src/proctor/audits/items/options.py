@@ -430,9 +430,7 @@ def _places(item: Item) -> list[int]:
     keys = (item.reference.answer, *item.reference.accepted) if item.reference else ()
     for key in keys:
         if key not in letters:
-            raise InputError(
-                None, f"item {item.id}, reference", found=repr(key), expected=f"one of {', '.join(letters)}"
-            )
+            raise InputError(f"item {item.id}, reference", found=repr(key), expected=f"one of {', '.join(letters)}")
     return [letters.index(str(key)) for key in keys]
 
 

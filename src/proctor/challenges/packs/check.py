@@ -112,7 +112,7 @@ def check_grand_challenge(
 def _aggregates(metrics: Any) -> dict[str, Any]:
     """The metrics' aggregates. Raises `InputError` where there is a row of a question beside them."""
     if not isinstance(metrics, dict) or metrics.get("results") != [] or not isinstance(metrics.get("aggregates"), dict):
-        raise InputError(None, "metrics.json", found=json.dumps(metrics)[:80], expected="aggregates and no results")
+        raise InputError("metrics.json", found=json.dumps(metrics)[:80], expected="aggregates and no results")
     return dict(metrics["aggregates"])
 
 
@@ -153,7 +153,7 @@ def write_jobs(source: PhaseSource, answers: Path, folder: Path) -> None:
 def compared(phase: str, baseline: str, ran: str, own: Sequence[PackFigure], given: Any) -> PackCheck:
     """A pack's figures beside our own; those that neither has are not counted."""
     if not isinstance(given, dict):
-        raise InputError(None, "the scores of a pack", found=json.dumps(given)[:80], expected="an object of figures")
+        raise InputError("the scores of a pack", found=json.dumps(given)[:80], expected="an object of figures")
     expected = {one.key: float(one.value) for one in own if one.value is not None}
     off = {name: abs(expected[name] - float(given[name])) for name in expected if name in given}
     wrong = [f"{name}: {given[name]!r}, expected {expected[name]!r}" for name, by in off.items() if not by <= TOLERANCE]

@@ -140,9 +140,7 @@ def _only_file(folder: Path) -> Path:
     """The one file of a submission. What the platform and archivers add is not looked at."""
     files = [one for one in sorted(_files(folder, folder)) if not one.name.startswith(".")]
     if len(files) != 1:
-        raise InputError(
-            None, "the submission", found=f"{len(files)} files", expected="an archive with one file of answers"
-        )
+        raise InputError("the submission", found=f"{len(files)} files", expected="an archive with one file of answers")
     return files[0]
 
 

@@ -64,10 +64,10 @@ class DetectorPlan:
         for name, low, high in bounds:
             value = getattr(self, name)
             if not low <= value <= high:
-                raise InputError(None, name, found=str(value), expected=f"{low:,} to {high:,}")
+                raise InputError(name, found=str(value), expected=f"{low:,} to {high:,}")
         for name in ("width", "height"):
             if getattr(self, name) % _STRIDE:
-                raise InputError(None, name, found=str(getattr(self, name)), expected=f"a multiple of {_STRIDE}")
+                raise InputError(name, found=str(getattr(self, name)), expected=f"a multiple of {_STRIDE}")
 
 
 def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]:
@@ -76,7 +76,7 @@ def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]
     names = sorted(set(groups.values()))
     if len(names) < folds:
         found = f"{len(names)} groups of videos"
-        raise InputError(None, "folds", found=found, expected=f"at least {folds}, one for each fold")
+        raise InputError("folds", found=found, expected=f"at least {folds}, one for each fold")
     order = generator(seed, "detector", "folds").permutation(len(names))
     fold = {names[int(place)]: number % folds for number, place in enumerate(order)}
     return {video: fold[group] for video, group in groups.items()}
@@ -103,13 +103,13 @@ def held_out_detections(
     fold = folds_of({name: (groups or {}).get(name, name) for name in videos}, plan.folds, plan.seed)
     classes = sorted({one.class_name for each in annotations for one in each.sightings if one.box is not None})
     if not classes:
-        raise InputError(None, "boxes", found="none", expected="boxes to learn from")
+        raise InputError("boxes", found="none", expected="boxes to learn from")
     pictures = _pictures(annotations, seconds, frames, plan, classes)
     total, found = plan.folds * plan.steps, []
     for held in range(plan.folds):
         seen = [one for one in pictures if fold[one.video] != held]
         if not any(len(one.labels) for one in seen):
-            raise InputError(None, f"fold {held}", found="no boxes in the other folds", expected="boxes to learn from")
+            raise InputError(f"fold {held}", found="no boxes in the other folds", expected="boxes to learn from")
         with _seeded(plan.seed + held):
             network = _Network(plan, classes)
             rng = generator(plan.seed, "detector", f"fold {held}")
@@ -145,9 +145,7 @@ def _pictures(
     number = sum(len(seconds.get(one.video.id, ())) for one in annotations)
     if 3 * number * plan.width * plan.height > _MOST_PIXELS:
         most = _MOST_PIXELS // (3 * plan.width * plan.height)
-        raise InputError(
-            None, "pictures", found=f"{number:,} of {plan.width} x {plan.height}", expected=f"at most {most:,}"
-        )
+        raise InputError("pictures", found=f"{number:,} of {plan.width} x {plan.height}", expected=f"at most {most:,}")
     found = []
     for annotation in annotations:
         video, by_second = annotation.video, annotation.by_second()

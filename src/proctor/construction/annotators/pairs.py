@@ -81,7 +81,7 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
     Raises `InputError` for annotations of two videos, and for an instance in two places at one second.
     """
     if a.video.id != b.video.id:
-        raise InputError(None, "video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
+        raise InputError("video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
     for one in (a, b):
         _check_single(one)
     pairs = {second: _paired(left, right) for second, left, right in _seconds(a, b)}
@@ -155,7 +155,7 @@ def adjudicated(
         if key in kept and kept[key] != sighting:
             expected = "one: decide about both tracks alike"
             place = f"video {a.video.id!r}, {sighting.second} s, instance {sighting.instance!r}"
-            raise InputError(None, place, found="two places", expected=expected)
+            raise InputError(place, found="two places", expected=expected)
         kept[key] = sighting
     return Annotation(video=a.video, sightings=tuple(kept.values()), moments=tuple(moments)), open_ones
 
@@ -177,7 +177,7 @@ def _check_single(one: Annotation) -> None:
     twice = next((key for key, count in times.items() if count > 1), None)
     if twice is not None:
         place = f"video {one.video.id!r}, {twice[0]} s, instance {twice[1]!r}"
-        raise InputError(None, place, found="two places", expected="one at a second")
+        raise InputError(place, found="two places", expected="one at a second")
 
 
 def _seconds(a: Annotation, b: Annotation) -> Iterator[tuple[int, list[Sighting], list[Sighting]]]:

@@ -312,7 +312,7 @@ def corrected(
         if (box is None) != (one.kind == "missing") or (box is not None and box.class_name != one.was):
             found = "no such box" if box is None else f"a box of a {box.class_name}"
             expected = f"the box of a {one.was}" if one.was else "none"
-            raise InputError(None, f"proposal {one.id!r}", found=found, expected=f"{expected}: propose again")
+            raise InputError(f"proposal {one.id!r}", found=found, expected=f"{expected}: propose again")
         if box is None:
             stands[key] = Sighting(second=one.second, instance=one.instance, class_name=one.class_name, box=one.box)
         elif one.kind == "mislabelled":
@@ -321,7 +321,7 @@ def corrected(
             stands[key] = box.model_copy(update={"box": one.box, "filled": False})
     twice = len(annotation.sightings) - len({(one.second, one.instance) for one in annotation.sightings})
     if twice:
-        raise InputError(None, f"video {annotation.video.id!r}", found="an instance in two places at one second",
+        raise InputError(f"video {annotation.video.id!r}", found="an instance in two places at one second",
                          expected="one: proctor build convert tells of it")  # fmt: skip
     return Annotation(video=annotation.video, sightings=tuple(stands.values()), moments=annotation.moments)
 
@@ -365,6 +365,6 @@ def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDeci
             continue
         if choice not in {ACCEPT, REJECT} or by in {"", "nobody"}:
             found = f"decision {choice!r} by {by or 'nobody'!r}"
-            raise InputError(None, f"proposal {name!r}", found=found, expected="accept or reject, and a name in 'by'")
+            raise InputError(f"proposal {name!r}", found=found, expected="accept or reject, and a name in 'by'")
         decisions[name] = RecordDecision(name, choice, by)
     return Annotation(video=annotation.video, sightings=tuple(kept), moments=annotation.moments), decisions

@@ -47,7 +47,7 @@ class ProjectKind:
         found = next((one for one in self.stages if one.name == name), None)
         if found is None:
             names = [one.name for one in self.stages]
-            raise InputError(None, "stage", found=repr(name), expected=one_of(names, name))
+            raise InputError("stage", found=repr(name), expected=one_of(names, name))
         return found
 
 

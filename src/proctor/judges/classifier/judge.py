@@ -205,13 +205,13 @@ class ClassifierJudge:
         if case.language not in self._trained:
             listed = ", ".join(self._trained)
             expected = f"one that it has learned: {listed}"
-            raise InputError(None, place, found=f"the language {case.language!r}", expected=expected)
+            raise InputError(place, found=f"the language {case.language!r}", expected=expected)
         levels = self.manifest.languages[case.language].levels
         for one in case.dimensions:
             if levels.get(one.name) != one.levels:
                 listed = ", ".join(f"{name} {_scale(own)}" for name, own in levels.items())
                 found = f"the dimension {one.name!r} {_scale(one.levels)}"
-                raise InputError(None, place, found=found, expected=f"what it has learned: {listed}")
+                raise InputError(place, found=found, expected=f"what it has learned: {listed}")
 
 
 def read_levels(probabilities: Floats, dimension: Dimension, readout: Readout = "expected") -> float:

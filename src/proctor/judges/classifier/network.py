@@ -61,7 +61,7 @@ class FrozenEncoder:
         whole.eval()
         self.width, depth = int(whole.config.hidden_size), int(whole.config.num_hidden_layers)
         if not 0 <= layers <= depth:
-            raise InputError(None, "--layers", found=str(layers), expected=f"0 to {depth}, the layers of {name}")
+            raise InputError("--layers", found=str(layers), expected=f"0 to {depth}, the layers of {name}")
         self.limit = encoder_limit(self.tokenizer, whole.config)
         self.sha256 = _weights_hash(whole)
         self._top = copy.deepcopy(whole)

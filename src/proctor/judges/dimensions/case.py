@@ -85,7 +85,7 @@ def case_of(item: Item, candidate: str, scheme: RatingScheme, image_root: Path |
     language, dataset = (str(item.tags.get(name, "")) for name in ("language", "dataset"))
     dimensions = scheme.of(language)
     if not dimensions:
-        raise InputError(None, f"item {item.id!r}", found=f"the language {language!r}", expected="one with dimensions")
+        raise InputError(f"item {item.id!r}", found=f"the language {language!r}", expected="one with dimensions")
     return Case(
         id=item.id,
         encounter=item.group,
@@ -108,7 +108,7 @@ def _references(item: Item) -> tuple[ReferenceAnswer, ...]:
         return ()
     texts = [given.answer, *given.accepted]
     if not all(isinstance(one, str) for one in texts):
-        raise InputError(None, f"item {item.id!r}", found="a reference that is no text", expected="texts")
+        raise InputError(f"item {item.id!r}", found="a reference that is no text", expected="texts")
     known: list[dict[str, float | None]] = [one.model_dump() for one in given.reliability] or [{}] * len(texts)
     return tuple(ReferenceAnswer(text=str(text), **about) for text, about in zip(texts, known, strict=True))
 

@@ -61,7 +61,7 @@ def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -
     """The fold of each encounter, drawn. Raises `InputError` for fewer encounters than folds."""
     known = sorted(encounters)
     if len(known) < folds:
-        raise InputError(None, place, found=f"{len(known)} encounters", expected=f"{folds} or more")
+        raise InputError(place, found=f"{len(known)} encounters", expected=f"{folds} or more")
     order = generator(seed, name).permutation(len(known))
     return {known[int(at)]: number % folds for number, at in enumerate(order)}
 
@@ -146,7 +146,7 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
     curves = {}
     for name, inside in by_dimension.items():
         if len({fold_of[one.encounter] for one in inside}) < 2:
-            raise InputError(None, f"calibration of {name}", found="ratings in one fold", expected="in two or more")
+            raise InputError(f"calibration of {name}", found="ratings in one fold", expected="in two or more")
         without = [_curve([one for one in inside if fold_of[one.encounter] != fold]) for fold in range(folds)]
         curves[name] = PerFold(everything=_curve(inside), without=without)
     return Calibration(judge=judge, seed=seed, folds=dict(sorted(fold_of.items())), curves=curves)
@@ -280,9 +280,7 @@ class _Rated:
         }
         if not found:
             place = f"{self.cell.language}/{self.cell.dimension}"
-            raise InputError(
-                None, place, found="no judge that agreement can be stated for", expected="one that tells apart"
-            )
+            raise InputError(place, found="no judge that agreement can be stated for", expected="one that tells apart")
         return max(found, key=lambda name: found[name])
 
 
@@ -303,7 +301,7 @@ def choose_judges(
     """
     names = [one.name for one in judges]
     if len(names) < 2 or len(set(names)) != len(names):
-        raise InputError(None, "judges", found=", ".join(names) or "none", expected="two or more, each once")
+        raise InputError("judges", found=", ".join(names) or "none", expected="two or more, each once")
     fold_of = _dealt({one.cluster for one in table.ratings}, folds, seed, "per-dimension", "ratings")
     frame = RatingCells(table, settings or CorrelationSettings(seed=seed))
     chosen: dict[str, PerFold[str]] = {}

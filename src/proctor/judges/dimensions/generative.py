@@ -72,7 +72,7 @@ class GenerativeManifest(BaseModel):
             if odd is not None or not case.dimensions:
                 found = f"{case.language}, {_told(odd)}" if odd else f"the language {case.language!r}"
                 learned = "; ".join(f"{name}: {', '.join(levels)}" for name, levels in self.dimensions.items())
-                raise InputError(None, f"{NAME}: case {case.id}", found=found, expected=f"what it learned: {learned}")
+                raise InputError(f"{NAME}: case {case.id}", found=found, expected=f"what it learned: {learned}")
 
 
 def generative_client(weights: str, likes: Mapping[str, JsonValue] | None = None) -> ModelSpec:

@@ -414,10 +414,10 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     languages = sorted({case.language for case in cases})
     if len(languages) != 1 or languages[0] not in LANGUAGES:
         found = ", ".join(repr(one) for one in languages) or "no cases"
-        raise InputError(None, "language", found=found, expected=f"one of {', '.join(LANGUAGES)}")
+        raise InputError("language", found=found, expected=f"one of {', '.join(LANGUAGES)}")
     bare = next((case for case in cases if not case.references), None)
     if bare is not None:
-        raise InputError(None, f"case {bare.id}", found="no references", expected="one or more")
+        raise InputError(f"case {bare.id}", found="no references", expected="one or more")
     encoders = encoders or Encoders(default_encoder(), load_encoder())
     vectors = _Vectors(encoders.texts)
     texts = [_texts(case) for case in cases]

@@ -458,21 +458,21 @@ class EmbeddedJudge:
         if wanted[0] > measured or wanted[1] != encoded or not names.issuperset(LIKENESS):
             found = f"weights for {wanted[0]} measures and embeddings of {wanted[1]} numbers"
             expected = f"{measured} measures and {encoded} numbers: train the judge again"
-            raise InputError(None, "embedded-judge", found=found, expected=expected)
+            raise InputError("embedded-judge", found=found, expected=expected)
 
     def _refuse(self, case: Case) -> None:
         place = f"embedded-judge: case {case.id}"
         if case.language not in self._learned:
             learned = ", ".join(self._learned)
             raise InputError(
-                None, place, found=f"the language {case.language!r}", expected=f"one that it has learned: {learned}"
+                place, found=f"the language {case.language!r}", expected=f"one that it has learned: {learned}"
             )
         levels = self.manifest.languages[case.language].levels
         for one in case.dimensions:
             if levels.get(one.name) != one.levels:
                 learned = ", ".join(f"{name} {_scale(scale)}" for name, scale in levels.items())
                 found = f"the dimension {one.name!r} {_scale(one.levels)}"
-                raise InputError(None, place, found=found, expected=f"what it has learned: {learned}")
+                raise InputError(place, found=found, expected=f"what it has learned: {learned}")
 
 
 class _Options(BaseModel):

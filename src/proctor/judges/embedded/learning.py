@@ -50,10 +50,7 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     dataset = {unit: where for unit, where, rated in told if rated}
     if len(dataset) < count:
         raise InputError(
-            None,
-            "ratings",
-            found=f"answers to {len(dataset)} encounters",
-            expected=f"{count} or more, one for each fold",
+            "ratings", found=f"answers to {len(dataset)} encounters", expected=f"{count} or more, one for each fold"
         )
     fold: dict[str, int] = {}
     for one in sorted(set(dataset.values())):
@@ -272,7 +269,7 @@ def learn_each(
     ratings, told = training.ratings, training.told
     for name, column in zip(dimensions, ratings[told].T, strict=True):
         if len(column) and np.ptp(column) == 0:
-            raise InputError(None, f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
+            raise InputError(f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
     stacked = any(name.startswith(STACKED) for name in training.answers.names)
     designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone, stacked=stacked)
     held_out = np.zeros((len(designs), *ratings.shape))

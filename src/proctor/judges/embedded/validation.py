@@ -85,7 +85,7 @@ def read_rated(
     `InputError` for none, for an answer that was not rated on all its dimensions, for a dimension on which all ratings of
     a language are the same, for an answer that a stacked judge did not score, and for what `read_answers` refuses."""
     if not rated:
-        raise InputError(None, "ratings", found="none", expected="answers with ratings")
+        raise InputError("ratings", found="none", expected="answers with ratings")
     _refuse_constant(rated)  # before the texts are read, which takes minutes
     encoders = encoders or material.opened()
     return tuple(
@@ -101,7 +101,6 @@ def _refuse_constant(rated: Sequence[RatedCase]) -> None:
     for (language, name), found in values.items():
         if len(found) == 1 and len(rated) > 1:
             raise InputError(
-                None,
                 f"ratings of {name!r} in {language!r}",
                 found=f"all {next(iter(found)):g}",
                 expected="some that differ: leave out this dimension",
@@ -155,7 +154,6 @@ def _read(
     for one in inside:
         if one.case.dimensions != dimensions or set(one.values) != set(names):
             raise InputError(
-                None,
                 f"case {one.case.id}",
                 found=f"ratings of {', '.join(sorted(one.values))}",
                 expected=f"one of each of {', '.join(names)}",
@@ -170,7 +168,7 @@ def _read(
     columns, told = stacked_columns(material.stacked, cases)
     if not np.isfinite(told).all():
         judge = columns[int(np.flatnonzero(~np.isfinite(told).all(axis=0))[0])]
-        raise InputError(None, judge, found="no score of some answers", expected="one of each: proctor score first")
+        raise InputError(judge, found="no score of some answers", expected="one of each: proctor score first")
     beside = np.full((len(made), len(columns)), np.nan)
     beside[changed] = told[origin]  # a changed answer was never scored: nothing of it is known to differ
     return RatedAnswers(
@@ -234,7 +232,7 @@ def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: 
         if mean.defined:
             found.setdefault(mean.observed, metric)
     if not found:
-        raise InputError(None, f"metrics on {language!r}", found="none with a figure", expected="one or more")
+        raise InputError(f"metrics on {language!r}", found="none with a figure", expected="one or more")
     return found[max(found)]
 
 

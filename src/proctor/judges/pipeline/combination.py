@@ -90,9 +90,7 @@ class PipelineFit(BaseModel):
         found |= {self.folds[case.encounter]} if case.encounter in self.folds else set()
         if len(found) > 1:
             expected = "one that nothing was learned from, or those of one fold"
-            raise InputError(
-                None, f"case {case.id}", found="the texts or pictures of several encounters", expected=expected
-            )
+            raise InputError(f"case {case.id}", found="the texts or pictures of several encounters", expected=expected)
         return found.pop() if found else None
 
     def rated(self, case: Case, signals: Mapping[str, float | None]) -> tuple[dict[str, float], dict[str, float]]:
@@ -105,7 +103,7 @@ class PipelineFit(BaseModel):
             place, (low, high) = f"{case.language}/{one.name}", (one.levels[0], one.levels[-1])
             if self.levels.get(place) != one.levels:
                 found, learned = f"{place} ({', '.join(f'{level:g}' for level in one.levels)})", ", ".join(self.levels)
-                raise InputError(None, f"case {case.id}", found=found, expected=f"one that was learned: {learned}")
+                raise InputError(f"case {case.id}", found=found, expected=f"one that was learned: {learned}")
             functions = self.ratings[place]
             own = functions.everything if fold is None else functions.without[fold]
             scores[one.name] = round(low + (high - low) * own.relative(signals), _DIGITS)

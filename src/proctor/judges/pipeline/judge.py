@@ -130,7 +130,7 @@ def _unseen(case: Case, reader: SignalReader) -> tuple[str, ...]:
 def _refuse_others(reader: SignalReader, fit: PipelineFit) -> None:
     if fit.signals != reader.settings:
         found, expected = _encoders(reader.settings), _encoders(fit.signals)
-        raise InputError(None, "local-pipeline", found=found, expected=f"those that were learned with, {expected}")
+        raise InputError("local-pipeline", found=found, expected=f"those that were learned with, {expected}")
 
 
 def _encoders(settings: dict[str, JsonValue]) -> str:

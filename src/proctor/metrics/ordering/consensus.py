@@ -54,13 +54,13 @@ def kemeny(orders: Sequence[Sequence[str]], weights: Sequence[float] | None = No
     """
     shares = [1.0] * len(orders) if weights is None else [float(one) for one in weights]
     if len(shares) != len(orders):
-        raise InputError(None, "weights", found=str(len(shares)), expected=f"{len(orders)}, one per order")
+        raise InputError("weights", found=str(len(shares)), expected=f"{len(orders)}, one per order")
     labels = list(dict.fromkeys(label for order in orders for label in order))
     place = {label: number for number, label in enumerate(labels)}
     votes = np.zeros((len(labels), len(labels)))
     for order, share in zip(orders, shares, strict=True):
         if len(set(order)) != len(order):
-            raise InputError(None, "orders", found=" > ".join(order), expected="each label at most once")
+            raise InputError("orders", found=" > ".join(order), expected="each label at most once")
         for later, label in enumerate(order):
             for earlier in order[:later]:
                 votes[place[earlier], place[label]] += share
@@ -80,7 +80,7 @@ def kemeny_of_votes(labels: Sequence[str], votes: NDArray[np.float64]) -> Consen
     n = len(labels)
     table = np.array(votes, dtype=np.float64)
     if table.shape != (n, n) or not np.isfinite(table).all() or (table < 0).any():
-        raise InputError(None, "votes", found=f"shape {table.shape}", expected=f"{n} × {n} weights from 0")
+        raise InputError("votes", found=f"shape {table.shape}", expected=f"{n} × {n} weights from 0")
     np.fill_diagonal(table, 0.0)
     order = _cheapest(table.T)
     against = float(sum(table[b, a] for place, a in enumerate(order) for b in order[place + 1 :]))
@@ -108,7 +108,7 @@ def nearest_order(given: Sequence[str], rules: Sequence[tuple[str, str]]) -> Rep
     here = [(a, b) for a, b in rules if a in place and b in place]
     itself = next((a for a, b in here if a == b), None)
     if itself is not None:
-        raise InputError(None, "rules", found=f"{itself} before itself", expected="two labels")
+        raise InputError("rules", found=f"{itself} before itself", expected="two labels")
     n = len(given)
     cost = np.tril(np.ones((n, n)), -1)  # cost[i, j]: of putting i before j
     for a, b in here:
@@ -124,9 +124,9 @@ def nearest_order(given: Sequence[str], rules: Sequence[tuple[str, str]]) -> Rep
 
 def _check(labels: Sequence[str]) -> None:
     if not 1 <= len(labels) <= MOST_LABELS:
-        raise InputError(None, "labels", found=str(len(labels)), expected=f"1 to {MOST_LABELS}")
+        raise InputError("labels", found=str(len(labels)), expected=f"1 to {MOST_LABELS}")
     if len(set(labels)) != len(labels):
-        raise InputError(None, "labels", found=", ".join(labels), expected="each label once")
+        raise InputError("labels", found=", ".join(labels), expected="each label once")
 
 
 def _cheapest(cost: NDArray[np.float64]) -> list[int]:

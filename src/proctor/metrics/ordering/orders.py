@@ -142,7 +142,7 @@ def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -
     """
     if len(reference) < 2 or len(set(reference)) != len(reference):
         shown = " > ".join(reference)
-        raise InputError(None, "reference", found=repr(shown), expected="two or more different labels in an order")
+        raise InputError("reference", found=repr(shown), expected="two or more different labels in an order")
     said = list(prediction or ())
     known = [label for label in dict.fromkeys(said) if label in reference]
     place = {label: number for number, label in enumerate(known)}
@@ -269,7 +269,7 @@ def overall_score(
     }
     for name, value in given.items():
         if not 0 <= value <= 1:
-            raise InputError(None, name, found=f"{value:g}", expected="a number from 0 to 1")
+            raise InputError(name, found=f"{value:g}", expected="a number from 0 to 1")
     ordering = alpha * task_accuracy + (1 - alpha) * pairwise_accuracy
     return 100 * (beta * ordering + (1 - beta) * rationale_f1)
 
@@ -292,7 +292,7 @@ def order_estimates(
     """
     if len(comparisons) != len(groups):
         found = f"{len(comparisons)} and {len(groups)}"
-        raise InputError(None, "orders", found=found, expected="as many comparisons as groups")
+        raise InputError("orders", found=found, expected="as many comparisons as groups")
     pairs = np.array([one.frames - 1 for one in comparisons], dtype=np.int64)
     right = np.array([one.adjacent_right / max(1, one.frames - 1) for one in comparisons])
     place = np.repeat(np.arange(len(pairs)), pairs)  # every pair of neighbours counts once, as in `results`

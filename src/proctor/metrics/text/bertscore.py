@@ -53,7 +53,6 @@ def packaged_baseline(language: str, encoder: str) -> Path:
             return file
     where = "the package bert-score" if places else "the package bert-score, which is not installed"
     raise InputError(
-        None,
         "baseline",
         found=f"none for {encoder!r} and the language {language!r} in {where}",
         expected="a file with the columns LAYER,P,R,F",

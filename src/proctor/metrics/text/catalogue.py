@@ -216,7 +216,7 @@ def mean(pairwise: Pairwise, candidate: str, references: Sequence[str], language
 
 def _each(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> list[float]:
     if not references:
-        raise InputError(None, "references", found="none", expected="one or more")
+        raise InputError("references", found="none", expected="one or more")
     return [pairwise(candidate, reference, language) for reference in references]
 
 
@@ -361,4 +361,4 @@ def _named(name: str) -> list[TextMetric]:
         numbered = bool(at) and layer.isdecimal()
         return _bertscores(name, encoder if numbered else rest, int(layer) if numbered else None)
     expected = f"one of {', '.join(TEXT_METRICS)}, all, bertscore:ENCODER[@LAYER], bleurt:FOLDER"
-    raise InputError(None, "text metric", found=repr(name), expected=expected)
+    raise InputError("text metric", found=repr(name), expected=expected)

@@ -156,9 +156,9 @@ def encoder_folder(name: str) -> str:
 def _layer(settings: EncoderSettings, most: int) -> int:
     layer = _LAYERS.get(settings.name) if settings.layer is None else settings.layer
     if layer is None:
-        raise InputError(None, "layer", found=f"none for {settings.name!r}", expected=f"a number from 0 to {most}")
+        raise InputError("layer", found=f"none for {settings.name!r}", expected=f"a number from 0 to {most}")
     if not 0 <= layer <= most:
-        raise InputError(None, "layer", found=str(layer), expected=f"a number from 0 to {most} ({settings.name})")
+        raise InputError("layer", found=str(layer), expected=f"a number from 0 to {most} ({settings.name})")
     return layer
 
 

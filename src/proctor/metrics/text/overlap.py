@@ -55,7 +55,7 @@ def rouge_n(candidate: str, reference: str, n: int = 1, units: Units = "words") 
     0.6666666666666666
     """
     if n < 1:
-        raise InputError(None, "n", found=str(n), expected="1 or more")
+        raise InputError("n", found=str(n), expected="1 or more")
     first, second = _ngrams(tokens(candidate, units), n), _ngrams(tokens(reference, units), n)
     total = first.total() + second.total()
     return 2 * (first & second).total() / total if first and second else 0.0
@@ -146,7 +146,7 @@ def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[f
     good = len(weights) == len(references) and all(-1 <= one <= 1 for one in weights) and max(weights, default=0) > 0
     if not good:
         found = f"{len(references)} references with the weights {', '.join(f'{one:g}' for one in weights) or 'none'}"
-        raise InputError(None, "weights", found=found, expected="one from −1 to 1 for each, one above 0")
+        raise InputError("weights", found=found, expected="one from −1 to 1 for each, one above 0")
     metric = _bleu(_TOKENIZERS.get(language, "13a"), lowercase=True)
     words, *others = (_words(metric, text) for text in (candidate, *references))
     if not words:
@@ -191,7 +191,7 @@ def reference_weight(*, complete: bool, signs: int) -> float:
     (1.0, 0.7)
     """
     if signs not in range(4):
-        raise InputError(None, "signs", found=str(signs), expected="0 to 3")
+        raise InputError("signs", found=str(signs), expected="0 to 3")
     return round(0.6 + 0.1 * (complete + signs), 1)
 
 

@@ -159,7 +159,7 @@ class InstancePlan:
 
     def __post_init__(self) -> None:
         if not self.frames or len(set(self.frames)) != len(self.frames):
-            raise InputError(None, "frames", found=str(self.frames), expected="numbers of frames, each once")
+            raise InputError("frames", found=str(self.frames), expected="numbers of frames, each once")
         scenarios = (None, *get_args(Scenario))
         check_bounds(
             [
@@ -171,7 +171,7 @@ class InstancePlan:
         )
         if self.scenario not in scenarios:
             expected = f"one of {', '.join(get_args(Scenario))}"
-            raise InputError(None, "scenario", found=repr(self.scenario), expected=expected)
+            raise InputError("scenario", found=repr(self.scenario), expected=expected)
 
 
 @dataclass(frozen=True, slots=True)

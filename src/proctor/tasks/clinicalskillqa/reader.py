@@ -165,7 +165,7 @@ class ClinicalSkillQA(BenchmarkReader):
         unknown = sorted(weights.keys() - self.prediction_weights.keys())
         if unknown:
             expected = f"one of {', '.join(self.prediction_weights)}"
-            raise InputError(None, "weight", found=repr(unknown[0]), expected=expected)
+            raise InputError("weight", found=repr(unknown[0]), expected=expected)
         chosen = {**self.prediction_weights, **weights}
         scored = score_predictions(
             predictions,

@@ -237,11 +237,11 @@ class FocusPlan:
         )
         check_bounds(bounds)
         if self.track not in RULES_OF_TRACK:
-            raise InputError(None, "track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
+            raise InputError("track", found=repr(self.track), expected=f"one of {', '.join(RULES_OF_TRACK)}")
         for rule in self.unseen_questions:
             if rule not in ASKED:
                 expected = f"one of {', '.join(sorted(ASKED))}"
-                raise InputError(None, "unseen_questions", found=repr(rule), expected=expected)
+                raise InputError("unseen_questions", found=repr(rule), expected=expected)
 
     def unseen(self, procedure: str, rule: str) -> str:
         """What of a question is out of distribution, for which either is enough: its kind of procedure, the question
@@ -295,7 +295,7 @@ def choose_questions(
     for one in annotations:
         for name in one.classes:
             if "," in name or name.casefold() == "none":
-                raise InputError(None, f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
+                raise InputError(f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
     steps = len(annotations) + plan.per_video  # to look at every video, and then to choose in turns
 
     def looked(done: int) -> None:

@@ -133,7 +133,7 @@ class _Reader(BenchmarkReader):
 
     def on_track(self, track: str) -> BenchmarkReader:
         if track not in TRACKS:
-            raise InputError(None, "--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
+            raise InputError("--track", found=repr(track), expected=f"one of {', '.join(TRACKS)}")
         return _Reader(track)
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:

@@ -292,7 +292,7 @@ def validate(file: Path, request: ValidationRequest) -> PluginReport:
     given = request.known_options("split", "any-scale")
     split = given.get("split")
     if split is not None and split not in _SPLITS:
-        raise InputError(None, "--option split", found=repr(split), expected=" or ".join(_SPLITS))
+        raise InputError("--option split", found=repr(split), expected=" or ".join(_SPLITS))
     if request.data is None and split is None:
         raise UsageError("--ratings", "the rated answers, or --option split=valid or test")
     answers = None if request.data is None else answers_to_judge(request.data)

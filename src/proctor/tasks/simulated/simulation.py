@@ -342,9 +342,9 @@ def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questio
         ]
     )
     if size[0] % 2 or size[1] % 2:
-        raise InputError(None, "size", found=f"{size[0]}x{size[1]}", expected="even numbers of pixels")
+        raise InputError("size", found=f"{size[0]}x{size[1]}", expected="even numbers of pixels")
     if not 1.2 <= size[0] / size[1] <= 2.4:
-        raise InputError(None, "size", found=f"{size[0]}x{size[1]}", expected="a width of 1.2 to 2.4 times the height")
+        raise InputError("size", found=f"{size[0]}x{size[1]}", expected="a width of 1.2 to 2.4 times the height")
 
 
 def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:

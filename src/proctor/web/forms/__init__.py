@@ -22,7 +22,7 @@ FORMS: Mapping[str, Form[Any, Any]] = {
 def form_named(name: str) -> Form[Any, Any]:
     """A form. Raises `InputError` that lists them."""
     if name not in FORMS:
-        raise InputError(None, "form", found=repr(name)[:80], expected=one_of(list(FORMS), name))
+        raise InputError("form", found=repr(name)[:80], expected=one_of(list(FORMS), name))
     return FORMS[name]
 
 

@@ -171,7 +171,7 @@ def check_known(named: Sequence[str], known: Sequence[str], what: str) -> None:
     """Raises `InputError` for the first name that is not known."""
     unknown = next((one for one in named if one not in known), None)
     if unknown is not None:
-        raise InputError(None, f"reading, {what}", found=repr(unknown), expected=one_of(list(known), unknown))
+        raise InputError(f"reading, {what}", found=repr(unknown), expected=one_of(list(known), unknown))
 
 
 def yes(value: bool) -> str:

@@ -130,13 +130,13 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
         for (time, label), times in Counter((one.at.time, one.label) for one in payload.boxes).items():
             if times > _MOST_AT_ONCE:
                 place = f"reading, class {label!r} at {time:g} s"
-                raise InputError(None, place, found=f"{times} boxes", expected=f"at most {_MOST_AT_ONCE}")
+                raise InputError(place, found=f"{times} boxes", expected=f"at most {_MOST_AT_ONCE}")
 
         decided = Counter([*payload.decided.accepted, *payload.decided.refused])
         wrong = next((one for one, times in decided.items() if one >= len(body.proposals) or times > 1), None)
         if wrong is not None:
             expected = f"each of {len(body.proposals)} once, from 0"
-            raise InputError(None, "reading, proposals", found=str(wrong), expected=expected)
+            raise InputError("reading, proposals", found=str(wrong), expected=expected)
 
     def missing(self, body: BoxesBody, payload: BoxesPayload) -> list[str]:
         open_ = len(body.proposals) - len(payload.decided.accepted) - len(payload.decided.refused)

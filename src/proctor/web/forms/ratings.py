@@ -53,7 +53,7 @@ class RatingForm(Form[RatingBody, RatingPayload]):
         for name, score in payload.scores.items():
             if score not in levels[name]:
                 expected = f"one of {', '.join(f'{level:g}' for level in levels[name])}"
-                raise InputError(None, f"reading, dimension {name!r}", found=f"{score:g}", expected=expected)
+                raise InputError(f"reading, dimension {name!r}", found=f"{score:g}", expected=expected)
 
     def missing(self, body: RatingBody, payload: RatingPayload) -> list[str]:
         return ["rating.scores"] if any(one.name not in payload.scores for one in body.dimensions) else []

@@ -122,7 +122,7 @@ def edit(
     try:
         value = load_json(body)
         if not isinstance(value, dict):
-            raise InputError(None, "the new version", found="no object", expected="fields in JSON")
+            raise InputError("the new version", found="no object", expected="fields in JSON")
         with site.writing() as connection:
             edit_item(connection, visitor.account, item_id, value, why, site.now())
     except NotAssignedError:

@@ -126,7 +126,7 @@ async def key_frames(item: Item, view: View) -> KeyFrames:
     if wrong is not None:
         what = "twice" if wrong in labels else "that the answer does not know"
         expected = f"{', '.join(labels)}, each at most once"
-        raise InputError(None, f"item {item.id!r}", found=f"a picture labelled {wrong!r} {what}", expected=expected)
+        raise InputError(f"item {item.id!r}", found=f"a picture labelled {wrong!r} {what}", expected=expected)
     return KeyFrames(labels, tuple(frames))
 
 

@@ -109,7 +109,7 @@ def sent_pictures(
         return [SentPicture(Frame(frame.jpeg, frame.time, ""), ()) for frame in frames]
     if originals and [one.label for one in originals] != [one.label for one in frames]:
         given, expected = (", ".join(one.label for one in some) for some in (originals, frames))
-        raise InputError(None, "originals", found=given, expected=expected)
+        raise InputError("originals", found=given, expected=expected)
     sources: list[bytes | None] = [one.jpeg for one in originals]
     sources = sources or [None] * len(frames)
     looks = []

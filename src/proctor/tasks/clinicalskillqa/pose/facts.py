@@ -449,7 +449,7 @@ def marked_region(text: str, what: str) -> Region:
         return Region(x=x, y=y, width=width, height=height)
     except (ValueError, ValidationError) as error:
         expected = "four fractions of the picture, like 0.25,0.5,0.1,0.2"
-        raise InputError(None, what, found=repr(text), expected=expected) from error
+        raise InputError(what, found=repr(text), expected=expected) from error
 
 
 def marked_regions(given: Mapping[str, str | None]) -> dict[str, Region]:

@@ -242,7 +242,7 @@ def _open(jpeg: bytes) -> Image:
             return opened
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         found = f"an unreadable image ({type(error).__name__})"
-        raise InputError(None, "picture", found=found, expected="a picture") from error
+        raise InputError("picture", found=found, expected="a picture") from error
 
 
 def _pixels(region: Region, size: tuple[int, int]) -> tuple[int, int, int, int]:
