@@ -86,7 +86,7 @@ def test_no_verdict_is_no_score(made: Evaluation) -> None:
         scored = made.score(judge=says_the_same, model="judge", base_url=server.url, retries=0)
     assert scored.tally is not None
     assert scored.tally.left == 3
-    assert scored.notes == ("3 answers have no verdict: call again to ask them again.",)
+    assert scored.notes == ("3 answers without a verdict: call again to ask again.",)
     (row,) = [row for row in made.results(draws=200) if row["metric"] == "says_the_same"]
     assert row["unresolved"] == 3
 

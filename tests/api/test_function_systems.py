@@ -158,7 +158,7 @@ def test_what_is_there_is_counted_without_what_a_system_does_not_answer(tmp_path
     first = proctor.run(lamps(free_text=True), one, **given)
     assert first.notes == ("one skipped 4 items: unsupported answer format.",)
     again = proctor.run(lamps(free_text=True), one, **given)
-    assert "12 answers are there already; 0 to ask." in again.notes
+    assert "12 answers there already; 0 to ask." in again.notes
 
 
 def test_the_benchmarks_own_budget_counts_where_no_other_is_named(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_answers_made_again() -> None:
     ]
     assert table.notes == (
         "Other files than before, with the same pictures: clip.mp4, other.mp4.",
-        "1 answers hold no record of what was shown: imported, or from before it was kept.",
+        "1 answer without a record of what was shown: imported, or from before it was kept.",
     )
     assert not table.ok
     assert table.rows[1] == {

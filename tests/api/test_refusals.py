@@ -162,7 +162,7 @@ def test_files_may_name_condition_and_system(
 ) -> None:
     monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
     made = proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", store=":memory:", **given)
-    assert made.done[0].startswith(f"1 answers and 0 judgements as {under} in ")
+    assert made.done[0].startswith(f"1 answer and 0 judgements as {under} in ")
     assert (made.systems, made.conditions) == ((under.partition(" / ")[0],), ("muted",))
 
 

@@ -257,5 +257,5 @@ def test_a_run_says_how_many_questions_have_nothing_to_hear(tmp_path: Path, medi
     found = read(tmp_path / "own", rows, "audio: true\n", media=media)
     done = proctor.run(found, "random", conditions=["speech-only", "muted"], store=str(tmp_path / "own.db"))
     assert [one for one in done.notes if "sound" in one and "only" in one] == [
-        "speech-only: 1 of 2 questions have no sound"
+        "speech-only: no sound in 1 of 2 questions"
     ]

@@ -61,7 +61,9 @@ def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
     refused = proctor("worker", folder, "--once")
     assert "expected the same, or proctor challenge rerun, which marks all again" in refused.stderr
     again = proctor("challenge", "rerun", folder, "--why", "five keys were wrong")
-    assert again.stdout == f"Scorer version 2: 2 submissions wait for workers (proctor worker {folder})\n", again.stderr
+    assert again.stdout == f"Scorer version 2: 2 submissions waiting for workers (proctor worker {folder})\n", (
+        again.stderr
+    )
     done = proctor("worker", folder, "--once")
     assert done.stdout.count(": scored") == 2, done.stdout
     with challenge.reading() as connection:

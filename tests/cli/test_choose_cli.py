@@ -86,7 +86,7 @@ def test_a_model_does_not_lose_by_a_servers_fault(folder: Path, tmp_path: Path) 
         stopped = proctor(*command(folder, out, server, *MODELS, "--retries", "0", "--concurrency", "1"))
         assert stopped.returncode == 1
         expected = (
-            "found 1 failed and 0 unasked answers, expected all answers of all models: run the same command again"
+            "found answers: 1 failed, 0 not asked for, expected all answers of all models: run the same command again"
         )
         assert expected in stopped.stderr
         assert not (out / "choice.json").exists()

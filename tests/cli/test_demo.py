@@ -29,7 +29,7 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
     again = proctor("demo", "--videos", "2", "--out", out)
     assert again.returncode == 0, again.stderr
     assert "is there already and is used as it is." in again.stderr
-    assert again.stderr.count("answers are there already; 0 to ask.") == 2
+    assert again.stderr.count("answers there already; 0 to ask.") == 2
     assert made == [f.stat().st_mtime_ns for folder in ("simulated", "key-frames") for f in (out / folder).rglob("*.*")]
 
     other = proctor("demo", "--videos", "3", "--out", out)

@@ -147,7 +147,7 @@ def test_what_stands_in_value_is_looked_at_for_ratings_alone(value: str, tmp_pat
     ratings = tmp_path / "ratings.csv"
     ratings.write_text(changed(5, "value", value), encoding="utf-8", newline="")
     code, said = imported(tmp_path, ratings, "--answers-only")
-    assert (code, "1 answers with 0 ratings as S2" in said) == (0, True), said
+    assert (code, "1 answer with 0 ratings as S2" in said) == (0, True), said
     (tmp_path / "other").mkdir()
     code, said = imported(tmp_path / "other", ratings)
     assert (code, "row 5, column 'value': found" in said) == (1, True), said

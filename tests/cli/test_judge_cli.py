@@ -151,7 +151,7 @@ def test_interrupted_work_goes_on_where_it_was(tmp_path: Path) -> None:
         server.release()
         said = process.communicate(timeout=600)
         assert process.returncode == 3, said
-        assert "answers lack a score (stopped): run the same command again" in said[1]
+        assert "answers without a score (stopped): run the same command again" in said[1]
         before = server.count
         assert before < 41
         assert score(store, server=server)[0] == 0

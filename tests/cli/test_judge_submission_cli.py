@@ -77,7 +77,7 @@ def test_missing_scores_leave_nothing_written_until_they_are_there(tmp_path: Pat
     with FaultyServer(reply, script=[Fault.SERVER_ERROR]) as server:
         code, said = score(store, "--concurrency", "1", server=server)
         assert code == 3
-        assert "1 answers lack a score (openai:judge: HTTP 500" in said
+        assert "1 answer without a score (openai:judge: HTTP 500" in said
         assert "run the same command again" in said
         code, said = export(store, out)
         assert (code, out.exists()) == (1, False)
@@ -104,7 +104,7 @@ def test_allow_missing_leaves_rows_out_and_says_so(tmp_path: Path) -> None:
     assert code == 1
     assert f"scores by {SCORER}: found none for 6 rated answers, the first iiyi/E1/en, S1, " in said
     code, said = within("audit", "mediqa-eval", "--store", store, "--draws", "0", "--allow-missing")
-    assert (code, f"{SCORER}: 6 scores by human:A, human:B alone are left out" in said) == (0, True), said
+    assert (code, f"{SCORER}: 6 scores by human:A, human:B alone: left out" in said) == (0, True), said
 
 
 def test_a_file_that_was_there_stays_where_scores_are_missing(tmp_path: Path) -> None:

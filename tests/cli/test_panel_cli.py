@@ -179,7 +179,7 @@ def test_a_judge_that_is_down_comes_back_and_only_its_votes_are_asked(store: Pat
         assert code == 3
         said = json.loads(out)
         assert (said["answers"], said["marked"], said["unresolved"], said["left"]) == (8, 6, 2, 5)
-        assert "5 answers lack a judgement" in err
+        assert "5 answers without a judgement" in err
         row = accuracy(store)["panel[a, b, c]"]
         assert (row["n"], row["unresolved"], row["unmarked"]) == (10, 2, 0)
         assert row["value"] == pytest.approx(2 / 10)  # unresolved answers are wrong by the challenge's rule

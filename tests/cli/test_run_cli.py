@@ -109,12 +109,12 @@ def test_ctrl_c_lets_answers_come_in_and_the_next_run_goes_on(folder: Path, stor
         assert there == asked, "an answer that was under way was lost"
         assert said == f"Asked {len(there)}: {len(there)} answered; in {store}\n"
         left = ITEMS - len(there)
-        assert one_line(complained) == f"{left} items are still to be asked: run the same command again."
+        assert one_line(complained) == f"{left} items still to be asked: run the same command again."
 
         again = proctor(*command(folder, store, server))
         assert again.returncode == 0
         assert again.stdout == f"Asked {left}: {left} answered; in {store}\n"
-        assert f"{len(there)} answers are there already; {left} to ask." in again.stderr
+        assert f"{len(there)} answers there already; {left} to ask." in again.stderr
         assert set(Counter(map(item_of, server.requests)).values()) == {1}
     assert statuses(store) == {Status.ANSWERED: ITEMS}
 
@@ -195,7 +195,7 @@ def test_a_changed_benchmark_is_refused_before_a_call_is_paid(folder: Path, stor
         assert server.count == paid == 5
     assert done.returncode == 1
     reason = one_line(done.stderr)
-    assert "1 items differ, first q007" in reason
+    assert "changed: 1 item, first q007" in reason
     assert reason.endswith("expected the same items: use another --store for the changed benchmark")
 
 
@@ -235,7 +235,7 @@ def test_a_server_that_moved_goes_on_with_the_run_and_is_recorded(folder: Path, 
             urls.append(server.url)
             done = proctor(*command(folder, store, server), "--limit", count)
         assert done.returncode == 0, done.stderr
-    assert "20 answers are there already; 40 to ask." in done.stderr
+    assert "20 answers there already; 40 to ask." in done.stderr
     opened = Store(store, create=False)
     (run,) = [run for run in opened.runs("simulated") if run.system == "local"]
     opened.close()

@@ -72,7 +72,7 @@ def test_a_judge_that_fails_leaves_answers_unresolved_and_says_so(data: Path, tm
     with FaultyServer(VERDICT, faults=0.4, kinds=[Fault.SERVER_ERROR], seed=3) as server:
         code, _, err = score(store, server, "--retries", "0")
     assert code == 3
-    assert "answers have no verdict" in err
+    assert "answers without a verdict" in err
     judged = next(row for scorer, row in rubric(store).items() if scorer.startswith("three-level["))
     assert (judged["value"], judged["if_excluded"], judged["n"], judged["unmarked"]) == (None, 1.0, 265, 0)
     assert isinstance(judged["unresolved"], int)

@@ -40,7 +40,7 @@ def test_show_lists_runs_with_their_settings(path: Path) -> None:
 def test_a_run_is_deleted_with_its_answers_and_scores_alone(path: Path) -> None:
     before = runs(path)
     done = proctor(*("store", "delete", "toy", "--system", "looker", "--condition", "black", "--yes", "--store", path))
-    assert (done.returncode, done.stdout) == (0, "Deleted 1 runs, 48 answers\n")
+    assert (done.returncode, done.stdout) == (0, "Deleted 1 run, 48 answers\n")
     del before["looker", "black"]
     assert runs(path) == before
     assert proctor("store", "check", "--store", path).returncode == 0

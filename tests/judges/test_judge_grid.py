@@ -193,7 +193,7 @@ def test_a_folder_is_a_prompt_and_names_the_judge(tmp_path: Path) -> None:
 
 
 def test_a_grid_needs_something_that_varies_and_images_to_show(store: Path) -> None:
-    with pytest.raises(InputError, match="grid: found 1 combinations, expected 2 to 64, each prompt once"):
+    with pytest.raises(InputError, match="grid: found 1 combination, expected 2 to 64, each prompt once"):
         proctor.judge_grid(store, "mediqa-eval", model="openai:judge")
     with pytest.raises(UsageError, match="--images both"):
         proctor.judge_grid(store, "mediqa-eval", model="openai:judge", images="both")

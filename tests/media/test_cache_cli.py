@@ -46,7 +46,7 @@ def test_the_oldest_are_pruned(cache: Path) -> None:
     size = kept(cache)[0].size
     rows, said, code = told("--cache", cache, "--prune", str(2 * size))
     assert [row["entry"] for row in rows] == before[:1]
-    assert f"1 entries removed, {size / 1e6:.1f} MB" in said
+    assert f"1 entry removed, {size / 1e6:.1f} MB" in said
     assert [str(entry.path) for entry in kept(cache)] == before[1:]
     assert (code, told("--cache", cache, "--prune", "0")[0] is not None, kept(cache)) == (0, True, [])
 
@@ -57,12 +57,12 @@ def test_damage_is_told(cache: Path, remove: bool) -> None:
     victim.write_bytes(victim.read_bytes()[:-9])
     rows, said, code = told("--cache", cache, "--verify", *(["--remove"] if remove else []))
     assert [row["entry"] for row in rows] == [str(victim)]
-    assert f"1 damaged entries{' removed' if remove else ''}" in said
+    assert f"1 damaged entry{' removed' if remove else ''}" in said
     assert code == (0 if remove else 1)
     assert len(kept(cache)) == (2 if remove else 3)
     rows, said, code = told("--cache", cache, "--verify", "--remove")
     assert ([] if remove else [str(victim)], code) == ([row["entry"] for row in rows], 0)
-    assert ("0 damaged entries\n" if remove else "1 damaged entries removed") in said
+    assert ("0 damaged entries\n" if remove else "1 damaged entry removed") in said
 
 
 def test_what_does_not_go_together() -> None:

@@ -77,13 +77,13 @@ def test_the_cache_is_listed_verified_and_pruned(root: Path) -> None:
     content[200] ^= 1
     Path(entry["entry"]).write_bytes(content)
     found = proctor("media", "cache", "--verify", *cache)
-    assert (found.returncode, found.stderr) == (1, "1 damaged entries\n")
+    assert (found.returncode, found.stderr) == (1, "1 damaged entry\n")
     assert proctor("media", "cache", "--verify", "--remove", *cache).returncode == 0
     assert not Path(entry["entry"]).exists()
     asked()
     pruned = proctor("media", "cache", "--prune", "1KB", "--format", "csv", *cache)
     assert pruned.stdout.splitlines()[1].startswith("v.mp4,")
-    assert pruned.stderr.startswith("1 entries removed, ")
+    assert pruned.stderr.startswith("1 entry removed, ")
     assert json.loads(proctor("media", "cache", "--format", "json", *cache).stdout) == []
 
 
@@ -115,4 +115,4 @@ def test_a_run_leaves_out_broken_media_and_bounds_its_cache(tmp_path: Path) -> N
     assert "found an unreadable video" in refused.stderr
     gone_on = proctor(*given, "--skip-broken", "--overlay", "clip", "--limit", "40")
     assert gone_on.returncode == 0, gone_on.stderr
-    assert "items are left out: their media are broken or missing." in gone_on.stderr
+    assert "left out: broken or missing media." in gone_on.stderr

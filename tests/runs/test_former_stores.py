@@ -215,7 +215,7 @@ def test_a_run_of_the_first_edition_goes_on_and_the_store_remembers_more(file: P
 def test_other_items_are_refused_with_what_to_do(file: Path) -> None:
     changed = benchmark()
     first = changed.items[0].model_copy(update={"question": "Is it open?"})
-    with pytest.raises(InputError, match=r"1 items differ, first q00\), expected the same items: use another --store"):
+    with pytest.raises(InputError, match=r"changed: 1 item, first q00\), expected the same items: use another --store"):
         Store(file).add_benchmark(Benchmark("clips", "Clips", (first, *changed.items[1:]), (ACCURACY,), "accuracy"))
 
 

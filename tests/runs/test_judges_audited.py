@@ -50,7 +50,7 @@ def test_one_judge_stands_for_the_raters(store: Path) -> None:
     assert {one.system for one in table.ratings} == {"gemini / video"}
     assert len(table.ratings) + sum(int(note.split()[0]) for note in metric.notes) == 2 * 265
     (note,) = metric.notes
-    assert note.endswith(f" scores by {RECORDED} alone are left out")
+    assert note.endswith(f" scores by {RECORDED} alone: left out")
     found = audit(table, metric, CorrelationSettings(draws=200))
     rubric = next(row for row in found.agreements if row.dimension == "rubric")
     pairs = [(metric.scores[one.key] or 0.0, one.value) for one in table.ratings if one.dimension == "rubric"]
@@ -97,7 +97,7 @@ def test_two_judges_have_a_report(store: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = Tables(out.read_text(encoding="utf-8"))
     assert any(row[0] == "second" for row in page.rows("leaderboard"))
-    assert f"scores by {RECORDED} alone are left out" in page.texts["counts"]
+    assert f"scores by {RECORDED} alone: left out" in page.texts["counts"]
     data = json.loads(page.data)
     assert (data["ratings"]["metrics"], data["ratings"]["raters"]) == (["second"], RECORDED)
     assert all(item["question"] and item["references"] for item in data["items"])

@@ -41,7 +41,7 @@ def test_what_was_marked_by_the_former_reference_goes(tmp_path: Path) -> None:
     answers, marks = store.answers(run), {row.item_id for row in store.score_rows(run)}
     assert revise_benchmark(store, benchmark) == 0
     new = changed(tmp_path, lambda one: one.update(answer=one["answer"] + 1))
-    with pytest.raises(InputError, match="1 items differ, first q003"):
+    with pytest.raises(InputError, match="changed: 1 item, first q003"):
         store.add_benchmark(new)
     assert revise_benchmark(store, new) == 1
     assert store.fingerprint("simulated") == new.fingerprint

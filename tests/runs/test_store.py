@@ -154,7 +154,7 @@ def test_a_vote_is_kept_once(url: str) -> None:
 def test_changed_items_are_refused(url: str) -> None:
     store = Store(url)
     a_run(store, a_benchmark())
-    with pytest.raises(InputError, match=re.escape("4 items differ, first q0")) as raised:
+    with pytest.raises(InputError, match=re.escape("changed: 4 items, first q0")) as raised:
         store.add_benchmark(a_benchmark(question="How many needles?"))
     assert "use another --store for the changed benchmark" in str(raised.value)
     assert store.items("toy")[0].question == "How many clips?"

@@ -164,14 +164,14 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     fill(file, {"q0": accept}, {})
     assert said("decisions", folder, "q", "ben", file) == "1 sealed, 0 sealed before, 3 left open\n"
     alone = proctor("review", "reassign", folder, "q", "ben")
-    assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 stay\n"
+    assert alone.stdout == "0 items passed on, 0 gold items taken away, 3 kept\n"
     assert "add a reader to the plan" in alone.stderr
     for name in ("dora", "eve"):
         proctor("users", "add", folder, name)
     (folder / "review.yaml").write_text(settings.replace("[anna, ben]", "[anna, ben, dora, eve]"))
-    assert said("reassign", folder, "q", "ben") == "3 items passed on, 0 gold items taken away, 0 stay\n"
+    assert said("reassign", folder, "q", "ben") == "3 items passed on, 0 gold items taken away, 0 kept\n"
     assert said("sheet", folder, "q", "ben", "--out", file).startswith("0 items")
     counts = [int(said("sheet", folder, "q", name, "--out", file).split()[0]) for name in ("anna", "dora", "eve")]
     assert counts[0] == 4
     assert sorted(counts[1:]) == [1, 2]
-    assert said("reassign", folder, "q", "ben") == "0 items passed on, 0 gold items taken away, 0 stay\n"
+    assert said("reassign", folder, "q", "ben") == "0 items passed on, 0 gold items taken away, 0 kept\n"

@@ -142,10 +142,13 @@ class AnswererPlan:
         """What is learned from what."""
         what = self.what
         groups = [len({item.group for item in part.counted()}) for part in (what.training, what.validation)]
-        told = f"{count_of(len(what.lessons), 'example')} from {groups[0]} groups; "
-        told += f"{count_of(len(what.validation.counted()), 'question')} in {groups[1]} other groups to examine it by"
+        told = f"{count_of(len(what.lessons), 'example')} from {count_of(groups[0], 'group')}; "
+        examined = count_of(len(what.validation.counted()), "question")
+        told += f"{examined} in {count_of(groups[1], 'other group')} to examine it by"
         left = (
-            f"{what.left_out} training questions are left out: no reference that can be said." if what.left_out else ""
+            f"Left out: {count_of(what.left_out, 'training question')} without a reference that can be said."
+            if what.left_out
+            else ""
         )
         return (told, *([left] if left else []))
 

@@ -14,7 +14,16 @@ from proctor.api.execution import as_lists, load
 from proctor.api.options import Files, filled
 from proctor.api.sources import media_at, recalled
 from proctor.api.tables import FrameLike, Row
-from proctor.core import BENCHMARKS, VALIDATORS, PluginReport, UsageError, ValidationRequest, reader_of, reader_of_paths
+from proctor.core import (
+    BENCHMARKS,
+    VALIDATORS,
+    PluginReport,
+    UsageError,
+    ValidationRequest,
+    count_of,
+    reader_of,
+    reader_of_paths,
+)
 
 if TYPE_CHECKING:
     from proctor.runs import Store
@@ -118,5 +127,6 @@ def validate(
     )
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
-    line = f"{counts['answers']} answers to {counts['items']} items, {counts['missing']} missing"
+    answers, items = count_of(counts["answers"], "answer"), count_of(counts["items"], "item")
+    line = f"{answers} to {items}, {counts['missing']} missing"
     return PluginReport(counts, (*found.notes, line))

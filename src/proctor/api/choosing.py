@@ -53,7 +53,7 @@ class ChosenModel(FrameLike):
     def title(self) -> str:
         """The benchmark's."""
         data = self.data
-        return f"{self.benchmark}: chosen on {count_of(data.items, 'question')} in {data.groups} groups"
+        return f"{self.benchmark}: chosen on {count_of(data.items, 'question')} in {count_of(data.groups, 'group')}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ class PreparedChoice:
 
         made, given = await self.run.ask(stop, on_change), self.given
         if made.outcome is not None and (made.outcome.failed or made.outcome.remaining):
-            found = f"{made.outcome.failed} failed and {made.outcome.remaining} unasked answers"
+            found = f"answers: {made.outcome.failed} failed, {made.outcome.remaining} not asked for"
             raise InputError(self.out, found=found, expected="all answers of all models: run the same command again")
         contest = Contest(condition=given["condition"], systems=made.systems, all_items=given["all_items"])
         plan = RankingPlan(rule="mean", draws=given["draws"], seed=given["seed"])

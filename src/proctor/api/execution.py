@@ -144,7 +144,8 @@ class Arranged:
         items = self.benchmark.counted(all_items=self.plan.all_items)
         silent = sum(not item.sounding for item in items)
         unseen = [name for name in self.conditions if not CONDITIONS.get(name).shows and CONDITIONS.get(name).sees]
-        found += [f"{name}: {silent} of {len(items)} questions have no sound" for name in unseen if silent]
+        asked = count_of(len(items), "question")
+        found += [f"{name}: no sound in {silent} of {asked}" for name in unseen if silent]
         return found + (self._seen_before(items) if sees else [])
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
@@ -329,7 +330,8 @@ async def import_answers_async(
         runs = await import_systems(opened, loaded, found, condition=under)
         notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
         done = tuple(
-            f"{len(one.answers)} answers with {len(one.scores)} ratings as {one.system} / {under} in {opened.shown}"
+            f"{count_of(len(one.answers), 'answer')} with {count_of(len(one.scores), 'rating')} as {one.system} / {under} "
+            f"in {opened.shown}"
             for one in found
         )
     else:
@@ -346,9 +348,8 @@ async def import_answers_async(
         scorers, opened = code_scorers(loaded), open_store(given["store"])
         runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
         await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        done = (
-            f"{len(recorded.answers)} answers and {len(recorded.votes)} judgements as {name} / {under} in {opened.shown}",
-        )
+        kept = f"{count_of(len(recorded.answers), 'answer')} and {count_of(len(recorded.votes), 'judgement')}"
+        done = (f"{kept} as {name} / {under} in {opened.shown}",)
         notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
     remember(opened, loaded)
     return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
@@ -403,7 +404,12 @@ def _import_scores(
     added = add_recorded_scores(opened, name, scorer, found.scores)
     notes = tuple(f"{scorer}: {line}" for line in found.notes)
     return Evaluation(
-        opened, name, tuple(opened.runs(name)), None, notes, (f"{added} scores by {scorer} in {opened.shown}",)
+        opened,
+        name,
+        tuple(opened.runs(name)),
+        None,
+        notes,
+        (f"{count_of(added, 'score')} by {scorer} in {opened.shown}",),
     )
 
 
@@ -462,7 +468,7 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
     some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
     error = InputError(
         "--media" if library.root is None else shown_place(library.root),
-        found=f"{len(needed) - len(missing)} of {len(needed)} media files, missing {some}",
+        found=f"{len(needed) - len(missing)} of {count_of(len(needed), 'media file')}, missing {some}",
         expected=f"all of them, or --condition {BLIND}",
     )
     if benchmark.origin is not None:
@@ -475,11 +481,11 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
     """What a person should know before the first item is asked."""
     notes = [str(problem) for problem in planned.problems]
     if planned.left_out:
-        notes.append(f"{planned.left_out} items are left out: their media are broken or missing.")
+        notes.append(f"{count_of(planned.left_out, 'item')} left out: broken or missing media.")
     for system, count in planned.unsupported.items():
-        notes.append(f"{system} skipped {count} items: unsupported answer format.")
+        notes.append(f"{system} skipped {count_of(count, 'item')}: unsupported answer format.")
     if planned.settled:
-        notes.append(f"{planned.settled} answers are there already; {planned.to_ask} to ask.")
+        notes.append(f"{count_of(planned.settled, 'answer')} there already; {planned.to_ask} to ask.")
     return tuple(notes)
 
 

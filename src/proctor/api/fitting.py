@@ -12,7 +12,7 @@ from proctor.api.access import ModelAccess
 from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
 from proctor.api.sources import Evaluation, media_at, stored, sync_twin
-from proctor.core import DASH, HUMAN, InputError, Option, UsageError, number, number_interval, write_whole
+from proctor.core import DASH, HUMAN, InputError, Option, UsageError, count_of, number, number_interval, write_whole
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -169,7 +169,8 @@ def _calibration(store: "Store", benchmark: str, out: Path, given: FitOptions) -
     table, (one,) = compared(store, benchmark, scorers)
     learned = fit_calibration(rated_scores(one, table), judge=one.name, folds=folds, seed=given["seed"])
     write_whole(out, learned.model_dump_json(indent=1) + "\n")
-    done = f"{len(learned.curves)} curves from {len(learned.folds)} encounters in {folds} folds: {out}"
+    curves, seen = count_of(len(learned.curves), "curve"), count_of(len(learned.folds), "encounter")
+    done = f"{curves} from {seen} in {folds} folds: {out}"
     return FittedJudge(out, done)
 
 
@@ -223,7 +224,9 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
     drawn = draw_examples(pool, plan)
     calls = sum(one.calls for one in drawn.values())
     parts = ", ".join(f"{len(one.sets)} × {len(one.held_out)} in {name}" for name, one in drawn.items())
-    before = f"at most {calls} answers to rate ({parts}); those that {store.shown} has are not asked for again"
+    before = (
+        f"at most {count_of(calls, 'answer')} to rate ({parts}); those that {store.shown} has are not asked for again"
+    )
     paid, prompts = PaidVotes(store), judge_prompts_of(benchmark)
     how: Any = {"allow_missing": given["allow_missing"], "concurrency": given["concurrency"]}
 
@@ -292,8 +295,10 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     judged = MetricScores("local-pipeline", held)
     shown = _beside_best(table, judged, similarity_scores(table, rated, scheme), given, given["folds"])
     blind = sum(bool(one.case.images) for one in known) if not reader.sees else sum(bool(one.flags) for one in seen)
-    notes = (f"{blind} of {len(known)} answers are to questions with images that were not seen",) if blind else ()
-    done = f"{len(fit.ratings)} functions of {len(reader.names)} signals from {len(fit.folds)} encounters: {out}"
+    rated = count_of(len(known), "answer")
+    notes = (f"{blind} of {rated} to questions with images that were not seen",) if blind else ()
+    functions, signals = count_of(len(fit.ratings), "function"), count_of(len(reader.names), "signal")
+    done = f"{functions} of {signals} from {count_of(len(fit.folds), 'encounter')}: {out}"
     return FittedJudge(out, done, (shown,), notes)
 
 

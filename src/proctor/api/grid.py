@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 from proctor.api.options import Concurrency, Draws, MediaFolder, ModelOptions, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import PreparedScorer, Scored, prepare_scorers, rating_judge_of
 from proctor.api.sources import Evaluation, stored, sync_twin
-from proctor.core import DASH, Cell, InputError, Option, Row, Table, UsageError, columns, number, p_value
+from proctor.core import DASH, Cell, InputError, Option, Row, Table, UsageError, columns, count_of, number, p_value
 
 if TYPE_CHECKING:
     from proctor.audits import LeadRow
@@ -144,7 +144,9 @@ def _combinations(given: GridOptions) -> list[dict[str, str]]:
     levels["documents"] = ("off", "on") if given["documents"] is not None else ("off",)
     found = [dict(zip(levels, each, strict=True)) for each in product(*levels.values())]
     if not 2 <= len(found) <= _MOST_CELLS or len(set(prompts)) < len(prompts):
-        raise InputError("grid", found=f"{len(found)} combinations", expected=f"2 to {_MOST_CELLS}, each prompt once")
+        raise InputError(
+            "grid", found=count_of(len(found), "combination"), expected=f"2 to {_MOST_CELLS}, each prompt once"
+        )
     return found
 
 
@@ -167,7 +169,7 @@ def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
     tally = done.tally
     gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
     if tally is not None and gaps:
-        found = f"{gaps} answers without scores ({tally.last_reason or 'stopped'})"
+        found = f"{count_of(gaps, 'answer')} without scores ({tally.last_reason or 'stopped'})"
         raise InputError(scorer, found=found, expected="scores of all: the same call asks again for these alone")
 
 

@@ -26,7 +26,16 @@ from proctor.api.options import (
 )
 from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import FailedPolicy, InputError, Item, PluginReport, UsageError, reader_or_default, write_whole
+from proctor.core import (
+    FailedPolicy,
+    InputError,
+    Item,
+    PluginReport,
+    UsageError,
+    count_of,
+    reader_or_default,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -330,7 +339,7 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
     items = where.store.items(where.benchmark)
     needed = {medium.source for item in items for medium in item.media}
     missing = library.missing(items)
-    found = f"{len(needed) - len(missing)} of {len(needed)} media files, missing {', '.join(missing[:3])}"
+    found = f"{len(needed) - len(missing)} of {count_of(len(needed), 'media file')}, missing {', '.join(missing[:3])}"
     found += " …" if len(missing) > 3 else ""
     if missing and len(missing) == len(needed):
         raise InputError(str(media), found=found, expected="the folder of the benchmark's media")

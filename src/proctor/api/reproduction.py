@@ -48,9 +48,10 @@ class ReproductionTable(FrameLike):
         same = sorted({name for one in self.data if one.state == "same" for name in one.media})
         without = sum(one.state == "unrecorded" for one in self.data)
         lines = [f"Other files than before, with the same pictures: {', '.join(same[:_LISTED])}."] if same else []
-        lines += [f"{without} answers hold no record of what was shown: imported, or from before it was kept."] * bool(
-            without
+        unknown = (
+            f"{count_of(without, 'answer')} without a record of what was shown: imported, or from before it was kept."
         )
+        lines += [unknown] if without else []
         return tuple(lines)
 
     @property
@@ -140,7 +141,7 @@ def write_shown(
             count = sum(len(each.pictures) for each in made) - played
             heard = f" and {count_of(played, 'sound')}" if played else ""
             said = f"not those that were shown: {differing}" if differing else "the same as were shown"
-            lines.append(f"{name}: {count} pictures{heard} in {below}, {said}")
+            lines.append(f"{name}: {count_of(count, 'picture')}{heard} in {below}, {said}")
     return lines
 
 

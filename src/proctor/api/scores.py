@@ -14,7 +14,7 @@ from proctor.api.access import ModelAccess, checked
 from proctor.api.option_texts import shard_of
 from proctor.api.options import ScoreOptions, filled, listed
 from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, open_store, stored, sync_twin
-from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, reader_or_default
+from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from proctor.core import Frame, JudgementCache, PluginReport, RatingScheme
@@ -71,7 +71,8 @@ class PreparedScorer:
         finally:
             for one in self.models:
                 await one.aclose()
-        left = (f"{tally.left} answers have no verdict: call again to ask them again.",) if tally.left else ()
+        unmarked = f"{count_of(tally.left, 'answer')} without a verdict: call again to ask again."
+        left = (unmarked,) if tally.left else ()
         return Scored({self.scorer.name: tally.marked}, tally, self.paid, (*self.notes, *left))
 
 

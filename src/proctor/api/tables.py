@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import InputError, Metric
+from proctor.core import InputError, Metric, count_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -330,7 +330,9 @@ class RankingTable(FrameLike):
     @property
     def title(self) -> str:
         """The boards'."""
-        return "; ".join(f"{board.title} ({board.items} in {board.standings.groups} groups)" for board in self.boards)
+        return "; ".join(
+            f"{board.title} ({board.items} in {count_of(board.standings.groups, 'group')})" for board in self.boards
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -375,7 +377,7 @@ class LeaderboardTable(FrameLike):
     def title(self) -> str:
         """The benchmark's, with the metric."""
         board = self.data
-        return f"{self.benchmark}: {board.metric.label} under {board.condition}, {board.items} items"
+        return f"{self.benchmark}: {board.metric.label} under {board.condition}, {count_of(board.items, 'item')}"
 
     @property
     def tables(self) -> Sequence[Table]:
@@ -465,7 +467,7 @@ class AuditTable(FrameLike):
     @property
     def title(self) -> str:
         """How many metrics and ratings."""
-        return f"{len(self.data.metrics)} metrics and {len(self.data.table.ratings)} ratings"
+        return f"{count_of(len(self.data.metrics), 'metric')} and {count_of(len(self.data.table.ratings), 'rating')}"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -16,7 +16,17 @@ from proctor.api.fitting import FittedJudge
 from proctor.api.options import Concurrency, Draws, MediaFolder, ModelOptions, Seed, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in
 from proctor.api.sources import Evaluation, media_at, open_store, stored, sync_twin
-from proctor.core import DASH, InputError, Option, content_hash, number, number_interval, plain_table, write_whole
+from proctor.core import (
+    DASH,
+    InputError,
+    Option,
+    content_hash,
+    count_of,
+    number,
+    number_interval,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -197,7 +207,9 @@ def _written(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "St
     judge = path / "judge"
     if not judge.exists():
         save_classifier(judge, trained.states, trained.manifest)
-    counted = ", ".join(f"{one.answers} answers in {name}" for name, one in trained.manifest.languages.items())
+    counted = ", ".join(
+        f"{count_of(one.answers, 'answer')} in {name}" for name, one in trained.manifest.languages.items()
+    )
     done = f"{_JUDGE}[{trained.manifest.sha256[:8]}] learned from {counted}: {judge}"
     if not trained.scores:
         return done
@@ -242,7 +254,7 @@ def _figures(
         )
     heads = ("language", "dimension", ">all seeds", ">interval", ">one seed", ">SD", ">lowest to highest", ">as levels")
     what = "shuffled ratings, a control" if recipe.shuffled else f"{recipe.folds} folds"
-    return plain_table(f"Agreement on left-out encounters ({what}, {recipe.seeds} seeds)", heads, rows)
+    return plain_table(f"Agreement on left-out encounters ({what}, {count_of(recipe.seeds, 'seed')})", heads, rows)
 
 
 def _notes(
@@ -251,15 +263,17 @@ def _notes(
     from proctor.judges.classifier import CUT_RULE
 
     notes = [
-        f"{language}: cut inputs: {', '.join(f'{part} of {count} answers' for part, count in cut.items())}. {CUT_RULE}"
+        f"{language}: cut inputs: {', '.join(parts)}. {CUT_RULE}"
         for language, cut in trained.cut.items()
-        if cut
+        if (parts := [f"{part} of {count_of(count, 'answer')}" for part, count in cut.items()])
     ]
     with_images = len({one.case.encounter for one in cases if one.case.images})
     if with_images and not recipe.captions:
-        notes.append(f"No captions: the pictures of {with_images} encounters are not seen (--caption-model).")
+        notes.append(
+            f"No captions: the pictures of {count_of(with_images, 'encounter')} are not seen (--caption-model)."
+        )
     if recipe.seeds < 5:
-        notes.append(f"{recipe.seeds} seeds: too few to say how far seeds are apart; 5 or more do.")
+        notes.append(f"{count_of(recipe.seeds, 'seed')}: too few to say how far seeds are apart; 5 or more do.")
     if paid is not None:
-        notes.append(f"{paid.count} new captions")
+        notes.append(count_of(paid.count, "new caption"))
     return tuple(notes)

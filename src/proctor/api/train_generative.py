@@ -16,7 +16,7 @@ from proctor.api.options import MediaFolder, Seed, filled
 from proctor.api.scores import judge_prompts_of, ratings_in
 from proctor.api.sources import Evaluation, media_at, open_store, stored
 from proctor.api.train_classifier import refuse_audited
-from proctor.core import Option, content_hash, number, number_interval, plain_table, write_whole
+from proctor.core import Option, content_hash, count_of, number, number_interval, plain_table, write_whole
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -171,7 +171,7 @@ def _notes(cases: "Sequence[RatedCase]", images: Path | None) -> tuple[str, ...]
     unseen = len({one.case.encounter for one in cases if one.case.images})
     if images is not None or not unseen:
         return ()
-    return (f"The pictures of {unseen} encounters are not at hand (--media): it learns from texts alone.",)
+    return (f"The pictures of {count_of(unseen, 'encounter')} are not at hand (--media): it learns from texts alone.",)
 
 
 def _written(
@@ -207,5 +207,5 @@ def _written(
     }
     scorer = f"{_JUDGE}/out-of-fold[{content_hash(same)[:8]}]"
     add_recorded_scores(store, benchmark, scorer, found, more=True)
-    learned = f"{_JUDGE} learned from {trained.manifest.answers} answers: {path}"
+    learned = f"{_JUDGE} learned from {count_of(trained.manifest.answers, 'answer')}: {path}"
     return f"{learned}; scores of held-out encounters as {scorer} in {store.shown} and in {path / 'held-out.csv'}"

@@ -11,7 +11,7 @@ from proctor.cli.former import ReplacedError, replaced_command
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, show
 from proctor.cli.progress import at_work, cost_of, show_judging
 from proctor.cli.run import watched
-from proctor.core import Option, UsageError
+from proctor.core import Option, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.audits import AuditReport, MetricRanking, PowerTable
@@ -98,7 +98,9 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
     prepared = await api.prepare_probes(store, benchmark, api.filled_probes(given))
     paid = [one.paid for pair in prepared.scorers for one in pair]
     if given["model"]:
-        note(f"{prepared.asked} texts to score by each; judgements that the store has are not asked for again")
+        note(
+            f"{count_of(prepared.asked, 'text')} to score by each; judgements that the store has are not asked for again"
+        )
     found = await watched(prepared.ask, show_judging(0, paid[0]))
     if output is OutputFormat.TABLE:
         print_blocks(*found.tables, apart=True)
@@ -106,7 +108,7 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
     else:
         show(output, found.rows)
     spent = {id(one): one for one in paid if one.count}
-    note(*(f"{one.count} new judgements, {cost_of(one.usage)}" for one in spent.values()))
+    note(*(f"{count_of(one.count, 'new judgement')}, {cost_of(one.usage)}" for one in spent.values()))
 
 
 def _refuse_old(benchmark: str, more: list[str]) -> None:

@@ -9,7 +9,7 @@ from proctor.api import BenchmarkName, Seed, Track
 from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.cli.plugins import show_plugin_report
 from proctor.cli.serve import check_extra
-from proctor.core import Option, PluginReport
+from proctor.core import Option, PluginReport, count_of
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
 PhaseName = Annotated[str, Option("A phase of it.", metavar="PHASE", argument=True)]
@@ -52,7 +52,7 @@ def new(
 
     plan = NewChallenge(benchmark, data, media, track, title, training, pre_evaluation, test, seed)
     for name, count in new_challenge(folder, plan).items():
-        say(f"{name}: {count} questions")
+        say(f"{name}: {count_of(count, 'question')}")
     note(f"Next: edit {folder}/challenge.yaml; proctor challenge check {folder}")
 
 
@@ -68,7 +68,7 @@ def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
     from proctor.challenges import check_challenge
 
     found = check_challenge(folder)
-    ended = f"{len(found.problems)} problems" if found.problems else "Nothing is wrong."
+    ended = count_of(len(found.problems), "problem") if found.problems else "Nothing is wrong."
     report = PluginReport(found.record(), (*found.facts, *found.problems, ended), ok=not found.problems)
     show_plugin_report(report, output)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
 from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError, reader_or_default
+from proctor.core import Option, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,7 +216,7 @@ def audit_items(
     if store is not None:
         opened = api.open_store(store, create=False)
         flagged = flag_guessable(opened, benchmark, audit)
-        note(f"{flagged} of {len(audit.guessable)} items flagged in {opened.shown}: results --by guessable")
+        note(f"{flagged} of {count_of(len(audit.guessable), 'item')} flagged in {opened.shown}: results --by guessable")
     if output is OutputFormat.JSON:
         print_json(to_json(audit))
     elif output is OutputFormat.CSV:

@@ -11,7 +11,7 @@ from proctor.api import AgreementOptions, BenchmarkName, FitMethod, FitOptions, 
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import at_work, cost_of, show_trials
 from proctor.cli.run import watched
-from proctor.core import DASH, InputError, Option, Usage
+from proctor.core import DASH, InputError, Option, Usage, count_of
 
 if TYPE_CHECKING:
     from proctor.api import FittedJudge, JudgeGrid
@@ -57,7 +57,7 @@ def fit(
     note(*made.notes)
     say(made.done)
     if paid is not None and paid.count:
-        note(f"{paid.count} new judgements, {cost_of(paid.usage)}, kept in {opened.shown}")
+        note(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}, kept in {opened.shown}")
 
 
 def compare(
@@ -108,7 +108,11 @@ def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None)
         found = asyncio.run(watched(asked, nullcontext(lambda _: None)))
     print_blocks(*found.tables, apart=True)
     count, usage = sum(one.judgements for one in found.cells), sum((one.usage for one in found.cells), Usage())
-    note(f"{count} new judgements, {cost_of(usage)}, kept in {opened.shown}" if count else "no new judgements")
+    note(
+        f"{count_of(count, 'new judgement')}, {cost_of(usage)}, kept in {opened.shown}"
+        if count
+        else "no new judgements"
+    )
 
 
 def index(
@@ -139,7 +143,8 @@ def index(
     folder = out or default_folder(documents)
     opened = open_index(documents, folder, IndexSettings(chunking=Chunking.of(size, overlap), encoder=encoder))
     state = "built" if opened.built else "current"
-    say(f"{len(opened.index.passages)} passages of {len(opened.documents)} documents, {state}: {folder}")
+    passages, read = count_of(len(opened.index.passages), "passage"), count_of(len(opened.documents), "document")
+    say(f"{passages} of {read}, {state}: {folder}")
     if query:
         title, heads = f"Found for {query!r}", columns("source", ">page", ">by words", ">by meaning", "passage")
         rows = tuple(

@@ -11,7 +11,7 @@ import typer
 
 from proctor.api import Cache, MaxSide, Overlay, size_in_bytes
 from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.core import InputError, Option, UsageError
+from proctor.core import InputError, Option, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Image, Region, Scan, VideoClip
@@ -157,14 +157,15 @@ def cached(
         _show("Damaged entries", [_row(entry) for entry in entries], output)
         for entry in entries if remove else ():
             drop(entry.path)
-        note(f"{len(entries)} damaged entries{' removed' if entries and remove else ''}")
+        note(f"{count_of(len(entries), 'damaged entry')}{' removed' if entries and remove else ''}")
         if entries and not remove:
             raise typer.Exit(_DAMAGED_EXIT)
         return
     rows = {entry.path: _row(entry) for entry in kept(folder)}
     entries = remove_oldest(folder, size_in_bytes(prune) or 0) if prune else kept(folder)
     _show("Removed" if prune else f"{folder}", [rows.get(entry.path) or _row(entry) for entry in entries], output)
-    note(f"{len(entries)} entries{' removed' if prune else ''}, {sum(entry.size for entry in entries) / 1e6:.1f} MB")
+    done = f"{count_of(len(entries), 'entry')}{' removed' if prune else ''}"
+    note(f"{done}, {sum(entry.size for entry in entries) / 1e6:.1f} MB")
 
 
 def _row(entry: KeptEntry) -> dict[str, Any]:
@@ -209,9 +210,9 @@ def duplicates(
         for leak in found
     ]
     _show("Near-duplicates", rows, output)
-    note(f"{len(found)} pairs among {len(looked[0])} × {len(looked[1])} files")
+    note(f"{count_of(len(found), 'pair')} among {len(looked[0])} × {count_of(len(looked[1]), 'file')}")
     if out is not None:
-        write_page(found, out, title=f"{first.name} and {second.name}: {len(found)} near-duplicates")
+        write_page(found, out, title=f"{first.name} and {second.name}: {count_of(len(found), 'near-duplicate')}")
         note(f"{out}: the pairs side by side")
 
 

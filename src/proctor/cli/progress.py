@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from proctor.core import Status, Usage
+from proctor.core import Status, Usage, count_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -88,7 +88,7 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
         def update(tally: JudgeTally) -> None:
             parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
             parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
-            parts += [f"{paid.count} new judgements, {cost_of(paid.usage)}"] if paid.count else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
             line.update(tally.done, tally.total, ", ".join(parts))
 
         yield update
@@ -101,7 +101,7 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
         def update(progress: SearchProgress) -> None:
             parts = [f"{progress.missing} with a score missing"] if progress.missing else []
-            parts += [f"{paid.count} new judgements, {cost_of(paid.usage)}"] if paid.count else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
             line.update(progress.done, progress.total, ", ".join(parts))
 
         yield update

@@ -32,7 +32,7 @@ from proctor.cli.output import (
 )
 from proctor.cli.plugins import show_plugin_report
 from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError
+from proctor.core import Option, UsageError, count_of
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -159,7 +159,7 @@ def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFo
         (one.system, one.condition, f"{one.answers:,}", f"{one.failed:,}", f"{one.scores:,}", one.sha256)
         for one in found.runs
     )
-    title = f"{benchmark}: {found.items:,} items, {found.judgements:,} judgements"
+    title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
@@ -362,7 +362,7 @@ def analyze(
     if out is not None:
         written = len(tables.write(out)), len(tables.write_pictures(out))
         if output is not OutputFormat.JSON:
-            say(f"{written[0]} tables and {written[1]} pictures in {out}")
+            say(f"{count_of(written[0], 'table')} and {count_of(written[1], 'picture')} in {out}")
 
 
 def _without(row: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
 from proctor.cli.serve import ReviewFolder, ReviewStore, check_extra, told_update
-from proctor.core import Option
+from proctor.core import Option, count_of
 
 StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument=True)]
 PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
@@ -89,7 +89,7 @@ def export(
     check_extra()
     from proctor.web import export_study
 
-    say(f"{export_study(folder, study, what, out, store)} rows of {what} in {out}")
+    say(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
 
 
 def scores(
@@ -109,7 +109,7 @@ def scores(
     if tables:
         show(output, tables[0].records, *tables)
     else:
-        say(f"{count} scores by people")
+        say(f"{count_of(count, 'score')} by people")
 
 
 def sheet(
@@ -128,7 +128,7 @@ def sheet(
     check_extra()
     from proctor.web import sheet_for
 
-    say(f"{sheet_for(folder, study, name, out, store)} items in {out}")
+    say(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
 
 
 def decisions(
@@ -162,6 +162,7 @@ def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: Re
     from proctor.web import reassign_work
 
     tally = reassign_work(folder, study, name, store)
-    say(f"{tally.passed_on} items passed on, {tally.gold} gold items taken away, {tally.stay} stay")
+    passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
+    say(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
     if tally.stay:
-        note("add a reader to the plan for those that stay: all others have them already")
+        note("add a reader to the plan for what is kept: all others have them already")

@@ -13,7 +13,7 @@ import typer
 from proctor.api import BenchmarkSource, ImportOptions, RunOptions, system_names
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import show_asking, stopping
-from proctor.core import Option
+from proctor.core import Option, count_of
 
 if TYPE_CHECKING:
     from proctor.api import Evaluation, PreparedRun
@@ -86,7 +86,7 @@ def run(
 
 
 def _waiting(prepared: PreparedRun) -> str:
-    return f"{prepared.plan.to_ask} questions wait for workers: proctor worker --store {prepared.store.shown}"
+    return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {prepared.store.shown}"
 
 
 async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
@@ -109,10 +109,10 @@ def report_outcome(made: Evaluation) -> None:
     if tally.pending:
         note("Run the same command again when the replies are there.")
     if remaining:
-        note(f"{remaining} items are still to be asked: run the same command again.")
+        note(f"{count_of(remaining, 'item')} still to be asked: run the same command again.")
     if outcome.failed:
         why = "see above" if len(tally.causes) > 1 else tally.last_reason or "see the store"
-        note(f"{outcome.failed} answers failed ({why}): run the same command again to ask them again.")
+        note(f"{count_of(outcome.failed, 'answer')} failed ({why}): run the same command again to ask them again.")
         raise typer.Exit(FAILED_EXIT)
     if remaining:
         raise typer.Exit(STOPPED_EXIT)
@@ -128,7 +128,7 @@ def causes(tally: Tally) -> list[str]:
     ordered = sorted(tally.causes.items(), key=lambda pair: (-pair[1], pair[0]))
     more = len(ordered) - _CAUSES
     return [f"{count} × {cause}" for cause, count in ordered[:_CAUSES]] + (
-        [f"and {more} more causes (proctor show, proctor export)"] if more > 0 else []
+        [f"and {count_of(more, 'more cause')} (proctor show, proctor export)"] if more > 0 else []
     )
 
 

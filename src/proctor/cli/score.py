@@ -14,7 +14,7 @@ from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_j
 from proctor.cli.plugins import show_plugin_report
 from proctor.cli.progress import cost_of, show_judging
 from proctor.cli.run import watched
-from proctor.core import DASH, Option, UsageError, percent
+from proctor.core import DASH, Option, UsageError, count_of, percent
 
 if TYPE_CHECKING:
     from proctor.runs import JudgeAgreement
@@ -98,12 +98,12 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         raise ValueError("a judge without a tally")
     _tell_dimensions(one, scored, output) if one.dimensions else _tell_judge(one, scored, drawn, output)
     if output is not OutputFormat.JSON and paid.count:
-        say(f"{paid.count} new judgements, {cost_of(paid.usage)}")
+        say(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}")
     if tally.left and one.options["limit"] is None:
-        lack = "lack a judgement" if tally.awaiting == tally.left else "have no verdict"
-        lack = "lack a score" if one.dimensions else lack
+        lack = "judgement" if tally.awaiting == tally.left else "verdict"
+        lack = "score" if one.dimensions else lack
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
-        note(f"{tally.left} answers {lack} ({reason}): run the same command again.")
+        note(f"{count_of(tally.left, 'answer')} without a {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)
     if output is not OutputFormat.JSON:
         command = "audit" if one.dimensions else "results"
@@ -135,7 +135,7 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
     for what, found in (("broken rules", breaks), ("flags", flags)):
         if found:
             note(f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}")
-    say(f"{scored.by[one.scorer.name]} answers scored by {one.scorer.name}")
+    say(f"{count_of(scored.by[one.scorer.name], 'answer')} scored by {one.scorer.name}")
 
 
 def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
@@ -154,15 +154,17 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
         said = {"agreement": agreement and agreement.to_json(), "flagged": [vote.to_json() for vote in flagged]}
         print_json({"judge": one.scorer.name, **counts, **cost, **said})
         return
-    say(f"{tally.marked} answers marked by {one.scorer.name} in {where.store.shown}")
+    say(f"{count_of(tally.marked, 'answer')} marked by {one.scorer.name} in {where.store.shown}")
     if tally.unresolved:
-        say(f"{tally.unresolved} answers unresolved (no majority among its judges: neither right nor wrong)")
+        say(
+            f"{count_of(tally.unresolved, 'answer')} unresolved (no majority among its judges: neither right nor wrong)"
+        )
     if agreement is not None:
         _tell_agreement(agreement)
     if flagged:
         note(
-            f"{len(flagged)} judgements are flagged for a person to look at: proctor results {where.benchmark} --flags "
-            f"--store {where.store.shown}"
+            f"{count_of(len(flagged), 'judgement')} flagged for a person to look at: proctor results "
+            f"{where.benchmark} --flags --store {where.store.shown}"
         )
 
 
@@ -191,4 +193,5 @@ def _tell_agreement(agreement: JudgeAgreement) -> None:
     alpha = agreement.alpha
     shown = DASH if alpha.value is None else f"{alpha.value:.2f}"
     ends = "" if alpha.ci_low is None or alpha.ci_high is None else f" ({alpha.ci_low:.2f} to {alpha.ci_high:.2f})"
-    say(f"Krippendorff's alpha {shown}{ends} over {alpha.n} answers in {alpha.groups} groups")
+    over = f"{count_of(alpha.n, 'answer')} in {count_of(alpha.groups, 'group')}"
+    say(f"Krippendorff's alpha {shown}{ends} over {over}")

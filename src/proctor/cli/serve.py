@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from proctor.cli.output import note, say
-from proctor.core import ConfigurationError, Option, pip_install
+from proctor.core import ConfigurationError, Option, count_of, pip_install
 
 if TYPE_CHECKING:
     from proctor.web import AccountsPlace, Listening, Site, StudyUpdate
@@ -94,7 +94,8 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
 def told_update(one: StudyUpdate) -> None:
     """Says what became of a study."""
     tally = one.items
-    told = f"{tally.new} new items, {tally.changed} changed, {tally.same} as before, {one.assigned} assignments made"
-    say(f"{one.name}: {told}")
+    told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
+    say(f"{one.name}: {told}, {count_of(one.assigned, 'assignment')} made")
     if tally.gone:
-        note(f"{one.name}: {tally.gone} items are no longer in the source; they stay, with what was said of them")
+        gone = count_of(tally.gone, "item")
+        note(f"{one.name}: {gone} no longer in the source, kept with all that was said about it")

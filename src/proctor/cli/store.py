@@ -12,7 +12,7 @@ import typer
 from proctor.api import BenchmarkName, Selection, StoreUrl
 from proctor.cli.output import Output, OutputFormat, note, say, show
 from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError
+from proctor.core import Option, UsageError, count_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def delete(
         raise UsageError("--condition", "those of a run", found="no run of this system and condition")
     _confirm(f"Delete {_told(opened, runs)} of {benchmark} from {opened.shown}?", yes=yes)
     count = delete_benchmark(opened, benchmark) if everything else delete_runs(opened, runs)
-    say(f"Deleted {len(runs)} runs, {count} answers")
+    say(f"Deleted {count_of(len(runs), 'run')}, {count_of(count, 'answer')}")
 
 
 def rename(
@@ -89,7 +89,7 @@ def rename(
     runs = chosen_runs(opened, benchmark, (old,))
     _confirm(f"Rename {_told(opened, runs)} of {benchmark} to {new}?", yes=yes)
     rename_system(opened, benchmark, runs, new)
-    say(f"{old} is {new} now, in {len(runs)} runs")
+    say(f"{old} is {new} now, in {count_of(len(runs), 'run')}")
 
 
 def _told(store: Store, runs: Sequence[Run]) -> str:
@@ -97,7 +97,7 @@ def _told(store: Store, runs: Sequence[Run]) -> str:
     named = ", ".join(f"{run.system} / {run.condition}" for run in runs[:5])
     more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
     answers = sum(sum(store.count_answers(run)) for run in runs)
-    return f"{named or 'no run'}{more} ({answers} answers)"
+    return f"{named or 'no run'}{more} ({count_of(answers, 'answer')})"
 
 
 def _confirm(question: str, *, yes: bool) -> None:

@@ -16,7 +16,7 @@ from proctor.api import (
 )
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show
 from proctor.cli.progress import at_work, show_steps
-from proctor.core import InputError, Option
+from proctor.core import InputError, Option, count_of
 
 
 def classifier_judge(
@@ -119,5 +119,7 @@ def check_parity(
     print_blocks(checked.table)
     note(*checked.faults)
     if checked.faults:
-        raise InputError(run, found=f"{len(checked.faults)} faults", expected="the same judge on every path: no export")
+        raise InputError(
+            run, found=count_of(len(checked.faults), "fault"), expected="the same judge on every path: no export"
+        )
     say(f"the same judge on every path{f': {checked.exported}' if checked.exported else ''}")

@@ -12,7 +12,7 @@ from proctor.cli.challenge import ChallengeFolder, ChallengeStore, ExecutorName
 from proctor.cli.output import note, say
 from proctor.cli.progress import stopping
 from proctor.cli.serve import check_extra
-from proctor.core import ConfigurationError, Option
+from proctor.core import ConfigurationError, Option, count_of
 
 if TYPE_CHECKING:
     from proctor.challenges import WorkPlan
@@ -44,7 +44,7 @@ def worker(
     store = options["store"] or os.environ.get("PROCTOR_CHALLENGE_STORE")
     plan = WorkPlan(folder, str(store) if store else None, executor, gpu, options["once"])
     count = asyncio.run(_work(plan))
-    note(f"{count} submissions taken")
+    note(f"{count_of(count, 'submission')} taken")
 
 
 async def _join(options: WorkOptions) -> None:
@@ -81,4 +81,4 @@ def rerun(
     from proctor.challenges import rerun as run
 
     version, count = run(folder, why, store)
-    say(f"Scorer version {version}: {count} submissions wait for workers (proctor worker {folder})")
+    say(f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {folder})")

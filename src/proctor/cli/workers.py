@@ -64,7 +64,7 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
     if said and not tally.done:
         raise ConfigurationError(said[0].removeprefix("proctor: "))
     note(*dict.fromkeys(f"a worker ended: {line}" for line in said))
-    note(*([f"{len(killed)} of {count} workers were killed; the others went on"] if killed else []))
+    note(*([f"workers killed: {len(killed)} of {count}; the others went on"] if killed else []))
     return prepared.evaluation(_outcome(prepared, tally))
 
 
@@ -91,7 +91,7 @@ async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluat
     refused = [line for line in dict.fromkeys(workers.said) if line.startswith("not joined")]
     if refused and not tally.done:
         raise ConfigurationError(refused[0])
-    note(*refused, *([f"{workers.lost} workers were lost; others went on"] if workers.lost else []))
+    note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
     return prepared.evaluation(_outcome(prepared, tally))
 
 

@@ -180,10 +180,11 @@ def rank_range(low: int | None, high: int | None) -> str:
 def count_of(count: int, noun: str) -> str:
     """A count with its noun, in the plural where there are several.
 
-    >>> count_of(1, "item"), count_of(1200, "item")
-    ('1 item', '1\u202f200 items')
+    >>> count_of(1, "item"), count_of(1200, "item"), count_of(2, "entry"), count_of(2, "essay")
+    ('1 item', '1\\u202f200 items', '2 entries', '2 essays')
     """
-    return f"{thousands(count)} {noun}{'' if count == 1 else 's'}"
+    plural = re.sub("([^aeiou])y$", r"\1ie", noun) + "s"
+    return f"{thousands(count)} {noun if count == 1 else plural}"
 
 
 def _plain(metric: Metric, number: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import FailedPolicy, InputError, percent
+from proctor.core import FailedPolicy, InputError, count_of, percent
 from proctor.runs.ranking import Board, rank_runs
 from proctor.runs.run_scores import Contest
 from proctor.runs.store import Run, Store
@@ -82,7 +82,7 @@ class ModelChoice:
             p = "no p" if one.lead_p is None else f"p {one.lead_p:.3g}"
             told.append(f"Lead over {one.name}: {percent(one.lead)} ({between}, {p}){shown}.")
         if self.left_out:
-            told.append(f"{self.left_out} questions can be marked by no scorer that there is: they do not count.")
+            told.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
         told.append("On these questions the chosen one was lucky, too: its figure on others is expected to be lower.")
         return tuple(told)
 

@@ -23,6 +23,7 @@ from proctor.core import (
     Score,
     TableRow,
     content_hash,
+    count_of,
     human,
     one_of,
     read_table,
@@ -261,7 +262,9 @@ def _filled(file: Path) -> list[TableRow]:
         if value:
             filled.append(row)
     if not filled:
-        raise InputError(file, "column 'value'", found=f"nothing in {len(rows)} rows", expected="one decision or more")
+        raise InputError(
+            file, "column 'value'", found=f"nothing in {count_of(len(rows), 'row')}", expected="one decision or more"
+        )
     return filled
 
 
@@ -366,4 +369,4 @@ def _said(value: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[:_MOST]} … ({len(text) - _MOST} more characters)"
+    return text if len(text) <= _MOST else f"{text[:_MOST]} … ({count_of(len(text) - _MOST, 'more character')})"

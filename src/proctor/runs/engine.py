@@ -36,6 +36,7 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     View,
+    count_of,
 )
 from proctor.media import RecordsShown
 from proctor.runs.claims import ItemClaims, outlasting
@@ -359,7 +360,7 @@ class _Worker:
         self._tally.add(answer)
         failures, errors = self._tally.failures_in_a_row, self._tally.only_errors
         if max(failures, errors) >= self._limits.give_up_after and not self._stop.is_set():
-            kind = f"{failures} failures" if failures > errors else f"{errors} errors of the system"
+            kind = count_of(failures, "failure") if failures > errors else f"{count_of(errors, 'error')} of the system"
             self._tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
             self._stop.set()
         self._on_change(self._tally)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score
+from proctor.core import HUMAN, InputError, Judgement, Metric, RatingScheme, Score, count_of
 from proctor.judges import CONTRADICTION, UNRESOLVED, is_decided
 from proctor.runs.store import Run, Store
 from proctor.runs.table import CODE, chosen_runs, load_items, load_labels, load_raw_series
@@ -121,7 +121,7 @@ def _left_out(
 ) -> list[str]:
     """How many scores one side alone gave."""
     alone = [(name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))]
-    return [f"{count} scores by {who} alone are left out" for who, count in alone if count]
+    return [f"{count_of(count, 'score')} by {who} alone: left out" for who, count in alone if count]
 
 
 def _lacking(
@@ -136,7 +136,7 @@ def _lacking(
     return InputError(
         store.shown,
         f"scores by {name}",
-        found=f"none for {len(lacks)} rated answers, the first {', '.join(lacks[0])}",
+        found=f"none for {count_of(len(lacks), 'rated answer')}, the first {', '.join(lacks[0])}",
         expected="one for each: proctor score again, or --allow-missing",
     )
 

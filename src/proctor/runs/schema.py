@@ -44,6 +44,7 @@ from proctor.core import (
     Status,
     Timing,
     Usage,
+    count_of,
     kept_text,
     unfit,
 )
@@ -382,4 +383,4 @@ def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) 
     old = {row.item: row.body for row in connection.execute(query)}
     new = {item.id: item.model_dump_json() for item in benchmark.items}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return f"{len(changed)} items differ, first {changed[0]}" if changed else "in order only"
+    return f"changed: {count_of(len(changed), 'item')}, first {changed[0]}" if changed else "in order only"
