@@ -272,6 +272,22 @@ def test_facets_are_tags_with_a_few_values() -> None:
     assert len(asked.facets) == 40
 
 
+def test_a_value_that_an_items_tag_names_twice_counts_once() -> None:
+    items = benchmark(5, groups=10)
+    doubled = [
+        one.model_copy(update={"tags": {"type": (one.tags["type"],) * (1 + place % 3)}})
+        for place, one in enumerate(items)
+    ]
+    once, twice = (
+        choice_of(audit_items(some, draws=100, facets=facets)).selected
+        for some, facets in ((items, ("type",)), (doubled, ("type", "type")))
+    )
+    assert once is not None
+    assert twice is not None
+    assert [part.accuracy.n for part in twice.facets] == [20, 20]
+    assert twice.facets == once.facets
+
+
 def _made(
     form: AnswerFormat, answers: Sequence[JsonValue], *, questions: Sequence[str] = (), options: int = 0
 ) -> list[Item]:

@@ -45,6 +45,21 @@ def test_what_is_linked_stays_together() -> None:
         assert len({part[f"q{number}"] for number in (*range(20, 24), *range(36, 40))}) == 1
 
 
+def test_a_value_links_items_that_have_others_too() -> None:
+    """Sites p0 … p9 in pairs of items: one names its site twice, the other its site and one that nobody else has."""
+    items = [
+        item(number, f"v{number}", site=(f"p{number // 2}", f"own{number}" if number % 2 else f"p{number // 2}"))
+        for number in range(20)
+    ]
+    for seed in range(10):
+        part = split_items(items, {"train": 0.5, "test": 0.5}, seed=seed, together=("site",))
+        assert all(part[f"q{number}"] == part[f"q{number + 1}"] for number in range(0, 20, 2))
+    apart = {one.id: "train" if number % 2 else "test" for number, one in enumerate(items)}
+    assert {leak.what for leak in split_leaks(items, apart, together=("site",))} == {
+        f"p{number}" for number in range(10)
+    }
+
+
 def test_every_leak_is_named() -> None:
     items = [
         item(0, "v0", key="slide the probe to the left"),

@@ -110,7 +110,8 @@ def _item(number: int, rng: random.Random) -> Item:
         reference=Reference(answer="there" if free else number % 7 < 4),
         tags={
             "level": rng.choice(("easy", "hard", "hard")),
-            "area": tuple(rng.sample(areas, rng.choice((1, 1, 2))) if rng.random() < 0.9 else []),
+            "area": tuple(rng.sample(areas, rng.choice((1, 1, 2))) if rng.random() < 0.9 else [])
+            * (1 + (number % 5 == 0)),
             "steps": rng.randint(1, 4),
             "kept": rng.random() < 0.85,
         },

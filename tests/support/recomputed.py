@@ -78,7 +78,7 @@ def facet_values(item: Item, name: str) -> list[str]:
     if name in {"group", "format"}:
         return [item.group if name == "group" else item.answer.kind]
     found = item.tags[name]
-    return [str(one) for one in found] if isinstance(found, list | tuple) else [str(found)]
+    return list(dict.fromkeys(map(str, found))) if isinstance(found, list | tuple) else [str(found)]
 
 
 def cells_of(items: Sequence[Item], by: Sequence[str]) -> list[tuple[dict[str, str], list[int]]]:

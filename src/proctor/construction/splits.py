@@ -99,8 +99,9 @@ def _labels(item: Item, together: Sequence[str]) -> Iterator[tuple[str, Hashable
     for medium in item.media:
         yield "medium", medium.source
     for tag in (OPTION_POOL, *together):
-        if tag in item.tags:
-            yield tag.replace("_", " "), item.tags[tag]
+        value = item.tags.get(tag, ())
+        for one in value if isinstance(value, tuple) else (value,):
+            yield tag.replace("_", " "), one
 
 
 def _answer(item: Item) -> str:

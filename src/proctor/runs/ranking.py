@@ -302,7 +302,7 @@ def _buckets(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """The names of all buckets, and which one each item is in; −1 for an item that lacks one of the tags, or has two
     values of it."""
-    tags = list(by) or list(card.buckets) or list(card.facets[:1])
+    tags = list(dict.fromkeys(by)) or list(card.buckets) or list(card.facets[:1])
     if not tags:  # a benchmark that says nothing of its questions: one bucket
         return ["all"], np.zeros(len(items), dtype=np.int64)
     for tag in tags:

@@ -42,6 +42,9 @@ class Options:
     conditions: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", tuple(dict.fromkeys(self.by)))
+
     def plan(self, metric: Metric) -> Resampling:
         """How intervals of a metric are drawn: whole groups."""
         return Resampling(self.draws, self.level, self.seed, bounds=(metric.low, metric.high))

@@ -93,7 +93,7 @@ class ItemTable:
         return sorted({name for tags in self.tags for name in tags} | set(self.flags) | {"format", "group"})
 
     def facet(self, name: str) -> list[tuple[str, ...]]:
-        """Each item's values of a facet: several where a tag has several, none where it has none."""
+        """Each item's values of a facet, each once: several where a tag has several, none where it has none."""
         codes, values = self.coded_facet(name)
         return [values[code] for code in codes]
 
@@ -160,6 +160,7 @@ class FacetSlices:
 
     @classmethod
     def of(cls, items: ItemTable, by: Sequence[str], shown: str) -> FacetSlices:
+        by = tuple(dict.fromkeys(by))
         known = items.facet_names()
         for name in by:
             if name not in known:
@@ -471,9 +472,7 @@ def _flags(connection: Connection, benchmark: Any) -> dict[str, dict[int, str]]:
 def _texts(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    if isinstance(value, list):
-        return tuple(_text(one) for one in value)
-    return (_text(value),)
+    return tuple(dict.fromkeys(map(_text, value))) if isinstance(value, list) else (_text(value),)
 
 
 def _text(value: Any) -> str:

@@ -179,7 +179,7 @@ def audit_items(
     audits = []
     for kind in dict.fromkeys(item.answer.kind for item in kept):
         of_kind = [item for item in kept if item.answer.kind == kind]
-        split_by = _facets(of_kind) if facets is None else facets
+        split_by = _facets(of_kind) if facets is None else tuple(dict.fromkeys(facets))
         audit, solved = _audit_format(of_kind, split_by, draws, seed, encode)
         audits.append(audit)
         guessable |= solved

@@ -189,10 +189,10 @@ class BaselineComparison:
 
 
 def facet_values(value: TagValue | None) -> tuple[str, ...]:
-    """The values under which an item counts; none where it lacks the tag."""
+    """The values under which an item counts, each once; none where it lacks the tag."""
     if value is None:
         return ()
-    return value if isinstance(value, tuple) else (str(value),)
+    return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else (str(value),)
 
 
 def _covers(estimate: Estimate, chance: float | None) -> bool | None:
