@@ -309,7 +309,7 @@ def test_what_only_a_judge_could_mark_counts_for_nobody(challenge: Path, tmp_pat
                 one |= {name: "open_ended", "format_kwargs": {}}
         (folder / part).write_text(json.dumps(rows))
     written = write_pack("codabench", folder, tmp_path / "out")
-    assert written.notes == ("final: 10 questions in free text count for nobody: no judge is asked without network.",)
+    assert written.notes == ("final: no marks for 10 questions in free text: no judge is asked without network.",)
     settings = read_challenge(folder, sealed=True)
     figures = figures_of(folder, settings, settings.phases[0], folder / "sealed/base.json")
     named = {one.name: one.value for one in figures}

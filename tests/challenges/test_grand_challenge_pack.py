@@ -33,7 +33,7 @@ def challenge(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """FOCUS on a few questions, packed."""
     folder = focus_challenge(tmp_path_factory.mktemp("focus"), data)
     written = write_pack("grand-challenge", folder, pack_folder(folder, "grand-challenge"))
-    assert written.notes == ("final: 60 cases have no video: its files are not there.",)
+    assert written.notes == ("final: no video for 60 cases: its files are not there.",)
     return folder
 
 

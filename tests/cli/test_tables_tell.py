@@ -154,7 +154,7 @@ def test_comparison_of_two_runs(store: Path) -> None:
         f"{one['n']} items in {one['groups']} groups."
     ) in out
     assert (one["only_first"], one["only_second"]) == (5, 0)
-    assert "Only one side has a score for 5 items (5 / 0)" in out
+    assert "Left out: 5 items with a score on one side only (5 / 0)" in out
     assert one["difference_if_wrong"] == pytest.approx((a + b + 5 - 5 - (a + c)) / ITEMS, abs=0.05)
 
 

@@ -125,7 +125,7 @@ def test_the_first_screen_answers_the_three_questions(page: Page, store: Store) 
     low, high = (f"{100 * end:.1f}" for end in (row.ci_low or 0.0, row.ci_high or 0.0))
     assert f"looker has the best accuracy under video: 88.1 % … 90.2 % (95 % CI {low} to {high})." in said
     assert re.search(r"Yes: with the video looker scores higher than on the text alone, by \+\d+\.\d pts", said)
-    assert "1 of 2 systems score significantly higher with the video." in said
+    assert "Systems that score significantly higher with the video: 1 of 2." in said
     assert "Guessing at random reaches 25.0 %; looker is above it." in said
     assert "The best text-only score is 69.0 % (guesser)" in said
     assert "chance 25.0 %" in page.text_of("desc", id="overview-d")

@@ -193,7 +193,7 @@ def test_questions_that_are_in_no_bucket_are_counted(tmp_path: Path) -> None:
     assert (found.items, found.left_out, found.unbucketed) == (237, 0, 3)
     code, out = within("rank", NAME, "--store", store.shown, "--stability", "0")
     assert code == 0
-    assert "3 questions lack a tag of the buckets, or have two values of it" in out
+    assert "3 questions without a tag of the buckets, or with two values of it" in out
 
 
 def test_free_text_that_nobody_has_judged_is_left_out_for_all(tmp_path: Path) -> None:

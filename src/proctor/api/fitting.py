@@ -295,10 +295,10 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
     judged = MetricScores("local-pipeline", held)
     shown = _beside_best(table, judged, similarity_scores(table, rated, scheme), given, given["folds"])
     blind = sum(bool(one.case.images) for one in known) if not reader.sees else sum(bool(one.flags) for one in seen)
-    rated = count_of(len(known), "answer")
-    notes = (f"{blind} of {rated} to questions with images that were not seen",) if blind else ()
-    functions, signals = count_of(len(fit.ratings), "function"), count_of(len(reader.names), "signal")
-    done = f"{functions} of {signals} from {count_of(len(fit.folds), 'encounter')}: {out}"
+    all_answers = count_of(len(known), "answer")
+    notes = (f"{blind} of {all_answers} to questions with images that were not seen",) if blind else ()
+    functions = f"{count_of(len(fit.ratings), 'function')} of {count_of(len(reader.names), 'signal')}"
+    done = f"{functions} from {count_of(len(fit.folds), 'encounter')}: {out}"
     return FittedJudge(out, done, (shown,), notes)
 
 

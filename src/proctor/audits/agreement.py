@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from proctor.audits.ratings import ALL, Key, MetricScores, Rating, RatingsTable
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.metrics.text import tokens
 from proctor.stats import (
     Contrast,
@@ -189,7 +189,7 @@ def _thin_note(cell: RatingCell, scores: Floats) -> str:
     code = group_codes(cell.groups, len(cell.groups))
     counts = [carrying_groups(values, code) for values in (scores, cell.values)]
     what = "scores" if counts[0] <= counts[1] else "ratings"
-    return f"no interval: the {what} vary in {min(counts)} of {len(set(cell.groups))} groups only"
+    return f"no interval: the {what} vary in {min(counts)} of {count_of(len(set(cell.groups)), 'group')} only"
 
 
 def _why(scores: Floats, ratings: Floats) -> str:

@@ -16,7 +16,7 @@ from proctor.audits.power import PowerPlan, PowerTable, power
 from proctor.audits.profile import MetricProfile, profile, rank_discrepancies
 from proctor.audits.ranking import MetricRanking, compare
 from proctor.audits.ratings import ALL, Coverage, Key, MetricScores, RatingsTable, ScoredCount, coverage, scored
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.stats import Estimate
 
 
@@ -69,7 +69,9 @@ class AuditReport:
         if self.plan is None:
             return None
         if len(self.metrics) != 2:
-            raise InputError("power", found=f"{len(self.metrics)} metrics", expected="two: name them by --scorer")
+            raise InputError(
+                "power", found=count_of(len(self.metrics), "metric"), expected="two: name them by --scorer"
+            )
         return power(self.table, *self.metrics, self.plan)
 
     @cached_property

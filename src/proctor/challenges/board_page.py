@@ -62,7 +62,7 @@ def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor =
     ]
     title = f"{challenge.settings.title or challenge.name}: {one.title or one.name}"
     facts = content["boards"][0]["facts"]
-    groups = f" in {facts['groups']} groups" if facts.get("groups") else ""
+    groups = f" in {count_of(facts['groups'], 'group')}" if facts.get("groups") else ""
     ranked = [row for row in content["boards"][0]["rows"] if not row["baseline"]]
     story = Story(
         f"{count_of(len(ranked), 'team')} on {count_of(facts['questions'], 'question')}{groups}, {content['at'][:16]} UTC.",
@@ -88,7 +88,7 @@ def leaders(board: dict[str, Any]) -> str:
 def _table(board: dict[str, Any]) -> Table:
     rows = board["rows"]
     facts = board["facts"]
-    groups = f" in {facts['groups']} groups" if facts.get("groups") else ""
+    groups = f" in {count_of(facts['groups'], 'group')}" if facts.get("groups") else ""
     ends = [row[name] for row in rows for name in ("mean", "low", "high") if row[name] is not None]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     known = [row["mean"] for row in rows if row["baseline"] and row["mean"] is not None]
@@ -99,7 +99,7 @@ def _table(board: dict[str, Any]) -> Table:
     caption = _CAPTION if "buckets" in facts else ""
     few = facts.get("too_few_groups")
     caption += f" Too few groups for any difference to be significant in: {', '.join(few)}." if few else ""
-    title = f"{board['title']} ({facts['questions']} questions{groups})"
+    title = f"{board['title']} ({count_of(facts['questions'], 'question')}{groups})"
     return Table(
         caption, heads, tuple((*_cells(row, metric), _drawn(row, low, high, line)) for row in rows), title=title
     )

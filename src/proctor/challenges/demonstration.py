@@ -16,7 +16,7 @@ from proctor.challenges.receipts import public_key, receipt_of
 from proctor.challenges.settings import CHALLENGE_FILE
 from proctor.challenges.teams import TeamEntry, register_team
 from proctor.challenges.working import WorkPlan, work_on
-from proctor.core import Answer, InputError, Item, Timing, generator, reader_of, write_whole
+from proctor.core import Answer, InputError, Item, Timing, count_of, generator, reader_of, write_whole
 from proctor.systems import RandomGuess
 
 TEAMS: Mapping[str, tuple[float, ...]] = {
@@ -52,7 +52,8 @@ def demonstrate(
     keeps the receipt of the first team's last submission beside the folder's public part. Answers are files with
     seconds that nobody measured: no container runs. Raises `InputError` where the folder holds something."""
     counts = new_challenge(folder, plan)
-    said(f"made {folder}: " + ", ".join(f"{count} questions for {name}" for name, count in counts.items()))
+    made = ", ".join(f"{count_of(count, 'question')} for {name}" for name, count in counts.items())
+    said(f"made {folder}: {made}")
     _with_baseline(folder)
     challenge = Challenge.open(folder, "organiser")
     try:

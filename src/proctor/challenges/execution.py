@@ -13,7 +13,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.states import SubmissionState
 from proctor.containers import BoxedSystem, BoxError, BoxReport, Executor
-from proctor.core import Benchmark, ConfigurationError, InfrastructureError, InputError, ProctorError
+from proctor.core import Benchmark, ConfigurationError, InfrastructureError, InputError, ProctorError, count_of
 from proctor.media import Excerpts, MediaLibrary
 from proctor.runs import Limits, Plan, PlanOptions, Run, RunTakenError, Store, Tally, execute, plan
 
@@ -125,9 +125,10 @@ async def _ask(store: Store, planned: Plan, system: BoxedSystem, running: Runnin
     finally:
         await system.__aexit__()
     if outcome.failed:
-        raise InfrastructureError(f"{system.name}: {outcome.failed} questions failed: {outcome.tally.last_reason}")
+        failed = count_of(outcome.failed, "question")
+        raise InfrastructureError(f"{system.name}: {failed} failed: {outcome.tally.last_reason}")
     if outcome.remaining:
-        raise StoppedError(f"{system.name}: {outcome.remaining} questions are left")
+        raise StoppedError(f"{system.name}: {count_of(outcome.remaining, 'question')} left")
 
 
 async def _once_free(action: Callable[[], Awaitable[T]]) -> T:

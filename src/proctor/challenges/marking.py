@@ -25,7 +25,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.queue import Leased
 from proctor.challenges.schema import results, scorers, submissions
 from proctor.challenges.sealed import SealedPart
-from proctor.core import ProctorError, content_hash, reader_of
+from proctor.core import ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
 from proctor.runs import Run, Store, load_items, score_answers, status_counts
 from proctor.web import utc_text
@@ -252,7 +252,8 @@ def _judge(sealed: SealedPart, store: Store, run: Run) -> None:
         **more,
     )
     if found.tally is not None and found.tally.left:
-        raise ScorerFaultError(f"{run.system}: found {found.tally.left} answers without a verdict, expected none")
+        left = count_of(found.tally.left, "answer")
+        raise ScorerFaultError(f"{run.system}: found {left} without a verdict, expected none")
 
 
 def _figures(sealed: SealedPart, store: Store, run: Run, phase: str, entrant: Entrant) -> Figures:

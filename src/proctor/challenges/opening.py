@@ -104,7 +104,7 @@ async def ask_oracle(challenge: Challenge, phase: str, executor: Executor, progr
     reached = [line for line in system.report(public=True).log.splitlines() if line.startswith("reached: ")]
     if reached:
         raise OracleFoundError(f"the cheat oracle {reached[0]} ({count_of(len(reached), 'thing')} in all)"[:300])
-    said = f"the cheat oracle was right in {right} of {asked} questions, guessing in {percent(chance)}"
+    said = f"the cheat oracle was right in {right} of {count_of(asked, 'question')}, guessing in {percent(chance)}"
     if asked and float(binom.sf(right - 1, asked, chance)) < _RARE:
         raise OracleFoundError(f"{said}: expected no more")
     return said

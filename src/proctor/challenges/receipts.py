@@ -56,7 +56,7 @@ class Receipt(BaseModel):
         """As people read it."""
         said = {name: str(getattr(self, name)) for name in ("challenge", "phase", "team", "submission", "scorer", "at")}
         for one in self.boards:
-            said[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), {one['questions']} questions"
+            said[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), questions: {one['questions']}"
         return said | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
 
 

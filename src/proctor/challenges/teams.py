@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.schema import members, teams
-from proctor.core import InputError, kept_text
+from proctor.core import InputError, count_of, kept_text
 from proctor.web import new_token, record_change, utc_text
 
 _MARKS = " -_.&'()+"
@@ -74,7 +74,7 @@ def join_team(connection: Connection, challenge: Challenge, account: int, secret
     count = select(func.count()).where(members.c.team == team)
     if connection.execute(count).scalar_one() >= challenge.settings.teams.members:
         most = challenge.settings.teams.members
-        raise InputError("team", found=f"{most} members", expected=f"fewer than {most}: nobody else can join")
+        raise InputError("team", found=count_of(most, "member"), expected=f"fewer than {most}: nobody else can join")
     _add_member(connection, challenge, account, int(team))
     record_change(connection, challenge.now(), account, "join team", f"team {team}")
     return int(team)

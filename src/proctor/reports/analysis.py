@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from proctor.core import ACCURACY, difference, interval, p_value, percent, plain_name, shorten, write_whole
+from proctor.core import ACCURACY, count_of, difference, interval, p_value, percent, plain_name, shorten, write_whole
 from proctor.reports.blocks import Block, Figure, Prose, Section, recorded_figure
 from proctor.reports.figures import (
     MOST_ON_PODIUM,
@@ -237,8 +237,8 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
         drawn = draw_list(name, title, shown, axis, head="gap (95 % interval)", line=(0.0, "no gap"))
         caption = (
             f"Accuracy where {plain_name(factor)} is “{second}” less that where it is “{first}”, in points, on "
-            f"{rows[0]['n']} "
-            f"questions in {rows[0]['groups']} groups. Filled dot: the 95 % CI excludes 0."
+            f"{count_of(rows[0]['n'], 'question')} in {count_of(rows[0]['groups'], 'group')}. Filled dot: the 95 % CI "
+            "excludes 0."
         )
         found.append(recorded_figure(name, title, drawn, caption, rows))
     return found
@@ -263,12 +263,12 @@ def _spread(analysis: Analysis, order: Sequence[str], chance: float | None) -> F
     for name in names:
         sd = "" if rows[name]["sd"] is None else f", sd {100 * rows[name]['sd']:.1f} pts"
         shown.append((name, _box(rows[name], values[name]), f"median {percent(rows[name]['median'])}{sd}"))
-    count = max(row["groups"] for row in rows.values())
+    count = count_of(max(row["groups"] for row in rows.values()), "group")
     title, axis = "Variation between groups", value_axis(ACCURACY, 0.0, 1.0)
-    head = f"accuracy in each of {count} groups"
+    head = f"accuracy in each of {count}"
     drawn = draw_list("videos", title, shown, axis, head=head, line=_chance_line(chance))
     caption = (
-        f"How differently a system does from group to group (video to video; {count} groups): the thick line is the "
+        f"How differently a system does from group to group (video to video; {count}): the thick line is the "
         f"median, the box "
         "holds the middle half, whiskers end at the last group within 1.5 widths of the box, rings are groups beyond."
     )
@@ -283,7 +283,7 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str], chance: Chance) -
     by = {(row["part"], row["system"]): row for row in rows}
     panels = [
         Panel(
-            f"{plain_name(part)} ({max(by[part, name]['groups'] for name in order)} groups)",
+            f"{plain_name(part)} ({count_of(max(by[part, name]['groups'] for name in order), 'group')})",
             [_box(by[part, name]) for name in order],
             _chance_line(chance(analysis.labels, part)),
         )
@@ -410,9 +410,8 @@ def podium_figure(analysis: Analysis) -> Figure | None:
     few = len(names) < len(ranked)
     limit = f" Places are among the first {len(names)} of {len(ranked)} on the board." if few else ""
     caption = (
-        f"Every mark is one of {len(groups)} groups (videos), at the system's accuracy there, in the field of the "
-        f"place it "
-        f"has there; equal ones share a place. Lines join the marks of a group.{limit}"
+        f"Every mark is one of {count_of(len(groups), 'group')} (videos), at the system's accuracy there, in the field of "
+        f"the place it has there; equal ones share a place. Lines join the marks of a group.{limit}"
     )
     return recorded_figure("podium", "Podium", drawn, caption, rows)
 
@@ -453,10 +452,10 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     head = "gain over the best alone (95 % interval)"
     drawn = draw_list("ensembles", "Ensembles", lines, _signed(shown, *gain[1:]), head=head, line=(0.0, "best alone"))
     left_out = best["left_out"]
-    out = f" {left_out} questions can't be voted on (free text, or a mark is missing)." if left_out else ""
+    out = f" Not voted on: {count_of(left_out, 'question')} (free text, or a mark is missing)." if left_out else ""
     caption = (
-        f"Accuracy, and its paired difference to the best system's, on {best['n']} questions in {best['groups']} "
-        f"groups: {best['systems']} alone, votes of several systems, and the share that "
+        f"Accuracy, and its paired difference to the best system's, on {count_of(best['n'], 'question')} in "
+        f"{count_of(best['groups'], 'group')}: {best['systems']} alone, votes of several systems, and the share that "
         "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class "
         "that most name, "
         f"else the most frequent answer. Who is best was chosen on the same questions.{out}"
@@ -475,7 +474,7 @@ def _failures(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         lines = [[counts.get((form, name, cause), 0) for cause in causes] for name in order]
         size = max(map(sum, lines))
         bars = [Stack(line, shares=True) for line in lines]
-        panels.append(Panel(f"{plain_name(form) or 'no format'} ({size} questions)", bars))
+        panels.append(Panel(f"{plain_name(form) or 'no format'} ({count_of(size, 'question')})", bars))
     series = [ChartSeries(cause, number, letter) for cause in causes for letter, number in [_CAUSES[cause]]]
     title = "Failures by answer format"
     drawn, narrow = both_widths("failures", title, order, panels, SHARES, series)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from proctor.core import Cell, Column, Metric, Row, Table, columns, difference, interval, p_value, plain_name, thousands
+from proctor.core import Cell, Column, Metric, Row, Table, columns, count_of, difference, interval, p_value, plain_name
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import MOST_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
@@ -72,7 +72,7 @@ def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) 
         Prose(
             f"{named}{one.first} minus {one.second} {difference_of(metric, one)} "
             f"(95 % CI {interval(metric, each.ci_low, each.ci_high)}), p {p_value(each.p)}, Holm {holm}; "
-            f"{each.n} items in {each.groups} groups."
+            f"{count_of(each.n, 'item')} in {count_of(each.groups, 'group')}."
         )
     )
     notes = []
@@ -82,14 +82,13 @@ def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) 
         notes.append(f"{rate}: of {wrong} wrong without the media, {right} are right with them.")
     if one.other_levels:
         notes.append(
-            f"{one.other_levels} items with an outcome outside these levels (contradictory verdicts) are not in the "
-            f"table."
+            f"Not in the table: {count_of(one.other_levels, 'item')} with an outcome outside these levels (contradictory "
+            "verdicts)."
         )
     if one.only_first or one.only_second:
         notes.append(
-            f"Only one side has a score for {one.only_first + one.only_second} items ({one.only_first} / "
-            f"{one.only_second}); "
-            "they are left out."
+            f"Left out: {count_of(one.only_first + one.only_second, 'item')} with a score on one side only "
+            f"({one.only_first} / {one.only_second})."
         )
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 
@@ -158,8 +157,8 @@ def _differences(source: Source, key: Key, pairs: Paired, anchor: str) -> Figure
     dots = [[compared.get((system, name), Dot()) for name in conditions] for system in systems]
     title = f"{source.label(key)}: difference to {pairs.baseline}"
     table = differences_table(
-        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the {len(found)} comparisons of this "
-        "table; differences that hold then are set in bold.",
+        f"Paired differences to {pairs.baseline}. Holm's p is adjusted for the {count_of(len(found), 'comparison')} of "
+        "this table; differences that hold then are set in bold.",
         metric,
         sorted(found, key=lambda one: source.systems.index(one.first.system)),
         {"System": lambda one: one.first.system, "Condition": lambda one: one.first.condition},
@@ -231,9 +230,9 @@ def _gains(source: Source, facet: str, key: Key, found: list[Comparison], table:
     dots = {where: Dot(one.value, one.ci_low, one.ci_high) for where, one in of.items()}
     panels = []
     for name in values:
-        items = thousands(max(one.n for (_, own), one in of.items() if own == name))
+        items = count_of(max(one.n for (_, own), one in of.items() if own == name), "item")
         own = [dots.get((system, name), Dot()) for system in systems]
-        panels.append(Panel(f"{name} ({items} items)", own, (0.0, "no gain")))
+        panels.append(Panel(f"{name} ({items})", own, (0.0, "no gain")))
     ends = [end for dot in dots.values() for end in dot.ends]
     axis = signed_axis(source.metric(key.metric), min(ends, default=0.0), max(ends, default=0.0), lines=2)
     title = f"{source.label(key)}: gain by {plain_name(facet)}"
@@ -263,9 +262,9 @@ def crossings_section(source: Source) -> Section | None:
         if key in source.leading and len(of_key) <= 6:
             blocks += [source.label(key), *tables]
         else:
-            blocks.append(Folded(f"{source.label(key)}: {len(of_key)} pairs", tables))
+            blocks.append(Folded(f"{source.label(key)}: {count_of(len(of_key), 'pair')}", tables))
     if left < 0:
-        blocks.append(Prose(f"{-left} more tables are left out here; proctor compare gives them all."))
+        blocks.append(Prose(f"{count_of(-left, 'more table')} left out here; proctor compare gives all."))
     return Section(
         key="crossings",
         title="Item by item: two runs compared",

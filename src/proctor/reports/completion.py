@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from proctor.core import DASH, Cell, Row, Table, columns, dollars, plain_name, seconds, thousands
+from proctor.core import DASH, Cell, Row, Table, columns, count_of, dollars, plain_name, seconds, thousands
 from proctor.reports.blocks import Folded, Prose, Section
 from proctor.reports.figures import GREY, Axis, ChartSeries, Panel, Stack
 from proctor.reports.source import Source
@@ -94,7 +94,7 @@ def cost_words(one: Consumption) -> str:
         return DASH
     if one.cost_usd is None:
         return "unknown"
-    partly = f" and unknown for {one.unpriced} answers" if one.unpriced else ""
+    partly = f" and unknown for {count_of(one.unpriced, 'answer')}" if one.unpriced else ""
     return f"{dollars(one.cost_usd)}{partly}"
 
 
@@ -142,12 +142,12 @@ def provenance_section(source: Source) -> Section:
         if isinstance(said := run.settings.get("notes"), list) and said
     ]
     if notes:
-        blocks.append(Folded(f"Notes on {len(notes)} runs", tuple(notes)))
+        blocks.append(Folded(f"Notes on {count_of(len(notes), 'run')}", tuple(notes)))
     if any(run.settings for run in source.runs):  # a public copy of a store has none
         rows = tuple((Cell(run.system), run.condition, _settings(run)) for run in source.runs)
         heads = columns("System", "Condition", "Settings")
         caption = "Everything that was recorded to change a run's answers."
-        blocks.append(Folded(f"Settings of all {len(rows)} runs", (Table(caption, heads, rows),)))
+        blocks.append(Folded(f"Settings of {count_of(len(rows), 'run')}", (Table(caption, heads, rows),)))
     return Section(
         key="provenance",
         title="Where the numbers come from",

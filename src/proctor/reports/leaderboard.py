@@ -17,6 +17,7 @@ from proctor.core import (
     Row,
     Table,
     columns,
+    count_of,
     interval,
     plain_name,
     rank_range,
@@ -286,7 +287,7 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
     out = "; ".join(str(source.card.disqualified[row.system]) for row in board.rows if row.disqualified)
     chance = source.chance(key)
     notes = (
-        (board.left_out, f"{board.left_out} items that no system has a score for are left out."),
+        (board.left_out, f"Left out: {count_of(board.left_out, 'item')} that no system has a score for."),
         (
             any(row.policy == BOTH for row in board.rows),
             (
@@ -342,7 +343,7 @@ def published_section(source: Source) -> Section | None:
             )
             for one in known.crossings
         )
-        blocks.append(Folded(f"Two conditions item by item: {len(tables)} published tables", tables))
+        blocks.append(Folded(f"Two conditions item by item: {count_of(len(tables), 'published table')}", tables))
     if known.note:
         blocks.append(Prose(known.note, quiet=True))
     return Section(

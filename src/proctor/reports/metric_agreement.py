@@ -6,7 +6,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from proctor.audits import ALL, Agreement, Audit, Ceiling, LengthBias, SystemLevel
-from proctor.core import DASH, Cell, Column, Row, Table, columns, number, number_interval, plain_name, signed, thousands
+from proctor.core import (
+    DASH,
+    Cell,
+    Column,
+    Row,
+    Table,
+    columns,
+    count_of,
+    number,
+    number_interval,
+    plain_name,
+    signed,
+    thousands,
+)
 from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Matrix, draw_matrix
@@ -317,7 +330,7 @@ def systems_section(source: AuditSource) -> Section:
         blocks += [spoken_language(language), _systems_table(audits[:few], language)]
         if audits[few:]:
             others = _systems_table(audits[few:], language)
-            blocks.append(Folded(f"The other {len(audits) - few} metrics", (others,)))
+            blocks.append(Folded(count_of(len(audits) - few, "more metric"), (others,)))
         blocks.append(Folded("Mean score and mean rating of each system", (_system_means_table(audits, language),)))
     return Section(
         key="systems",

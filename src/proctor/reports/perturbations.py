@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proctor.audits import SMALL, Sensitivity, Shift
-from proctor.core import Cell, Row, Table, columns, number_interval, percent, plain_name, signed
+from proctor.core import Cell, Row, Table, columns, count_of, number_interval, percent, plain_name, signed
 from proctor.reports.metric_agreement import spoken_language
 
 _DIGITS = 2
@@ -73,7 +73,7 @@ def perturbation_notes(found: Sensitivity) -> tuple[str, ...]:
     reasons = {reason for one in found.probed for reason in one.missing.values()}
     lacking = sum(len(one.missing) for one in found.probed)
     if lacking:
-        said.append(f"{found.scorer}: {lacking} texts have no score ({min(reasons)}).")
+        said.append(f"{found.scorer}: no score for {count_of(lacking, 'text')} ({min(reasons)}).")
     said.append(
         f"A finding is said only where the interval allows it: a shift of {SMALL:g} SD or more counts; of what should "
         "change nothing, the mean |shift|."

@@ -14,6 +14,7 @@ from proctor.core import (
     Row,
     Table,
     columns,
+    count_of,
     difference,
     interval,
     number,
@@ -67,17 +68,17 @@ def _ranked_table(board: Board, title: str) -> Table:
         *("System", ">Place", f">Score ({standings.rule})", ">Won, lost, tied", ">Pre-evaluation score"),
         *(">Rank by it (95 % CI)", ">Win rate", ">Places in samples", ">First in samples", "Remarks"),
     )
+    groups = count_of(standings.groups, "group")
     caption = (
-        f"{board.items} questions in {standings.groups} groups, {len(standings.buckets)} buckets. Won, lost and tied "
-        f"are "
-        "pairwise comparisons with each other system; the pre-evaluation score is the mean of the accuracies in the "
-        "buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired "
+        f"{count_of(board.items, 'question')} in {groups}, {count_of(len(standings.buckets), 'bucket')}. Won, lost and "
+        "tied are pairwise comparisons with each other system; the pre-evaluation score is the mean of the accuracies "
+        "in the buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired "
         "tests. "
         "Places in samples is the spread of the place over bootstrap samples, not a confidence interval; first in "
         "samples "
         "is the share of them in which it is first."
     )
-    shown = title or f"{board.title} ({board.items} in {standings.groups} groups)"
+    shown = title or f"{board.title} ({board.items} in {groups})"
     return Table(caption, heads, tuple(map(_ranked_row, board.runs)), title=shown)
 
 
@@ -177,7 +178,7 @@ def board_notes(board: Board) -> list[str]:
         found.append(f"Buckets without questions count for nothing: {', '.join(standings.empty)}.")
     groups = dict(zip(standings.buckets, standings.bucket_groups, strict=True))
     few = [
-        f"{name} ({groups[name]} groups, smallest adjusted p {p_value(least)})"
+        f"{name} ({count_of(groups[name], 'group')}, smallest adjusted p {p_value(least)})"
         for name, least in board.powerless.items()
     ]
     if few:
@@ -187,12 +188,11 @@ def board_notes(board: Board) -> list[str]:
     if board.judge != "code":
         found.append(f"Free text is right or wrong by {board.judge}.")
     if board.left_out:
-        found.append(f"{board.left_out} questions have no scorer (free text without a judge) and are left out.")
+        found.append(f"Left out: {count_of(board.left_out, 'question')} without a scorer (free text without a judge).")
     if board.unbucketed:
         found.append(
-            f"{board.unbucketed} questions lack a tag of the buckets, or have two values of it: they are in no bucket "
-            f"and "
-            "count for nobody."
+            f"In no bucket, and counted for nobody: {count_of(board.unbucketed, 'question')} without a tag of the buckets, "
+            "or with two values of it."
         )
     if standings.tau is not None and standings.tau_low is not None:
         equal = standings.tau_equal

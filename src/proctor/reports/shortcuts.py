@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.audits.items import FormatAudit, Histogram, ItemAudit, OptionAudit
-from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, interval, p_value, percent, plain_name
+from proctor.core import ACCURACY, Cell, Column, Row, Table, columns, count_of, interval, p_value, percent, plain_name
 from proctor.core.formats import option_letters
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
 from proctor.reports.figures import draw_columns
@@ -19,7 +19,8 @@ def audit_section(audit: ItemAudit | None, *, most: int = _MOST_BASELINES) -> Se
         return None
     blocks: list[Block | str] = []
     for place, one in enumerate(audit.formats):
-        blocks.append(f"{plain_name(one.kind).capitalize()} ({one.n} items, {one.groups} groups)")
+        size = f"{count_of(one.n, 'item')}, {count_of(one.groups, 'group')}"
+        blocks.append(f"{plain_name(one.kind).capitalize()} ({size})")
         blocks += _format_blocks(one, f"audit-{place}", most)
     if audit.repeats:
         blocks.append(
@@ -87,9 +88,9 @@ def _pools(one: FormatAudit) -> list[Block]:
     shown, ends = _accuracy(one.pools.known)
     return [
         Prose(
-            f"Wrong options are right answers of other items, exchanged within {one.pools.pools} pools of groups. Who knows "
-            f"the right answers of all other groups reaches {shown} (95 % interval {ends}) by elimination; so folds keep a "
-            "pool together, as training and test parts must."
+            "Wrong options are right answers of other items, exchanged within "
+            f"{count_of(one.pools.pools, 'pool')} of groups. Who knows the right answers of all other groups reaches "
+            f"{shown} (95 % interval {ends}) by elimination; so folds keep a pool together, as training and test parts must."
         )
     ]
 
@@ -110,7 +111,7 @@ def _baselines(one: FormatAudit, most: int) -> Table:
         *columns(">p above chance (Holm)"),
     )
     caption = "Ways to answer without looking, best first; bold where significantly above chance."
-    return Table(f"{caption} {more} weaker ones are left out." if more > 0 else caption, heads, tuple(rows))
+    return Table(f"{caption} {count_of(more, 'weaker one')} left out." if more > 0 else caption, heads, tuple(rows))
 
 
 def _options(options: OptionAudit, anchor: str) -> list[Block]:
@@ -124,8 +125,8 @@ def _options(options: OptionAudit, anchor: str) -> list[Block]:
         blocks.append(_histogram(found, names, title, f"{anchor}-length-{place}"))
     blocks.append(
         Prose(
-            f"The right option is shorter than every other in {options.strictly_shortest} items, and longer than "
-            f"every other in {options.strictly_longest}."
+            f"The right option is shorter than every other in {count_of(options.strictly_shortest, 'item')}, and longer "
+            f"than every other in {options.strictly_longest}."
         )
     )
     telling = [one for one in options.contrasts if one.p_holm is not None and one.p_holm <= 0.05]

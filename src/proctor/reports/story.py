@@ -142,7 +142,7 @@ def _use(source: Source, key: Key, leader: LeaderboardRow) -> str:
     own = next((one for one in contests if one.first.system == leader.system), None)
     gain = [one for one in contests if _higher(source, key, one)]
     several = len(contests) > 1 or own is None
-    count = f" {len(gain)} of {len(contests)} systems score significantly higher with {_media(source)}."
+    count = f" Systems that score significantly higher with {_media(source)}: {len(gain)} of {len(contests)}."
     many = count if several else ""
     if own is None:
         return f"{leader.system} was not run on the text alone.{many}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from proctor.core import Cell, Row, Table, columns, interval, plain_name, thousands, value, whole_percent
+from proctor.core import Cell, Row, Table, columns, count_of, interval, plain_name, thousands, value, whole_percent
 from proctor.metrics.ordering import place_confusion
 from proctor.reports.blocks import Block, Figure, Folded, Section
 from proctor.reports.figures import Axis, ChartSeries, Dot, Matrix, Panel, draw_matrix, draw_rows, value_axis
@@ -101,10 +101,10 @@ def _figure(source: Source, facet: str, key: Key, cells: Cells, table: Table, an
     metric, panels = source.metric(key.metric), []
     for name in values:
         counts = sorted({row.n for (_, own), row in cells.items() if own == name})
-        many = " to ".join(map(thousands, dict.fromkeys((counts[0], counts[-1]))))
+        many = " to ".join((*map(thousands, {counts[0]} - {counts[-1]}), count_of(counts[-1], "item")))
         chance = source.chance(key, facet, name)
         dots = [dot_of(cells.get((system, name))) for system in systems]
-        panels.append(Panel(f"{name} ({many} items)", dots, None if chance is None else (chance, "chance")))
+        panels.append(Panel(f"{name} ({many})", dots, None if chance is None else (chance, "chance")))
     title = f"{source.label(key)} by {plain_name(facet)}, {source.conditions[0]}"
     axis = value_axis(metric, *source.axis(key), lines=2)
     return rows_figure(anchor, title, systems, panels, axis, numbers=table)
@@ -119,7 +119,8 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -
             return "–"
         failed = f", {one.failed} failed" if one.failed else ""
         ends = interval(metric, one.ci_low, one.ci_high)
-        return Cell(score(metric, one), below=f"{ends}; {one.n} items, {one.groups} groups{failed}")
+        size = f"{count_of(one.n, 'item')}, {count_of(one.groups, 'group')}"
+        return Cell(score(metric, one), below=f"{ends}; {size}{failed}")
 
     rows = tuple((Cell(system), *(cell(cells.get((system, name))) for name in values)) for system in systems)
     chances = [source.chance(key, facet, name) for name in values]
@@ -182,7 +183,7 @@ def _places(runs: Sequence[OrderedRun], frames: int) -> list[Block]:
         (_CHANCE, *([whole_percent(1 / frames)] * frames), ""),
     )
     first, *others = (_instead(system, counts, heads) for system, counts in tables.items())
-    more = [Folded(f"{len(others)} more systems", tuple(others))] if others else []
+    more = [Folded(count_of(len(others), "more system"), tuple(others))] if others else []
     return [
         Figure(draw_matrix(f"places-{frames}", f"Right by place, of {frames}", matrix), caption, numbers),
         first,

@@ -34,7 +34,7 @@ from proctor.audits.items.options import (
     rows_by_group,
     words,
 )
-from proctor.core import Item
+from proctor.core import Item, count_of
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
 from proctor.metrics import chance_of
 from proctor.metrics.text import Encoder
@@ -208,7 +208,7 @@ def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
             kept.append(item)
     parts: dict[str, list[str]] = {}
     for (kind, reason), count in reasons.items():
-        parts.setdefault(kind, []).append(f"{count} item{'s' if count > 1 else ''}: {reason}")
+        parts.setdefault(kind, []).append(f"{count_of(count, 'item')}: {reason}")
     return kept, {kind: "; ".join(said) for kind, said in parts.items()}
 
 

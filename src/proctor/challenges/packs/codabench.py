@@ -19,7 +19,7 @@ from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sou
 from proctor.challenges.packs.starting_kit import write_starting_kit
 from proctor.challenges.packs.texts import filled
 from proctor.challenges.settings import ChallengeSettings
-from proctor.core import InputError, input_text, whole_folder
+from proctor.core import InputError, count_of, input_text, whole_folder
 
 BUNDLE = "bundle.zip"
 COMMAND = "python3 /app/program/score.py /app/input /app/output"
@@ -113,7 +113,7 @@ def _competition(settings: ChallengeSettings, image: str, phases: Sequence[Phase
     found: dict[str, Any] = {
         "version": 2,
         "title": _title(settings),
-        "description": f"{count_phases(phases)}, marked by Proctor {proctor.__version__}",
+        "description": f"{count_of(len(phases), 'phase')}, marked by Proctor {proctor.__version__}",
         "image": "logo.png",
         "terms": "terms.md",
         "docker_image": image,
@@ -132,15 +132,6 @@ def _competition(settings: ChallengeSettings, image: str, phases: Sequence[Phase
     return found
 
 
-def count_phases(phases: Sequence[PhaseSource]) -> str:
-    """How many phases there are, in words.
-
-    >>> count_phases([])
-    '0 phases'
-    """
-    return f"{len(phases)} phase{'' if len(phases) == 1 else 's'}"
-
-
 def _title(settings: ChallengeSettings) -> str:
     return settings.title or settings.benchmark
 
@@ -149,7 +140,7 @@ def _phase(source: PhaseSource) -> dict[str, Any]:
     phase = source.phase
     return {
         "name": phase.title or phase.name,
-        "description": f"{phase.quota.scored} results for each participant, each a zip archive with one file.",
+        "description": f"{count_of(phase.quota.scored, 'result')} for each participant, each a zip archive of one file.",
         "max_submissions": phase.quota.scored,
         "max_submissions_per_day": phase.quota.per_day or phase.quota.scored,
         "execution_time_limit": _LIMIT_S,
@@ -260,7 +251,8 @@ def _notes(settings: ChallengeSettings, phases: Sequence[PhaseSource]) -> list[s
         phase, waiting = source.phase, source.waiting()
         if waiting:
             told.append(
-                f"{phase.name}: {waiting} questions in free text count for nobody: no judge is asked without network."
+                f"{phase.name}: no marks for {count_of(waiting, 'question')} in free text: no judge is asked without "
+                "network."
             )
         if phase.gate is not None:
             told.append(f"{phase.name}: its gate is not enforced: approve who may take part by hand.")

@@ -23,7 +23,7 @@ from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sou
 from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
 from proctor.challenges.packs.texts import filled, template_text
 from proctor.challenges.settings import ChallengeSettings
-from proctor.core import InputError, Item, VideoClip, whole_folder
+from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
 from proctor.media import MediaLibrary, ShowsFiles, view
 
 TRUTH = "ground_truth.tar.gz"
@@ -142,7 +142,7 @@ def _write_phase(source: PhaseSource, sockets: PhaseSockets, folder: Path) -> li
 def _check_items(source: PhaseSource) -> None:
     for item in source.benchmark.counted():
         if len(item.media) != 1 or not isinstance(item.media[0], VideoClip):
-            found = f"{len(item.media)} media that are no video" if item.media else "no media"
+            found = f"media ({len(item.media)}) that are not one video" if item.media else "no media"
             place = f"phase {source.phase.name}, question {item.id}"
             raise InputError(
                 source.folder, place, found=found, expected="one video: a phase's sockets are the same for all"
@@ -202,9 +202,10 @@ def _settings(source: PhaseSource, figures: Sequence[PackFigure]) -> dict[str, A
 def _notes(source: PhaseSource, missing: int) -> Iterator[str]:
     phase = source.phase
     if missing:
-        yield f"{phase.name}: {missing} cases have no video: its files are not there."
+        yield f"{phase.name}: no video for {count_of(missing, 'case')}: its files are not there."
     if waiting := source.waiting():
-        yield f"{phase.name}: {waiting} questions in free text count for nobody: no judge is asked without network."
+        questions = count_of(waiting, "question")
+        yield f"{phase.name}: no marks for {questions} in free text: no judge is asked without network."
     if phase.gate is not None:
         yield f"{phase.name}: its gate is not enforced: open the phase to teams by hand."
     if phase.results.rule == "ladder":

@@ -23,7 +23,7 @@ from proctor.challenges.packs.figures import (
 from proctor.challenges.packs.guesses import GUESSER, write_guesses
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
-from proctor.core import Benchmark, InputError, ProblemsError, read_table, reader_of, write_whole
+from proctor.core import Benchmark, InputError, ProblemsError, count_of, read_table, reader_of, write_whole
 
 _HIDDEN = (f"{SEALED}/data", f"{SEALED}/media")
 _PUBLIC = ("questions", "media")
@@ -110,7 +110,8 @@ def _told_too_much(source: PhaseSource) -> Iterator[str]:
     rows = read_table(file, ()).checked(file)
     rated = sum(bool(row.cells.get("value", "").strip()) for row in rows)
     if rated:
-        yield f"found {rated} ratings in {source.phase.questions}/{RATINGS_FILE}, expected rows to be filled in"
+        ratings = count_of(rated, "rating")
+        yield f"found {ratings} in {source.phase.questions}/{RATINGS_FILE}, expected rows to be filled in"
 
 
 def copy_part(source: PhaseSource, out: Path) -> PackedPart:

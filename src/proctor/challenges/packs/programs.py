@@ -23,6 +23,7 @@ from proctor.core import (
     ProctorError,
     RecordedAnswers,
     Status,
+    count_of,
     read_json,
     unique_keys,
     validated,
@@ -71,7 +72,7 @@ def evaluate_grand_challenge(given: Path, out: Path, truth: Path) -> None:
             raise InputError(given / PREDICTIONS, place, found=f"the case {case[:40]!r} {what}", expected=expected)
         answers[case] = job.answer(given, sockets, items[ids[case]])
     if len(answers) < len(ids):
-        lacking = f"{len(answers)} of {len(ids)} cases"
+        lacking = f"{len(answers)} of {count_of(len(ids), 'case')}"
         raise InputError(given / PREDICTIONS, found=lacking, expected="all of them: is the archive whole?")
     found = figures_of(truth, part.settings, part.phase, RecordedAnswers(tuple(answers.values())))
     aggregates = shown(found, _digits(part.phase.results.digits)) | _seconds(jobs)

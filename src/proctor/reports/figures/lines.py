@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.core import shorten
+from proctor.core import count_of, shorten
 from proctor.reports.figures.canvas import (
     LABEL,
     WIDE,
@@ -189,7 +189,7 @@ def draw_podium(
     for system, name in enumerate(names):
         first, second, third = (sum(own[system] == rank for own in ranks) for rank in (1, 2, 3))
         said.append((name, [f"first on {first}", f"second on {second}", f"third on {third}"]))
-    return drawing.svg(key, title, [(f"{len(values)} groups", []), *said])
+    return drawing.svg(key, title, [(count_of(len(values), "group"), []), *said])
 
 
 def _draw_counts(drawing: SvgCanvas, ranks: Sequence[Sequence[int]], n: int, at: tuple[float, float]) -> None:
