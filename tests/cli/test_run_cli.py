@@ -301,6 +301,28 @@ def test_who_is_named_twice_is_refused(option: str, folder: Path, store: Path) -
     assert f"{option}: found random twice, expected each once" in " ".join(done.stderr.split())
 
 
+def test_two_systems_of_one_name_are_refused_before_anything_is_asked(tmp_path: Path, store: Path) -> None:
+    for number, said in enumerate(("yes", "no")):
+        (tmp_path / f"v{number}").mkdir()
+        (tmp_path / f"v{number}" / "agent.py").write_text(f"async def ask(question):\n    return {said!r}\n", "utf-8")
+    questions = tmp_path / "tiny.csv"
+    questions.write_text("id,question,answer,patient\nq1,Is it?,yes,p1\nq2,Is it?,yes,p2\n", "utf-8")
+    both = [word for number in (0, 1) for word in ("--system", f"{tmp_path}/v{number}/agent.py:ask")]
+    command = ("run", questions, "--condition", "text-only", "--store", store)
+    done = proctor(*command, *both)
+    assert done.returncode == 2
+    assert one_line(done.stderr) == (
+        "proctor: --system and --model: found two that are called 'ask', expected a name for each: run them one after "
+        "the other, with another --name"
+    )
+    assert not store.exists()
+    for place, name in ((both[:2], "first"), (both[2:], "second")):
+        proctor(*command, *place, "--name", name).check_returncode()
+    made = Store(store)
+    told = {run.system: {one.text for one in made.answers(run).values()} for run in made.runs("tiny")}
+    assert (told["first"], told["second"]) == ({"yes"}, {"no"})
+
+
 def test_an_address_without_v1_is_hinted_at(folder: Path, store: Path) -> None:
     with FaultyServer(answer_tray) as server:
         url = server.url.removesuffix("/v1")

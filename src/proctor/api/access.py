@@ -102,7 +102,8 @@ def build_systems(
     """The systems that are named or given, and the models with the benchmark's prompt (where it brings none and has
     sound, the general one for that); or one method with the models behind it.
 
-    Raises `UsageError` where nothing is named, something twice, or what does not go together.
+    Raises `UsageError` where nothing is named, something twice, two that would be kept under one name, or what does not
+    go together.
     """
     from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
@@ -127,12 +128,21 @@ def build_systems(
     if own and (len(systems) != 1 or models or not isinstance(systems[0], str) or systems[0] not in SYSTEMS.names()):
         raise InputError("options", found=", ".join(own), expected="one named system alone, which has them")
     built = [_system(one, name, seed, own) for one in systems]
-    if not models:
-        return built
-    template = prompt_for_benchmark(benchmark, options["prompt"], sounding=sounding)
-    sampling = Sampling(video_as=options["video_as"])
-    briefing = reader_or_default(benchmark).briefing
-    return built + [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
+    if models:
+        template = prompt_for_benchmark(benchmark, options["prompt"], sounding=sounding)
+        sampling = Sampling(video_as=options["video_as"])
+        briefing = reader_or_default(benchmark).briefing
+        built += [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
+    _check_names([one.name for one in built])
+    return built
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raises `UsageError` where two systems would be kept as one run."""
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        expected = "a name for each: run them one after the other, with another --name"
+        raise UsageError("--system and --model", expected, found=f"two that are called {twice!r}")
 
 
 def checked(model: type[Model], **fields: Any) -> Model:
