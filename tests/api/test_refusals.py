@@ -55,8 +55,8 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
     ("--system and --model: found neither, expected what is to answer", lambda _s, _f: run()),
     ("--system: found random twice, expected each once", lambda _s, _f: run("random", "random")),
     ("--model: found openai:m twice, expected each once", lambda _s, _f: run(model=["openai:m", "openai:m"])),
-    ("--system and --model: found two that are called 'yes', expected a name for each: run them one after the other, "
-     "with another --name", lambda _s, _f: run(yes, proctor.system(name="yes")(no))),
+    (("--system and --model: found two that are called 'yes', expected a name for each: run them one after the other, "
+     "with another --name"), lambda _s, _f: run(yes, proctor.system(name="yes")(no))),
     ("--system and --model: found two that are called 'openai:m', expected a name for each",
      lambda _s, _f: run(model=["openai:m temperature=0", "openai:m temperature=1"])),
     ("--system and --model: found two that are called 'openai:m', expected a name for each",

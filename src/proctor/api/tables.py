@@ -386,6 +386,13 @@ class LeaderboardTable(FrameLike):
 
         return [leaderboard_table(self.data, self.title)]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why a system has no rank though it answered everything."""
+        from proctor.reports import DOUBTFUL_LINE
+
+        return (DOUBTFUL_LINE,) if any(row.rank is None and row.doubtful for row in self.data.rows) else ()
+
     def plot(self, *, ax: Any = None) -> Figure:
         """The values with their intervals."""
         marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]

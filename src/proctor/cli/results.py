@@ -294,7 +294,7 @@ def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOpt
         table = api.leaderboard(store, benchmark, by[0], scorer=by[1], **{name: given[name] for name in names})
     if output is RankFormat.TABLE:
         print_blocks(*table.tables)
-        note(drawn_over(options["draws"], options["seed"], two_level=False))
+        note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
     elif output is RankFormat.JSON:
         print_json(table.rows)
     else:

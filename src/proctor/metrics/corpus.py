@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import InputError, Metric
@@ -32,8 +34,8 @@ class MetricEstimate:
 @dataclass(frozen=True)
 class ItemSums:
     """A metric by its sufficient statistics: `columns` holds for each item what is summed up, `statistic` makes one
-    number of each row of sums. Without a statistic it is the mean of the one column, over the items where that is a
-    number. `outcomes` as `sums_interval` takes them."""
+    number of each row of sums. Without a statistic it is the mean of the one column. An item with NaN is no part of it.
+    `outcomes` as `sums_interval` takes them."""
 
     metric: Metric
     columns: Floats
@@ -54,13 +56,19 @@ class ItemSums:
 
     def estimate(self, groups: Groups, plan: Resampling) -> MetricEstimate:
         """The value with its interval, clustered by group, within the metric's range."""
-        within = plan.within(self.metric.low, self.metric.high)
-        if self.statistic is not None:
-            found = sums_interval(self.columns, groups, self.statistic, self.outcomes, plan=within)
-            return MetricEstimate(self.metric, found, self.part)
-        there = ~np.isnan(self.columns)
-        named = [group for group, kept in zip(groups, there, strict=True) if kept]
-        return MetricEstimate(self.metric, mean_interval(self.columns[there], named, within), self.part)
+        within, there = plan.within(self.metric.low, self.metric.high), self.there
+        columns, named = self.columns[there], [group for group, kept in zip(groups, there, strict=True) if kept]
+        if self.statistic is None:
+            return MetricEstimate(self.metric, mean_interval(columns, named, within), self.part)
+        return MetricEstimate(
+            self.metric, sums_interval(columns, named, self.statistic, self.outcomes, plan=within), self.part
+        )
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """The items that are part of it."""
+        lacking = np.asarray(np.isnan(self.columns).any(axis=tuple(range(1, self.columns.ndim))), dtype=np.bool_)
+        return ~lacking
 
 
 def _checked(what: str, references: Sequence[object], predictions: Sequence[object], groups: Groups) -> None:
@@ -192,13 +200,20 @@ def nominal_estimates(
     return _estimates(nominal_sums(references, predictions), groups, plan)
 
 
-def nominal_sums(references: Sequence[JsonValue], predictions: Sequence[JsonValue]) -> list[ItemSums]:
-    """What `nominal_estimates` sums up."""
+def nominal_sums(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
+    """What `nominal_estimates` sums up. `wrong` answers are read as wrong as can be: as the class that most of the other
+    references have."""
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
     truth = np.array([place[str(one)] for one in references], dtype=np.int64)
     answered = np.array([k - 1 if one is None else place[str(one)] for one in predictions], dtype=np.int64)
+    counts = np.bincount(truth, minlength=k)
+    for row in np.flatnonzero(wrong):
+        others = np.where(np.arange(k) == truth[row], -1, counts)
+        answered[row] = int(np.argmax(others)) if others.max() > 0 else k - 1
     columns = np.zeros((len(truth), k * k))
     columns[np.arange(len(truth)), truth * k + answered] = 1
     outcomes = [  # of a class: right, and wrong in any way
@@ -263,9 +278,14 @@ def scale_estimates(
 
 
 def scale_sums(
-    references: Sequence[float], predictions: Sequence[float | None], scales: Sequence[tuple[float, float]]
+    references: Sequence[float],
+    predictions: Sequence[float | None],
+    scales: Sequence[tuple[float, float]],
+    *,
+    named: bool = False,
 ) -> list[ItemSums]:
-    """What `scale_estimates` sums up; questions on other scales than a part's add nothing to it."""
+    """What `scale_estimates` sums up; questions on other scales are no part of a scale's. A scale that stands alone has
+    a name, too, where it is said to be one of several (`named`)."""
     truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
     low, high = np.asarray(scales, dtype=np.float64).reshape(-1, 2).T
     said = np.where(np.isnan(said), np.where(truth - low > high - truth, low, high), said)
@@ -273,8 +293,8 @@ def scale_sums(
     found = []
     for least, most in sorted(set(scales)):
         own = (low == least) & (high == most)
-        part = f"{least:g} to {most:g}" if len(set(scales)) > 1 else ""
-        found.append(ItemSums(WEIGHTED_KAPPA, columns * own[:, None], _kappa, part))
+        part = f"{least:g} to {most:g}" if named or len(set(scales)) > 1 else ""
+        found.append(ItemSums(WEIGHTED_KAPPA, np.where(own[:, None], columns, np.nan), _kappa, part))
     return found
 
 
@@ -358,13 +378,19 @@ def set_estimates(
     return _estimates(set_sums(references, predictions), groups, plan)
 
 
-def set_sums(references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None]) -> list[ItemSums]:
-    """What `set_estimates` sums up."""
+def set_sums(
+    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
+    """What `set_estimates` sums up. `wrong` answers are read as wrong as can be: as those that name every class but
+    those that are there."""
     truths = [frozenset(one) for one in references]
     said = [None if one is None else frozenset(one) for one in predictions]
+    classes = frozenset().union(*truths, *(answer or () for answer in said))
+    for row in np.flatnonzero(wrong):
+        said[int(row)] = classes - truths[int(row)] or None
     pairs = list(zip(truths, said, strict=True))
     found = [ItemSums(JACCARD, np.array([_jaccard(*pair) for pair in pairs], dtype=np.float64))]
-    for name in sorted(frozenset().union(*truths, *(answer or () for answer in said))):
+    for name in sorted(classes):
         both = [(name in truth, answer is not None and name in answer) for truth, answer in pairs]
         columns = np.array(
             [(true and named, named and not true, true and not named) for true, named in both], np.float64
@@ -463,8 +489,11 @@ def time_sums(
     predictions: Sequence[Sequence[float] | None],
     tolerances: Sequence[float] = TOLERANCES_S,
     spans: Sequence[tuple[float, float] | None] | None = None,
+    wrong: Sequence[bool] = (),
 ) -> list[ItemSums]:
-    """What `time_estimates` sums up."""
+    """What `time_estimates` sums up. `wrong` answers are read as wrong as can be: as far off as those without a time,
+    and as if they named as many wrong times as the reference has, one at least."""
+    predictions = [None if bad else one for one, bad in zip_longest(predictions, wrong)]
     pairs = [(truth, list(one or ())) for truth, one in zip(references, predictions, strict=True)]
     shown = [None] * len(references) if spans is None else spans
     worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
@@ -472,6 +501,8 @@ def time_sums(
     for tolerance in tolerances:
         counts = [(len(match_times(truth, times, tolerance)), len(truth), len(times)) for truth, times in pairs]
         columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
+        for row in np.flatnonzero(wrong):
+            columns[row, 2] = max(1, len(references[int(row)]))
         found += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
     return found
 

@@ -203,16 +203,23 @@ def located_estimates(
     return [one.estimate(groups, plan) for one in located_sums(references, predictions)]
 
 
-def located_sums(references: Sequence[JsonValue], predictions: Sequence[JsonValue]) -> list[ItemSums]:
-    """What `located_estimates` sums up."""
+def located_sums(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
+    """What `located_estimates` sums up. `wrong` answers are read as wrong as can be: as if they named as many wrong
+    intervals or boxes as the reference has."""
     keys = [extents(one) for one in references]
     said = [extents(one)[:MOST_RANKS] for one in predictions]
-    ranks = max([1, *map(len, said)])
+    bad = {int(row): min(MOST_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
+    ranks = max([1, *map(len, said), *bad.values()])
     columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))
     for row, (key, named) in enumerate(zip(keys, said, strict=True)):
         for place, least in enumerate(AP_LEAST):
             hits = np.array(hits_by_rank(key, named, least), dtype=np.float64)
             columns[row, place, :, : len(named)] = hits, 1 - hits
+    for row, count in bad.items():
+        columns[row] = 0
+        columns[row, :, 1, :count] = 1
     flat = np.concatenate(
         [
             columns.reshape(len(keys), len(AP_LEAST) * 2 * ranks),

@@ -13,11 +13,16 @@ from proctor.core.formats import ScaleFormat
 from proctor.metrics.accuracy import AccuracyScorer
 from proctor.metrics.corpus import (
     COUNT_METRICS,
+    MCC,
     NOMINAL_METRICS,
     PERCENTAGE_METRICS,
     SCALE_METRICS,
+    SET_F1,
     SET_METRICS,
+    SET_PRECISION,
+    TIME_F1,
     TIME_METRICS,
+    TIME_PRECISION,
     UNANSWERED,
     ItemSums,
     count_sums,
@@ -81,9 +86,13 @@ CORPUS_METRICS = (
 )
 """The metrics over many items: no score of a single answer, but a statistic of what is summed up over answers."""
 
-_SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {
-    "count": count_sums,
-    "percentage": percentage_sums,
+SILENCE_HELPS = (MCC, SET_PRECISION, SET_F1, TIME_PRECISION, TIME_F1, POOLED_PRECISION)
+"""Those to which an answer without a value does less harm than a wrong one, by their definitions."""
+
+_SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {"count": count_sums, "percentage": percentage_sums}
+"""Where an answer without a value costs as much as the worst."""
+
+_SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] = {
     "classes": set_sums,
     "intervals": located_sums,
     "boxes": located_sums,
@@ -93,10 +102,13 @@ _SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {
 }
 
 
-def item_sums(items: Sequence[Item], said: Sequence[JsonValue]) -> list[ItemSums]:
+def item_sums(
+    items: Sequence[Item], said: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
+) -> list[ItemSums]:
     """What the metrics over many items sum up, of items of one format that have references and of what was `said` to
-    each: a value of the format, or None (late, missing, unreadable), which is as wrong as can be. Empty for other
-    formats.
+    each: a value of the format, or None (late, missing, unreadable). None costs as much as the worst answer, but in
+    those of `SILENCE_HELPS`, where it names nothing; where `wrong` is true, an answer without a value is as wrong as can
+    be there, too. Parts are named as they are `among` all items of a benchmark. Empty for other formats.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import CountFormat
@@ -108,11 +120,16 @@ def item_sums(items: Sequence[Item], said: Sequence[JsonValue]) -> list[ItemSums
     truth: Any = [None if item.reference is None else item.reference.answer for item in items]
     kind = items[0].answer.kind if items else ""
     if kind == "timestamps":
-        return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items])
+        return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items], wrong=wrong)
     if kind == "scale":
-        scales = [(item.answer.low, item.answer.high) for item in items if isinstance(item.answer, ScaleFormat)]
-        return scale_sums(truth, cast("Any", said), scales)
+        return scale_sums(truth, cast("Any", said), _scales(items), named=len(set(_scales(among))) > 1)
+    if kind in _SUMS_OF_NAMED:
+        return _SUMS_OF_NAMED[kind](truth, said, wrong)
     return _SUMS[kind](truth, said) if kind in _SUMS else []
+
+
+def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
+    return [(item.answer.low, item.answer.high) for item in items if isinstance(item.answer, ScaleFormat)]
 
 
 def _span(item: Item) -> tuple[float, float] | None:

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from proctor.reports.blocks import Answer as StoryAnswer
     from proctor.reports.blocks import Block, Prose, Section, Story, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
-    from proctor.reports.leaderboard import DECIDED_LINE, leaderboard_table, policy_line, results_tables, score
+    from proctor.reports.leaderboard import (
+        DECIDED_LINE,
+        DOUBTFUL_LINE,
+        leaderboard_table,
+        policy_line,
+        results_tables,
+        score,
+    )
     from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
     from proctor.reports.metric_leads import lead_tables, power_tables
     from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
@@ -31,7 +38,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source",
+    "DECIDED_LINE", "DOUBTFUL_LINE", "AuditSource", "Block", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source",
     "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
     "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
     "lead_tables", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table",

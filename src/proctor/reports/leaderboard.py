@@ -242,7 +242,7 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
         result = results[row.system]
         # A score over the same items is shown as everywhere else, so that its interval has the same draws.
         shown = result if (result.n, result.drawn) == (row.n, row.drawn) else row
-        badge = "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
+        badge = _badge(row)
         rows.append(
             (
                 Cell(row.system, badge=badge),
@@ -264,6 +264,16 @@ def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Ma
     return Table(caption, heads, tuple(rows), title=caption)
 
 
+DOUBTFUL_LINE = (
+    "Answers without a value (late, refused, unreadable) do this metric less harm than wrong ones: a system that has some "
+    "has a rank only if reading them as wrong changes none."
+)
+
+
+def _badge(row: LeaderboardRow) -> str:
+    return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
+
+
 def leaderboard_table(board: Leaderboard, title: str) -> Table:
     """The systems of one condition with their ranks by one metric, for a terminal."""
     rows = tuple(
@@ -273,7 +283,7 @@ def leaderboard_table(board: Leaderboard, title: str) -> Table:
             *(score(board.metric, row), interval(board.metric, row.ci_low, row.ci_high)),
             rank_range(row.rank_low, row.rank_high),
             DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
-            "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else "",
+            _badge(row) or (f"no value {row.doubtful}" if row.rank is None and row.doubtful else ""),
         )
         for row in board.rows
     )
@@ -300,9 +310,10 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
             f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
         ),
         (
-            any(row.rank is None and row.policy != BOTH for row in contestants),
+            any(row.rank is None and row.policy != BOTH and not row.doubtful for row in contestants),
             "A system without a score for every item has no rank.",
         ),
+        (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (
             any(row.oracle_baseline for row in board.rows),

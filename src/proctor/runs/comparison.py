@@ -243,7 +243,7 @@ def compare_runs(
     found = [
         replace(one, facets=facets)
         for facets, part in parts
-        for one in _on_items(store, card, part, pairs, options, metrics)
+        for one in _on_items(store, card, part, pairs, options, metrics, among=items)
         if one.difference.n or not facets
     ]
     return _adjusted(found)
@@ -256,9 +256,11 @@ def _on_items(
     pairs: Sequence[tuple[Run, Run]],
     options: Options,
     metrics: Sequence[str],
+    *,
+    among: ItemTable,
 ) -> list[Comparison]:
     runs = list({run.id: run for pair in pairs for run in pair}.values())
-    many = load_run_sums(store, runs, items, card, metrics)
+    many = load_run_sums(store, runs, items, card, metrics, among=among)
     scored: dict[int, dict[tuple[str, str], RunScores]] = {
         run.id: {
             (one.metric.name, one.scorer): one

@@ -34,7 +34,8 @@ class LeaderboardRow:
 
     `policy` says how lacking items count: "wrong", "exclude", or "both" where nothing is decided: then there is no
     `value` but the range from `if_wrong` to `if_excluded`, and an interval that holds those of both; empty where
-    nothing lacks."""
+    nothing lacks. `doubtful` answers have no value (late, refused, unreadable) and do a metric over many items less
+    harm than wrong ones would."""
 
     system: str
     rank: int | None
@@ -56,6 +57,7 @@ class LeaderboardRow:
     policy: str = ""
     if_wrong: float | None = None
     if_excluded: float | None = None
+    doubtful: int = 0
 
     @property
     def drawn(self) -> float | None:
@@ -93,6 +95,17 @@ class _Entry:
         reading = FailedPolicy.WRONG if self.policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
         return bool(np.all(~np.isnan(self.marked.values(reading)[common])))
 
+    @property
+    def doubtful(self) -> int:
+        """How many answers without a value do the metric less harm than wrong ones."""
+        return int(np.sum(self.marked.doubtful))
+
+    def undecided_on(self, common: Mask) -> bool:
+        """Whether it has a rank only if that is the same with what it lacks, or with what is doubtful, at its worst."""
+        if self.policy == BOTH:
+            return self.settled_on(common)
+        return bool(self.doubtful) and self.complete_on(common)
+
     def settled_on(self, common: Mask) -> bool:
         """Whether only a policy is wanting: no item waits for a judge, and none is unsupported."""
         return bool(np.all(~np.isnan(self.marked.values(FailedPolicy.WRONG)[common])))
@@ -113,7 +126,9 @@ def leaderboard(
     baselines (which use the reference answers) enter no test and no adjustment. Lacking items (failed, not asked, no
     verdict) are wrong under the policy `wrong`; under `exclude` a system with any has a score and no rank. Where
     nothing is decided, such a system has a rank only if these items can't change any: if all ranks are the same whether
-    they have the worst score or the best. An answer that waits
+    they have the worst score or the best. The same holds for answers without a value (late, refused, unreadable) where
+    a metric over many items does them less harm than wrong ones: precision, F1, Matthews' correlation
+    (`LeaderboardRow.doubtful`). An answer that waits
     for a judge, and an item that a baseline does not support, leave a system without a rank under any policy.
 
     A metric over many items is one, too (see `load_run_sums`).
@@ -141,8 +156,8 @@ def leaderboard(
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
     board = _Board(items, declared, common, chosen, options)
-    decided = [entry for entry in contests if entry.complete_on(common)]
-    undecided = [entry for entry in contests if entry.policy == BOTH and entry.settled_on(common)]
+    decided = [entry for entry in contests if entry.complete_on(common) and not entry.doubtful]
+    undecided = [entry for entry in contests if entry.undecided_on(common)]
     ranked = [*decided, *board.rankable(decided, undecided)]
     unranked = [entry for entry in entries if entry not in ranked]
     return Leaderboard(
@@ -196,11 +211,12 @@ class _Board:
         return sorted(rows, key=lambda row: math.inf if row.drawn is None else sign * row.drawn)
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
-        """The systems whose lacking items can't change a rank; who lacks most is given up first."""
-        left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking)))
+        """The systems whose lacking and doubtful items can't change a rank; who has most of them is given up first."""
+        left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking | entry.marked.doubtful)))
         if not left:
             return []
-        runs = {one.run.system: one.marked for one in (*decided, *left)}
+        runs = {one.run.system: one.marked for one in decided}
+        runs |= {one.run.system: one.marked.decided(one.policy) for one in left}
         ranks = type(left[0].marked).reader(runs, self.items, self.common, self.options.plan(self.metric))
         certain = {one.run.system: self.metric.worst for one in decided}
         while left and not self._ranks_hold(ranks, certain, [one.run.system for one in left]):
@@ -237,6 +253,7 @@ class _Board:
             oracle_baseline=entry.oracle_baseline,
             disqualified=entry.disqualified,
             lacking=one.failed + one.missing + one.unresolved + one.unmarked + one.unsupported,
+            doubtful=entry.doubtful,
             **found,
         )
 

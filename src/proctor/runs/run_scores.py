@@ -100,6 +100,12 @@ class RunScores:
         return self.failed | self.not_asked | self.unresolved
 
     @property
+    def doubtful(self) -> Mask:
+        """The answers on which a rank must not rest, though no policy is in question: none of a metric that gives each
+        answer a score of its own."""
+        return np.zeros_like(self.failed)
+
+    @property
     def settled(self) -> bool:
         """Whether nothing is a matter of the policy."""
         return not np.any(self.lacking)
@@ -114,6 +120,13 @@ class RunScores:
     def filled(self, value: float) -> Self:
         """The same with one value for all that it lacks."""
         return replace(self, scores=np.where(self.lacking, value, self.scores))
+
+    def decided(self, policy: str) -> Self:
+        """The same where a policy decides about what it lacks: what is wrong by it is no longer lacking."""
+        if policy != FailedPolicy.WRONG:
+            return self
+        nothing = np.zeros_like(self.failed)
+        return replace(self.filled(self.metric.worst), failed=nothing, not_asked=nothing, unresolved=nothing)
 
     def estimates(
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import JsonValue
@@ -35,42 +35,61 @@ _FEW = 100  # draws where only ranks are asked for, which need none
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The items of a table, and the values that runs said (None: no readable answer, as wrong as can be)."""
+    """The items of a table, `among` which others there are, and the values that runs said (None: no readable
+    answer)."""
 
     items: Sequence[Item]
-    sums: dict[tuple[tuple[int, ...], bytes], list[ItemSums]]
+    among: Sequence[Item]
+    sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
-    def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints) -> list[ItemSums]:
-        """What is summed up over these rows of one run, or of several under each other."""
+    def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
+        """What is summed up over these rows of one run, or of several under each other; `wrong` are each run's answers
+        that are read as wrong as can be."""
         from proctor.metrics import item_sums
 
-        key = tuple(id(one) for one in said), rows.tobytes()
+        bad = np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(said), dtype=np.bool_)
+        key = tuple(id(one) for one in said), rows.tobytes(), bad.tobytes()
         if key not in self.sums:
             asked = [self.items[row] for row in rows] * len(said)
-            self.sums[key] = item_sums(asked, [one[row] for one in said for row in rows])
+            values = [one[row] for one in said for row in rows]
+            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among)
         return self.sums[key]
 
 
 @dataclass(frozen=True, eq=False)
 class RunSums(RunScores):
     """A metric over many items, or a part of one, in one run. `scores` say only which items have an answer (0); the
-    statistic is computed from what was `said`."""
+    statistic is computed from what was `said`. `wrong` are read as wrong as can be, whatever was said."""
 
     answers: _Answers
     said: Sequence[JsonValue]
     key: str
+    wrong: Mask
+
+    @property
+    def doubtful(self) -> Mask:
+        """The answers without a value, where the metric does them less harm than wrong ones."""
+        from proctor.metrics import SILENCE_HELPS
+
+        if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
+            return super().doubtful
+        silent = np.array([one is None for one in self.said], dtype=np.bool_)
+        return silent & self.scorable & ~np.isnan(self.scores)
 
     def filled(self, value: float) -> Self:
-        """The same with the reference for all that it lacks, or nothing where the value is the worst."""
+        """The same with the reference for all that it lacks; or where the value is the worst, with all that it lacks and
+        all that is doubtful read as wrong as can be."""
+        if value == self.metric.worst:
+            return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
         said = [
-            one
-            if not lacks
-            else None
-            if value == self.metric.worst or item.reference is None
-            else item.reference.answer
+            one if not lacks or item.reference is None else item.reference.answer
             for one, lacks, item in zip(self.said, self.lacking, self.answers.items, strict=True)
         ]
-        return replace(super().filled(0.0), said=said)
+        return replace(super().filled(0.0), said=said, wrong=self.wrong & ~self.lacking)
+
+    def decided(self, policy: str) -> Self:
+        """As of `RunScores`; what is doubtful stays so."""
+        return replace(super().decided(policy), wrong=self.wrong)
 
     def estimates(
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
@@ -92,11 +111,11 @@ class RunSums(RunScores):
         groups, one = items.group[rows], _sums([self, other], rows)
         if one is None:
             return Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
-        first, second = np.split(one.columns, 2)
-        if one.statistic is not None:
-            return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
-        both = ~np.isnan(first) & ~np.isnan(second)
-        return paired_difference(first[both], second[both], groups[both], plan)
+        (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
+        first, second, groups = first[here & there], second[here & there], groups[here & there]
+        if one.statistic is None:
+            return paired_difference(first, second, groups, plan)
+        return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
@@ -105,12 +124,16 @@ class RunSums(RunScores):
         one = _sums(everyone, rows)
         if one is None:
             raise InputError(everyone[0].metric.name, found="no value on these items", expected="one to rank by")
-        columns, statistic = one.columns, one.statistic
+        columns, statistic = np.nan_to_num(one.columns), one.statistic
         if statistic is None:  # a mean over the items that have a value
-            columns, statistic = np.stack([np.nan_to_num(columns), ~np.isnan(columns)], axis=1), _mean
+            columns, statistic = np.stack([columns, one.there], axis=1), _mean
         tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
+        some = np.logical_or.reduce(np.split(one.there, len(everyone)))
         return rank_sums(
-            tables, list(runs), items.group[rows], statistic, one.outcomes, higher_is_better=better, plan=plan
+            [table[some] for table in tables],
+            *(list(runs), items.group[rows[some]], statistic, one.outcomes),
+            higher_is_better=better,
+            plan=plan,
         )
 
     @classmethod
@@ -127,7 +150,7 @@ class RunSums(RunScores):
 
 def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
     """What the metric of these runs sums up over these rows of each; None where it has no value on them."""
-    found = runs[0].answers.of([one.said for one in runs], rows)
+    found = runs[0].answers.of([one.said for one in runs], rows, [one.wrong for one in runs])
     return next((one for one in found if one.named.name == runs[0].key), None)
 
 
@@ -144,11 +167,18 @@ def corpus_names(items: ItemTable) -> list[str]:
 
 
 def load_run_sums(
-    store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, metrics: Sequence[str]
+    store: Store,
+    runs: Sequence[Run],
+    items: ItemTable,
+    card: BenchmarkCard,
+    metrics: Sequence[str],
+    *,
+    among: ItemTable | None = None,
 ) -> dict[int, list[RunSums]]:
     """By the run's number, the metrics over many items that are named, a metric by itself ("class_f1": all its parts)
     or a part of it ("class_f1:clip"). None where none is named: then no answer is read. A name that the benchmark
-    declares stays its own; where items of several formats have a metric, each format is a part."""
+    declares stays its own; where items of several formats have a metric, each format is a part, and each scale of
+    several. `among` are all items, where these are some of them: parts have the names that they have there."""
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
     if not (wanted := set(metrics) - {one.name for one in card.metrics}):
         return found
@@ -157,10 +187,12 @@ def load_run_sums(
     if not (asked := [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]):
         return found
     by_id = {item.id: item for item in store.items(card.name)}
-    answers = _Answers([by_id[name] for name in items.ids], {})
+    everything = [by_id[name] for name in (among or items).ids]
+    answers = _Answers([by_id[name] for name in items.ids], everything, {})
     referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
     format_of = np.array(items.formats)[items.format]
-    kinds = sorted(set(format_of[referred].tolist()) & {kind for one in asked for kind in one.formats})
+    there = {item.answer.kind for item in everything if item.reference is not None}
+    kinds = sorted(there & {kind for one in asked for kind in one.formats})
     for run in runs:
         known, outcomes = store.answers(run), load_outcomes(store, run, items)
         said = [
@@ -170,11 +202,15 @@ def load_run_sums(
         given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
         for kind in kinds:
             scorable = referred & (format_of == kind)
-            for one in answers.of([said], np.flatnonzero(scorable)):
+            rows = np.flatnonzero(scorable)
+            for one in answers.of([said], rows):
                 others = set(one.metric.formats) & set(kinds) - {kind}
                 shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
                 if wanted & {one.metric.name, shown.named.name}:
-                    nothing, baseline = np.zeros_like(scorable), run.system in BASELINES
-                    base = run_scores(shown.named, given, scorable, outcomes, nothing, baseline=baseline)
-                    found[run.id].append(RunSums(**vars(base), answers=answers, said=said, key=one.named.name))
+                    nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
+                    if one.statistic is not None:  # of a mean those are left out that have no value in this run
+                        own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
+                    base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
+                    own: Any = vars(base) | {"answers": answers, "said": said, "key": one.named.name}
+                    found[run.id].append(RunSums(**own, wrong=base.lacking))
     return found
