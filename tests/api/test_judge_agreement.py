@@ -125,6 +125,8 @@ def test_the_command_prints_tables_and_what_is_ahead(store: Path, tmp_path: Path
     assert "English: agreement, and leads over rouge-1-mean" in done.stdout
     assert "Ahead of rouge-1-mean by the adjusted test:" in done.stdout + done.stderr
     assert (tmp_path / "x.json").exists()
+    refused = program.proctor("judge", "compare", "mediqa-eval", "--out", store, "--store", store)
+    assert (refused.returncode, "found a database, expected another name" in refused.stderr) == (1, True)
 
 
 def test_an_unknown_scorer_is_told_before_anything_is_read(store: Path) -> None:

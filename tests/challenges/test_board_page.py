@@ -86,6 +86,8 @@ def test_the_commands(hosted: Hosted, tmp_path: Path) -> None:
     shown = proctor("challenge", "boards", folder, PHASE, "--out", tmp_path / "b.html", "--format", "csv")
     assert (shown.returncode, shown.stdout.splitlines()[1].split(",")[0]) == (0, "Alpha")
     assert (tmp_path / "b.html").is_file()
+    kept = proctor("challenge", "boards", folder, PHASE, "--out", folder / "challenge.yaml")
+    assert (kept.returncode, "found a file of another kind" in kept.stderr) == (1, True)
     wrong = proctor("challenge", "boards", folder, PHASE, "--audience", "everybody")
     assert (wrong.returncode, "'organiser'" in wrong.stderr) == (2, True)
     file = answers(folder, tmp_path / "a.json", 0.6, seed=7)

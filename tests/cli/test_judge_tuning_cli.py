@@ -180,6 +180,14 @@ def test_where_nothing_can_be_written_nothing_is_paid(command: str, tmp_path: Pa
             )
             assert (code, server.count) == (1, 0)
             assert "to write" in said
+        for out in (store, tmp_path / "mine.py"):
+            (tmp_path / "mine.py").write_text("print(1)")
+            before = out.read_bytes()
+            code, said = within(
+                "judge", "fit", "mediqa-eval", "--method", command, "--store", store, "--out", out, *more
+            )
+            assert (code, server.count, out.read_bytes()) == (1, 0, before)
+            assert "expected another name" in said
 
 
 def by_text(user: str) -> dict[str, Any]:

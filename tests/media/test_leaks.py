@@ -230,6 +230,16 @@ def test_the_command(sets: tuple[Path, Path], tmp_path: Path) -> None:
     assert (tmp_path / "leaks.html").read_text(encoding="utf-8").count("<article>") == 10
 
 
+def test_only_a_page_is_replaced(sets: tuple[Path, Path]) -> None:
+    video = next(file for file in sorted(sets[0].iterdir()) if file.is_file())
+    before = video.read_bytes()
+    run = proctor("media", "duplicates", *sets, "--out", video)
+    assert run.stderr.startswith(f"proctor: {video}: found a file of another kind, ")
+    with pytest.raises(InputError, match="found a file of another kind"):
+        write_page([], video, title="")
+    assert video.read_bytes() == before
+
+
 def test_real_clips_are_alike_to_their_copies_alone(data: Path, tmp_path: Path) -> None:
     for name in ("02_cups", "04_coffee"):
         with av.open(str(data / "video" / f"{name}.mp4")) as source:

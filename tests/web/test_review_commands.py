@@ -62,6 +62,10 @@ def test_a_study_by_sheets_from_update_to_export(tmp_path: Path) -> None:
         reject = {"decision": "reject", "one_right": "no", "reason": "two are right"}
         fill(file, {"q0": reject} if name == "ben" else {}, accept)
         assert said("decisions", folder, "q", name, file) == "4 sealed, 0 sealed before, 0 left open\n"
+    assert proctor("review", "sheet", folder, "q", "anna", "--out", folder / "items.jsonl").returncode == 1
+    kept = proctor("review", "export", folder, "q", "--out", folder / "items.jsonl")
+    assert "found a file that this command reads, expected another name" in kept.stderr
+    assert (folder / "items.jsonl").read_text().startswith('{"id": "q0"')
     status = json.loads(said("status", folder, "--format", "json"))
     assert [(one["read by all"], one["agreed"], one["waiting"]) for one in status] == [(4, 3, 1)]
     (found,) = json.loads(said("agreement", folder, "q", "--format", "json"))

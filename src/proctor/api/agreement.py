@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 from proctor.api.options import Draws, Seed, filled, listed
 from proctor.api.scores import ratings_in, refuse_in_sample
 from proctor.api.sources import Evaluation, stored
-from proctor.core import DASH, Cell, Option, Table, content_hash, number, number_interval, plain_table, write_whole
+from proctor.core import (
+    DASH,
+    Cell,
+    Option,
+    Table,
+    content_hash,
+    number,
+    number_interval,
+    output_file,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -131,8 +142,11 @@ class ComparedJudges:
         }
 
     def write(self, out: str | Path) -> Path:
-        """The same as a JSON file."""
-        write_whole(Path(out), json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        """The same as a JSON file, which may replace another one."""
+        write_whole(
+            output_file(out, (".json",)),
+            json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        )
         return Path(out)
 
 

@@ -15,6 +15,29 @@ if TYPE_CHECKING:
     from proctor.interchange import Written
 
 
+_LINES = (".jsonl", ".ndjson")
+_KINDS = {
+    "jsonl": _LINES,
+    "judgements": _LINES,
+    "csv": (".csv", ".txt"),
+    "parquet": (".parquet",),
+    "sums": (".json",),
+    "inspect": (".eval", ".json"),
+    "hf-eval": (".yaml", ".yml"),
+    "model-card": (".md",),
+}
+_SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
+"""The endings of files that each format replaces."""
+
+
+def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
+    """Where a format goes; raises `InputError` where that would replace anything but an earlier export of its kind."""
+    from proctor.interchange import FORMATS
+
+    kinds = _KINDS.get(form, () if form in FORMATS.written() else _SUBMISSIONS)
+    return where.output(out, kinds, [] if template is None else [template])
+
+
 def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
     """The format of another program that a file is read as: the one that was named, or the one that its content says;
     "" for the benchmark's own. A plain table is the benchmark's own where it has a format for recorded answers."""

@@ -109,6 +109,7 @@ def prepare_fit(
         return _at_once(lambda: _embedded(store, name, path, given))
     if method not in {"calibration", "choice", "examples", "pipeline"}:
         raise UsageError("--method", "calibration, choice, examples, embedded or pipeline", found=repr(method))
+    where.output(path, (".json",))
     _refuse_unwritable(path)
     if method == "calibration":
         return _at_once(lambda: _calibration(store, name, path, given))

@@ -27,6 +27,7 @@ from proctor.api.options import (
 from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.core import (
+    PAGES,
     FailedPolicy,
     InputError,
     Item,
@@ -217,13 +218,14 @@ def report(
     in the store, the baselines among them.
 
     Returns what was written: the path, the size, and what was left out. Raises `InputError` where there is no run, and
-    where `out` can't be written. The command is `proctor report`.
+    where `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
     """
     from proctor.reports import write_public_report, write_report
     from proctor.runs import audit_stored, derive_guessable, pseudonyms_of
 
     given = filled("report", ReportOptions, options)
     where = stored(source, benchmark)
+    out = where.output(out, PAGES)
     drawn = replace(options_of(where, given), systems=(), conditions=())
     baselines, media, names = tuple(listed(given["baselines"])), given["media"], given["pseudonyms"]
     if given["publish"]:
@@ -233,7 +235,7 @@ def report(
             names = pseudonyms_of(where.store, where.benchmark, baselines, drawn.seed)
         shown = dict(names) if names else {}
         return write_public_report(
-            where.store, where.benchmark, Path(out), options=drawn, baselines=baselines, pseudonyms=shown
+            where.store, where.benchmark, out, options=drawn, baselines=baselines, pseudonyms=shown
         )
     if names:
         raise UsageError("--pseudonyms", "--publish with it", found="it alone")
@@ -246,7 +248,7 @@ def report(
     summary = write_report(
         where.store,
         where.benchmark,
-        Path(out),
+        out,
         options=drawn,
         thumbnails=None if library is None else thumbnails_of(library, given["max_side"]),
         audit=audit,
@@ -266,10 +268,10 @@ def export(
 
     In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other
     programs returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
-    for an unknown system, condition, scorer or format, and where `out` can't be written. The command is
-    `proctor export`.
+    for an unknown system, condition, scorer or format, and where `out` can't be written or would replace anything but
+    an earlier output of the same kind. The command is `proctor export`.
     """
-    from proctor.api.exchange import write_foreign
+    from proctor.api.exchange import export_place, write_foreign
     from proctor.interchange import FORMATS
     from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
     from proctor.runs import export as write
@@ -283,8 +285,9 @@ def export(
         card = where.store.card(where.benchmark)
         _, rows = export_rows(where.store, where.benchmark, card, all_items=given["all_items"], runs=runs)
         return pd.DataFrame(list(rows))
-    path, chosen = Path(out), {"systems": where.systems, "conditions": where.conditions}
-    form = given["format"] or path.suffix.removeprefix(".")
+    chosen = {"systems": where.systems, "conditions": where.conditions}
+    form = given["format"] or Path(out).suffix.removeprefix(".")
+    path = export_place(where, Path(out), form, given["template"])
     if form in {UNRESOLVED, DECIDED}:
         return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
     if form == JUDGEMENTS:

@@ -13,12 +13,23 @@ import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from proctor.api.options import listed
-from proctor.core import InputError, UsageError, benchmark_path, when_gone
+from proctor.core import (
+    BENCHMARKS,
+    InputError,
+    ProctorError,
+    UsageError,
+    benchmark_path,
+    output_file,
+    reader_of,
+    reader_of_paths,
+    when_gone,
+)
 
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
@@ -138,6 +149,19 @@ class Stored:
     benchmark: str
     systems: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+
+    def output(self, out: str | Path, kinds: Sequence[str] = (), read: Sequence[str | Path] = ()) -> Path:
+        """The place of a file to write, which replaces neither the store, nor the questions, nor what else is `read`
+        (see `output_file`)."""
+        from proctor.runs import store_files
+
+        data = self.store.card(self.benchmark).folders.get("data")
+        known: Sequence[Path] = ()
+        if data is not None:
+            with suppress(ProctorError):  # they are gone, or can't be read any more
+                named = self.benchmark in BENCHMARKS.names()
+                known = (reader_of(self.benchmark) if named else reader_of_paths()).question_files(Path(data))
+        return output_file(out, kinds, (*store_files(self.store.shown), *known, *read))
 
 
 def open_store(store: Store | str | Path | None = None, *, create: bool = True) -> Store:

@@ -9,6 +9,7 @@ from proctor.challenges.challenge import Challenge
 from proctor.challenges.publishing import Visitor, visible_boards
 from proctor.core import (
     ACCURACY,
+    PAGES,
     Cell,
     Column,
     InputError,
@@ -18,6 +19,7 @@ from proctor.core import (
     columns,
     count_of,
     interval,
+    output_file,
     percent,
     rank_range,
     value,
@@ -54,7 +56,9 @@ def board_tables(content: dict[str, Any]) -> list[Table]:
 
 
 def write_boards(challenge: Challenge, phase: str, out: Path, visitor: Visitor = "public") -> ReportSummary:
-    """A page with a phase's boards, complete in itself. Raises `InputError` as `seen_boards`."""
+    """A page with a phase's boards, complete in itself. Raises `InputError` as `seen_boards`, and where `out` would
+    replace anything but an earlier page."""
+    output_file(out, PAGES)
     content, one = seen_boards(challenge, phase, visitor), challenge.phase(phase)
     sections = [
         Section(board["name"], table.title, "", (table,), opened=True)

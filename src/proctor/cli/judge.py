@@ -11,7 +11,7 @@ from proctor.api import AgreementOptions, BenchmarkName, FitMethod, FitOptions, 
 from proctor.cli.output import note, print_blocks, say
 from proctor.cli.progress import at_work, cost_of, show_trials
 from proctor.cli.run import watched
-from proctor.core import DASH, InputError, Option, Usage, count_of
+from proctor.core import DASH, InputError, Option, Usage, count_of, output_file
 
 if TYPE_CHECKING:
     from proctor.api import FittedJudge, JudgeGrid
@@ -76,6 +76,8 @@ def compare(
     """
     from proctor import api
 
+    if out is not None:
+        output_file(out, (".json",))
     opened = api.open_store(store, create=False)
     with at_work("learning and comparing"):
         found = api.judge_agreement(opened, benchmark, **options)

@@ -11,7 +11,7 @@ import typer
 
 from proctor.api import Cache, MaxSide, Overlay, size_in_bytes
 from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.core import InputError, Option, UsageError, count_of
+from proctor.core import PAGES, InputError, Option, UsageError, count_of, output_file
 
 if TYPE_CHECKING:
     from proctor.core import Frame, Image, Region, Scan, VideoClip
@@ -191,6 +191,8 @@ def duplicates(
     """
     from proctor.media import Tolerance, find_leaks, look_at, write_page
 
+    if out is not None:
+        output_file(out, PAGES)
     looked = []
     for where in (first, second):
         files, problems = look_at(where, cache, fps=fps)

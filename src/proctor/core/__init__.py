@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from proctor.core.blocks import Cell, Column, Row, Span, Table, columns, plain_table
     from proctor.core.clock import Stopwatch, aside, rebook
     from proctor.core.criteria import Criterion, read_criteria, share_of_points
-    from proctor.core.drafts import replacing, when_gone, whole_file, whole_folder, write_whole
+    from proctor.core.drafts import PAGES, output_file, replacing, when_gone, whole_file, whole_folder, write_whole
     from proctor.core.errors import (
         ConfigurationError,
         FileLocation,
@@ -137,7 +137,7 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "SHEET_SUFFIXES",
+    "ACCURACY", "BENCHMARKS", "COMMANDS", "DASH", "HUMAN", "NO_ANSWER", "NUMBER_WORDS", "OPTION_POOL", "PAGES", "SHEET_SUFFIXES",
     "VALIDATORS", "Answer", "Arrays", "AudioClip", "Benchmark", "BenchmarkReader", "Briefing", "Cell", "Column",
     "ConfigurationError", "Criterion", "DataSource", "DerivedDimension", "Dimension", "Download", "Excerpt",
     "FailedPolicy", "FileLocation", "FilesOrigin", "Frame", "Image", "InfrastructureError", "InputError", "Item",
@@ -150,7 +150,7 @@ __all__ = [
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
     "by_cause", "cell_number", "cell_text", "clean", "clock_text", "columns", "content_hash", "count_of", "difference",
     "dollars", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_empty", "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "p_value",
+    "is_empty", "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",

@@ -7,12 +7,61 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from proctor.core.errors import InputError
+
+PAGES = (".html", ".htm")
+"""The endings of a page that is written."""
+
+_DATABASE = b"SQLite format 3\0"  # what every database of SQLite begins with
+
+
+def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str | Path] = ()) -> Path:
+    """The place of a file that somebody asked for, which may replace an earlier one of its kind: a file that ends in
+    one of `kinds` (none named: in anything). Raises `InputError` where it would replace a file that is `read` by the
+    same command, a file of another kind, a database, or what is no file at all.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program = Path(folder) / "mine.py"
+    ...     _ = program.write_text("print(1)")
+    ...     try:
+    ...         output_file(program, PAGES)
+    ...     except InputError as error:
+    ...         print(str(error).removeprefix(f"{program}: "))
+    ...     output_file("new.py", PAGES).name
+    found a file of another kind, expected another name: what is replaced ends in .html or .htm
+    'new.py'
+    """
+    path = Path(out)
+    if any(_same(path, Path(one)) for one in read):
+        raise InputError(path, found="a file that this command reads", expected="another name for the file to write")
+    if not path.exists() or path.is_dir():  # a folder is refused by the system
+        return path
+    if not path.is_file():
+        raise InputError(path, found="something that is no file", expected="another name for the file to write")
+    try:
+        with path.open("rb") as file:
+            database = file.read(len(_DATABASE)) == _DATABASE
+    except OSError as error:
+        raise InputError(path, found=error.strerror or str(error), expected="a place to write to") from error
+    if database:
+        raise InputError(path, found="a database", expected="another name for the file to write")
+    endings = tuple(kinds)
+    if endings and path.suffix.lower() not in endings:
+        expected = f"another name: what is replaced ends in {' or '.join(endings)}"
+        raise InputError(path, found="a file of another kind", expected=expected)
+    return path
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, by whatever links and names; also where it is not there yet."""
+    return os.path.realpath(path) == os.path.realpath(other) or (
+        path.exists() and other.exists() and path.samefile(other)
+    )
 
 
 @contextmanager
@@ -61,7 +110,8 @@ def _in_process(process: int, action: Callable[[], object]) -> None:
 
 @contextmanager
 def whole_file(out: Path) -> Iterator[Path]:
-    """The same for a file that a person asked for. Raises `InputError` where it can't be written.
+    """The same for a file that a person asked for. Raises `InputError` where it can't be written, and where it would
+    replace a database or what is no file (`output_file`).
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     out = Path(folder) / "a.txt"
@@ -74,7 +124,7 @@ def whole_file(out: Path) -> Iterator[Path]:
     found Is a directory, expected a place to write to
     """
     try:
-        with replacing(out) as draft:
+        with replacing(output_file(out)) as draft:
             yield draft
     except OSError as error:
         raise InputError(out, found=error.strerror or str(error), expected="a place to write to") from error

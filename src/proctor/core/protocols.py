@@ -454,6 +454,10 @@ class BenchmarkReader(ABC):
         `InputError` where nothing is there."""
         raise NotImplementedError(self._without("reads_paths"))
 
+    def question_files(self, data: Path) -> Sequence[Path]:
+        """The files at a path that hold the questions, which no output replaces."""
+        return (data,)
+
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
         """Its published figures beside ours, from the recorded answers in a folder that holds `verified_files`. Raises
         `InputError` for what can't be read."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, Item, clock_text, write_whole
+from proctor.core import PAGES, InputError, Item, clock_text, output_file, write_whole
 from proctor.media.files import EXTENSIONS
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import MediaSettings, sample_times
@@ -236,7 +236,7 @@ def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tol
 
 def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     """One self-contained HTML file with the pairs side by side (the first 500). Raises `InputError` where it
-    can't be written."""
+    can't be written or would replace anything but an earlier page."""
     from jinja2 import Environment
 
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -254,7 +254,7 @@ def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     ]
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     page = template.render(title=title, pairs=pairs, left_out=max(0, len(leaks) - _ON_PAGE))
-    write_whole(out, page)
+    write_whole(output_file(out, PAGES), page)
 
 
 @dataclass(frozen=True)

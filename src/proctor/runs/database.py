@@ -103,6 +103,14 @@ def shown_url(store: str | Path) -> str:
         return _USER.sub("://***@", text)
 
 
+def store_files(shown: str) -> list[Path]:
+    """The files that a store consists of, by what messages show of it; none where it is a server's."""
+    if "://" in shown and not shown.startswith("sqlite"):
+        return []
+    path = (make_url(shown).database or "") if "://" in shown else shown
+    return [Path(f"{path}{part}") for part in ("", "-wal", "-shm", "-journal")]
+
+
 def _engine(store: str | Path, *, create: bool) -> Engine:
     text = str(store)
     if "://" in text and not text.startswith("sqlite"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from proctor.core import Cell, InputError, Table, number, one_of, percent, plain_table, write_whole
+from proctor.core import Cell, InputError, Table, number, one_of, output_file, percent, plain_table, write_whole
 from proctor.runs import Store
 from proctor.web.agreement import StudyAgreement, study_agreement
 from proctor.web.export import (
@@ -45,6 +45,11 @@ def _opened(folder: Path, store: str | None, *, reading: bool = True) -> Iterato
             yield connection
     finally:
         engine.dispose()
+
+
+def _named_files(folder: Path) -> list[Path]:
+    """The files that the studies of a review are made of."""
+    return [folder / one for study in read_review(folder).studies for one in (study.items, study.plan.gold) if one]
 
 
 def _organiser(connection: Connection) -> int:
@@ -93,7 +98,8 @@ def agreement_of(folder: Path, study: str, store: str | None = None) -> tuple[St
 
 def export_study(folder: Path, study: str, what: str, out: Path, store: str | None = None) -> int:
     """Writes readings, the consensus (JSONL, CSV or Parquet, by the name of `out`) or a datasheet's section (Markdown),
-    and returns the rows or lines. Raises `InputError` for another ending."""
+    and returns the rows or lines. Raises `InputError` for another ending, and where `out` is a file of the review."""
+    output_file(out, read=_named_files(folder))
     forms: dict[str, Callable[[], int]]
     with _opened(folder, store) as connection:
         viewer = _organiser(connection)
@@ -146,6 +152,7 @@ def _span(low: float | None, high: float | None) -> str:
 
 def sheet_for(folder: Path, study: str, name: str, out: Path, store: str | None = None) -> int:
     """Writes a person's open items as a CSV file to fill in, and returns how many they are."""
+    output_file(out, (".csv", ".txt"), _named_files(folder))
     with _opened(folder, store) as connection:
         return write_sheet(connection, _account(connection, name), _known(connection, study), out)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, BenchmarkReader, Item, PluginReport, count_of, thousands
+from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file, thousands
 from proctor.tasks.questions import READER_SUMMARY
+from proctor.tasks.questions.layout import find_layout
 from proctor.tasks.questions.reading import QuestionSet, read_questions
+from proctor.tasks.questions.settings import NAME
 
 _MOST_LINES = 200
 
@@ -33,11 +35,17 @@ class QuestionsReader(BenchmarkReader):
         reading.check()
         return benchmark_of(reading, seed)
 
+    def question_files(self, data: Path) -> Sequence[Path]:
+        layout = find_layout(data)
+        return (*layout.files, layout.folder / NAME)
+
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
         """All that is wrong with questions, their media files opened; where nothing is, a page with ten of them."""
         from proctor.stats import fewest_groups
         from proctor.tasks.questions.preview import add_media_faults, write_preview
 
+        if out is not None:
+            output_file(out, PAGES)
         found = read_questions(data, media, self._columns)
         add_media_faults(found)
         counts = {"items": len(found.items), "groups": len({item.group for item in found.items})}
