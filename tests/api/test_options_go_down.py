@@ -32,6 +32,7 @@ from proctor.api.options import (
     ResultOptions,
     declared,
 )
+from proctor.audits import RatingsTable
 from proctor.core import FailedPolicy
 from tests.support.fuzzed_store import NAME, fuzzed
 
@@ -70,6 +71,14 @@ WAYS = {
         "runs:compared audits:AuditReport",
         without={"power": "a plan: a test of its own", "rater_agreement": "in the plan"},
         named={"scorer": "scorers", "lead_over": "over"},
+    ),
+    "audit of tables": Way(
+        proctor.audit,
+        AuditOptions,
+        "audits:compared_tables audits:AuditReport",
+        {"scores": [], "ratings": RatingsTable(())},
+        {"power": "a plan: a test of its own", "rater_agreement": "in the plan", "all_items": "refused"},
+        {"scorer": "scorers", "lead_over": "over"},
     ),
     "report": Way(
         proctor.report,
@@ -242,7 +251,7 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
         gives: Any = {"runs:judges_of": ["given", "one"], "numbers:_library": (MagicMock(), []), RUNS: []}.get(
             place, MagicMock()
         )
-        if place.startswith("runs:compared"):
+        if place.split(":")[1].startswith("compared"):
             gives = (MagicMock(), ())
         if place == "exchange:form":
             from proctor.interchange import FORMATS
@@ -250,9 +259,9 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
             monkeypatch.setattr(type(FORMATS), "get", lambda *_: MagicMock(write=ended))
         elif not place.startswith("reader:"):
             stands_in(place, pairs, monkeypatch, last=place == places[-1], gives=gives)
-    source = {"scores": store} if way.function is proctor.audit else {"source": store}
+    source = {"scores" if way.function is proctor.audit else "source": store}
     with pytest.raises(ReachedError):
-        way.function(**source, benchmark=NAME, **{**way.given, **given})
+        way.function(**{**source, "benchmark": NAME, **way.given, **given})
     return pairs
 
 

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -24,6 +21,7 @@ from proctor.api.options import (
     filled,
     listed,
 )
+from proctor.api.rating_tables import tables_of
 from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
 from proctor.core import (
@@ -39,7 +37,6 @@ from proctor.core import (
 )
 
 if TYPE_CHECKING:
-    from proctor.audits import MetricScores, RatingsTable
     from proctor.media import MediaLibrary
     from proctor.reports import ReportSummary
     from proctor.runs import Options, Run, Store
@@ -187,10 +184,11 @@ def audit(
     """How far metrics or judges agree with ratings.
 
     `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or
-    instead of value one column for each metric), and dimension where there are several; or a dict of these by the
-    metrics' names. `ratings` is a path or a frame with the columns item, system, rater, value, and where they are
-    wanted candidate, dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an
-    evaluation whose answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
+    instead of value one column for each metric), and dimension where there are several (without it a score is one of
+    quality, and is turned round on a dimension where lower is better); or a dict of these by the metrics' names.
+    `ratings` is a path or a frame with the columns item, system, rater, value, and where they are wanted candidate,
+    dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an evaluation whose
+    answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
     from proctor.runs import compared
@@ -199,13 +197,16 @@ def audit(
     settings = CorrelationSettings(draws=given["draws"], level=given["level"], seed=given["seed"])
     plan = PowerPlan(agreement=given["rater_agreement"], seed=given["seed"]) if given["power"] else None
     asked: Any = {"over": tuple(listed(given["lead_over"])), "plan": plan}
+    both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
+    every, missing = given["all_items"], given["allow_missing"]
     if ratings is None:
         where = stored(scores, benchmark)
-        both = tuple(listed(given["scorer"])), tuple(listed(given["against"]))
-        how: Any = {"all_items": given["all_items"], "allow_missing": given["allow_missing"]}
-        return AuditTable(AuditReport(*compared(where.store, where.benchmark, *both, **how), settings, **asked))
-    table = _rated(ratings)
-    return AuditTable(AuditReport(table, _scored(scores, table), settings, **asked))
+        found = compared(where.store, where.benchmark, *both, all_items=every, allow_missing=missing)
+    elif every:
+        raise UsageError("--all-items", "a store with it: of tables every answer counts", found="tables")
+    else:
+        found = tables_of(scores, ratings, *both, allow_missing=missing)
+    return AuditTable(AuditReport(*found, settings, **asked))
 
 
 def report(
@@ -450,49 +451,3 @@ def _run_name(text: str) -> tuple[str, str] | None:
     if not slash or not system or not condition:
         raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
     return system, condition
-
-
-def _rated(ratings: Any) -> RatingsTable:
-    from proctor.audits import RatingsTable, read_ratings
-
-    if isinstance(ratings, RatingsTable):
-        return ratings
-    with _as_file(ratings, "ratings") as file:
-        return read_ratings(file)
-
-
-def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
-    from dataclasses import replace
-
-    from proctor.audits import MetricScores, read_metrics
-
-    named = list(scores.items()) if isinstance(scores, Mapping) else [("", one) for one in listed(scores)]
-    found = []
-    for name, one in named:
-        if isinstance(one, MetricScores):
-            found.append(one)
-            continue
-        with _as_file(one, name or "scores") as file:
-            read = read_metrics(file, table)
-        if name and len(read) > 1:
-            raise InputError(name, found=f"{len(read)} metrics", expected="one of each name, or a list of tables")
-        found += [replace(read[0], name=name)] if name else read
-    return found
-
-
-@contextmanager
-def _as_file(given: Any, name: str) -> Iterator[Path]:
-    """A path as it is; a frame, or rows, as a file, since one reader checks them all. Errors name it as it is
-    called."""
-    if isinstance(given, str | Path):
-        yield Path(given)
-        return
-    import pandas as pd
-
-    with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
-        file = Path(folder) / name
-        pd.DataFrame(given).to_csv(file, index=False)
-        try:
-            yield file
-        except InputError as error:
-            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from proctor.core import (
@@ -16,7 +16,9 @@ from proctor.core import (
     TableFault,
     TableRow,
     cell_number,
+    count_of,
     human,
+    one_of,
     printable,
     read_table,
 )
@@ -207,18 +209,20 @@ def _is_lower(file: Path, row: TableRow) -> bool:
     return found
 
 
-def read_scores(file: Path, table: RatingsTable) -> MetricScores:
+def read_scores(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> MetricScores:
     """One metric's scores of rated answers from a CSV file with the columns `item, system, value`, and `dimension`,
-    without which a score stands for every rated dimension of its answer; a column `candidate`, where there is one, must
-    hold the rated texts. The metric is named after the file.
+    without which a score is one of quality that stands for every rated dimension of its answer: 1 − the score where
+    lower is better. A column `candidate`, where there is one, must hold the rated texts. The metric is named after the
+    file.
 
     Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
-    answer, and ratings without a score.
+    answer, and, unless with `allow_missing`, ratings without a score.
     """
-    return MetricScores(file.stem, _scores_in(file, read_table(file, _SCORE_COLUMNS).checked(file), _VALUE, table))
+    rows = read_table(file, _SCORE_COLUMNS).checked(file)
+    return MetricScores(file.stem, _scores_in(file, rows, _VALUE, table, allow_missing))
 
 
-def read_metrics(file: Path, table: RatingsTable) -> tuple[MetricScores, ...]:
+def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> tuple[MetricScores, ...]:
     """The scores of one metric, as `read_scores`, or of several from a wide table: instead of `value` one column for
     each metric, which is named after it.
 
@@ -234,16 +238,18 @@ def read_metrics(file: Path, table: RatingsTable) -> tuple[MetricScores, ...]:
             raise InputError(
                 file, found=found[:160], expected=f"{_VALUE!r} alone, or one column for each metric without it"
             )
-        return (read_scores(file, table),)
+        return (read_scores(file, table, allow_missing=allow_missing),)
     if not 1 <= len(others) <= _MOST_METRICS:
         found = f"{len(others)} columns of scores"
         raise InputError(
             file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MOST_METRICS})"
         )
-    return tuple(MetricScores(name, _scores_in(file, rows, name, table)) for name in others)
+    return tuple(MetricScores(name, _scores_in(file, rows, name, table, allow_missing)) for name in others)
 
 
-def _scores_in(file: Path, rows: Sequence[TableRow], column: str, table: RatingsTable) -> dict[Key, float | None]:
+def _scores_in(
+    file: Path, rows: Sequence[TableRow], column: str, table: RatingsTable, allow_missing: bool
+) -> dict[Key, float | None]:
     """The scores in one column by key."""
     texts = {one.key: one.candidate for one in table.ratings}
     rated: dict[tuple[str, str], list[Key]] = {}
@@ -252,8 +258,9 @@ def _scores_in(file: Path, rows: Sequence[TableRow], column: str, table: Ratings
     scores: dict[Key, float | None] = {}
     for row in rows:
         item, system = (_named(file, row, row.cells, name) for name in _SCORE_COLUMNS[:2])
-        keys = rated.get((item, system), [])
+        keys, turned = rated.get((item, system), []), table.lower_is_better
         if "dimension" in row.cells:
+            turned = frozenset()
             keys = [(item, system, _named(file, row, row.cells, "dimension"))]
         value = _value(file, row, column)
         if not keys or keys[0] not in texts:
@@ -263,11 +270,79 @@ def _scores_in(file: Path, rows: Sequence[TableRow], column: str, table: Ratings
             raise TableFault(row.number, "candidate", "another text", "the rated one").error(file)
         if keys[0] in scores:
             raise TableFault(row.number, "", f"{_shown(keys[0])} again", "one score of each").error(file)
-        scores |= dict.fromkeys(keys, value)
+        scores |= {key: 1 - value if key[2] in turned else value for key in keys}
     for key in table.keys:
-        if key not in scores:
+        if key not in scores and not allow_missing:
             raise TableFault(0, "", f"no score of {_shown(key)}", "one of every rated answer").error(file)
     return scores
+
+
+def compared_tables(
+    table: RatingsTable,
+    metrics: Sequence[MetricScores],
+    scorers: Sequence[str] = (),
+    against: Sequence[str] = (),
+    *,
+    allow_missing: bool = False,
+) -> tuple[RatingsTable, list[MetricScores]]:
+    """The ratings of the raters `against` (none named: of all), and the metrics `scorers` (none named: all), on the
+    answers that these raters rated and all of these metrics scored.
+
+    A metric must have scored every rated answer. With `allow_missing` an answer that lacks a score is left out for all;
+    of a dimension, in a dataset and language, that a metric scored nothing of, it opted out. What is left out is
+    counted in the notes. Raises `InputError` for an unknown name, for a missing score, and where nothing is left.
+
+    >>> table = RatingsTable(tuple(Rating("e1", "", system, "overall", "r1", 0.5) for system in ("s1", "s2")))
+    >>> kept, (mine,) = compared_tables(table, [MetricScores("mine", {table.keys[0]: 0.3})], allow_missing=True)
+    >>> len(kept.ratings), mine.notes
+    (1, ('1 score by r1 alone: left out',))
+    """
+    own, raters = {one.name: one for one in metrics}, sorted({one.rater for one in table.ratings})
+    for place, what, names, known in (("scores", "metric", scorers, [*own]), ("ratings", "rater", against, raters)):
+        for name in names:
+            if name not in known:
+                raise InputError(place, found=f"no {what} {name!r}", expected=one_of(known, name))
+    chosen = [own[name] for name in dict.fromkeys(scorers)] or list(metrics)
+    cells = {
+        one.key: (one.dataset, one.language, one.dimension)
+        for one in table.ratings
+        if not against or one.rater in against
+    }
+    scores = [_with_opted_out(one, cells) if allow_missing else dict(one.scores) for one in chosen]
+    kept = {key for key in cells if all(key in given for given in scores)}
+    if not allow_missing and len(kept) < len(cells):
+        name, given = next((one.name, one.scores) for one in chosen if cells.keys() - one.scores.keys())
+        lacks = [key for key in cells if key not in given]
+        found = f"none for {count_of(len(lacks), 'rated answer')}, the first {_shown(lacks[0])}"
+        raise InputError(f"scores by {name}", found=found, expected="one for each, or --allow-missing")
+    alone = next((one.name for one in chosen if not one.scores.keys() & kept), None)
+    if alone is not None:
+        raise InputError(f"scores by {alone}", found="no rated answer that all metrics scored", expected="some")
+    who, unscored = ", ".join(against or raters), len(cells) - len(kept)
+    ratings = (one for one in table.ratings if one.key in kept and (not against or one.rater in against))
+    return replace(table, ratings=tuple(ratings)), [
+        MetricScores(
+            metric.name,
+            {key: given[key] for key in cells if key in kept},
+            metric.notes + left_out((metric.name, len(metric.scores.keys() - kept)), (who, unscored)),
+        )
+        for metric, given in zip(chosen, scores, strict=True)
+    ]
+
+
+def left_out(*sides: tuple[str, int]) -> tuple[str, ...]:
+    """Notes of how many scores one side alone gave.
+
+    >>> left_out(("mine", 2), ("r1, r2", 0))
+    ('2 scores by mine alone: left out',)
+    """
+    return tuple(f"{count_of(count, 'score')} by {who} alone: left out" for who, count in sides if count)
+
+
+def _with_opted_out(metric: MetricScores, cells: Mapping[Key, tuple[str, str, str]]) -> dict[Key, float | None]:
+    """A metric's scores, None in cells that it scored nothing of."""
+    scored = {cells[key] for key in cells.keys() & metric.scores.keys()}
+    return {key: None for key, cell in cells.items() if cell not in scored} | dict(metric.scores)
 
 
 def _shown(key: Key) -> str:

@@ -47,7 +47,7 @@ def compared(
     Two judges are compared on what both scored. What is left out is counted in the notes. Raises `InputError` for an
     unknown scorer, for one against itself, and where there is nothing to compare.
     """
-    from proctor.audits import MetricScores, RatingsTable
+    from proctor.audits import MetricScores, RatingsTable, left_out
 
     known = judges_of(store, benchmark)
     people = [name for name in known if name.startswith(HUMAN)]
@@ -91,7 +91,7 @@ def compared(
         MetricScores(
             name,
             {key: marks[name].get(key) for key in dict.fromkeys(one.key for one in ratings)},
-            tuple(_left_out(name, raters, marks, rated, kept)),
+            left_out((name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))),
         )
         for name in chosen
     ]
@@ -114,14 +114,6 @@ def judgements_behind(
                 if key in votes:
                     found.setdefault((item, system), []).append(votes[key])
     return found
-
-
-def _left_out(
-    name: str, raters: Sequence[str], marks: Mapping[str, Mapping[Key, float]], rated: set[Key], kept: set[Key]
-) -> list[str]:
-    """How many scores one side alone gave."""
-    alone = [(name, len(marks[name].keys() - kept)), (", ".join(raters), len(rated - kept))]
-    return [f"{count_of(count, 'score')} by {who} alone: left out" for who, count in alone if count]
 
 
 def _lacking(
