@@ -85,7 +85,7 @@ def test_scenarios_may_be_folders_and_references_may_be_absent(tmp_path: Path) -
     assert (item.group, item.tags["scenario"], item.reference) == ("x", "BMV", None)
     missing, alone = benchmark.notes
     assert missing == "There are no references: answers can't be marked."
-    assert alone.startswith("1 of 1 instances name no source video, and each is a group of its own")
+    assert alone.startswith("1 of 1 instance without a source video, each a group of its own")
 
 
 def test_who_reads_intervals_is_told_where_groups_are_not_known(tmp_path: Path, folder: Path) -> None:
@@ -94,7 +94,7 @@ def test_who_reads_intervals_is_told_where_groups_are_not_known(tmp_path: Path, 
     predictions, keys = written(tmp_path / "said.json", SAID), written(tmp_path / "keys.json", nameless)
     found = score_predictions(predictions, keys, draws=100)
     assert found.without_video == 4
-    assert "4 of 4 instances name no source video" in report(found, predictions, keys).notes[0]
+    assert "4 of 4 instances without a source video" in report(found, predictions, keys).notes[0]
 
 
 def test_a_manifest_names_the_frames(tmp_path: Path) -> None:
@@ -413,8 +413,8 @@ def test_an_answer_without_an_order_scores_nothing_for_its_rationale(tmp_path: P
     assert found.rationales is not None
     assert found.rationales.f1 == {"q1": 0.0, "q2": 0.0, "q3": 0.0}
     assert found.rationales.notes == (
-        "1 of 4 answers have no rationale and score 0",
-        "1 of 4 references have no rationale: F1 is over the others",
+        "1 of 4 answers without a rationale: score 0",
+        "1 of 4 references without a rationale: F1 is over the others",
     )
 
 

@@ -121,7 +121,7 @@ CASES: list[tuple[str, list[Any], list[SubmissionFinding]]] = [
             SubmissionFinding(
                 "suspicious",
                 "q2",
-                "1 hidden characters: 'to hold\\u200b it'",
+                "1 hidden character: 'to hold\\u200b it'",
                 "an answer to the question alone",
                 error=False,
             )
@@ -258,14 +258,14 @@ def test_what_can_be_checked_without_references_is_checked(blind: Path) -> None:
     ]
     assert found.findings[1].expected == "at most 300 characters if it is free text"
     assert found.unchecked == (
-        "whether answers are right: 3 questions have no reference",
-        "the format of the answers to 2 questions: their requests name none (answer_format)",
+        "whether answers are right: no reference for 3 questions",
+        "the format of the answers to 2 questions: not named in the request (answer_format)",
     )
     file.write_text(json.dumps([entry("q1", "no"), entry("q2", "any"), entry("q3", "")]))
     assert [one.rule for one in validate_submission(file, benchmark).findings] == ["format"], "empty is no format"
     code, printed = within("validate", "focus", file, "--data", blind)
     assert code == 1
-    assert "not checked: whether answers are right: 3 questions have no reference" in printed
+    assert "not checked: whether answers are right: no reference for 3 questions" in printed
 
 
 def test_a_run_without_references_is_collected_and_exported(blind: Path, tmp_path: Path) -> None:

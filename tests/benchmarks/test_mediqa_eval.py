@@ -198,8 +198,8 @@ def test_the_first_of_two_rows_counts_and_opting_out_gives_null(tmp_path: Path) 
     assert scores.scores["iiyi/E1/en", "SYSTEM001", "disagree_flag"] == 0.25
     assert scores.scores["iiyi/E1/zh", "SYSTEM001", "writing-style"] is None
     assert scores.notes == (
-        "1 rows repeat a key; the first counts (repeated in row 34)",
-        "8 of 32 rows are opted out (-1)",
+        "1 row with a repeated key; the first counts (repeated in row 34)",
+        "8 of 32 rows opted out (-1)",
     )
 
 

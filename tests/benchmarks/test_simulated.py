@@ -114,7 +114,7 @@ def test_there_are_no_recorded_answers_and_no_judge(pristine: Path) -> None:
 
 def test_what_helps_where_videos_are_missing(pristine: Path) -> None:
     text = READER.media_help(pristine, ["videos/sim-001.mp4"])
-    assert text.startswith(f"1 of 2 videos are not below {pristine}: ")
+    assert text.startswith(f"Not below {pristine}: 1 of 2 videos. ")
     assert "seed 5" in text
 
 

@@ -71,7 +71,7 @@ def test_two_metrics_for_programs(task: Path, store: Path, tmp_path: Path) -> No
     copied(store, both)
     done = proctor("import", "mediqa-eval", flat, "--data", task, "--store", both, "--scorer", "flat")
     assert done.returncode == 0, done.stderr
-    assert "flat: 363 of 2904 rows are opted out (-1)" in done.stderr
+    assert "flat: 363 of 2\u202f904 rows opted out (-1)" in done.stderr
     command = ("audit", "mediqa-eval", "--store", both, "--scorer", "overlap", "--scorer", "flat")
     done = proctor(*command, "--format", "json", "--draws", "100")
     assert done.returncode == 0, done.stderr

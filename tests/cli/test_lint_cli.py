@@ -111,7 +111,7 @@ def test_published_splits_and_other_scales(
     assert done.stdout.splitlines()[:4] == [
         "error: found 792 different rows of iiyi, en (valid), expected 1008",
         "error: found 264 different rows of iiyi, zh (valid), expected 336",
-        "error: found 1386 different rows of woundcare, en (valid), expected 1890",
+        "error: found 1 386 different rows of woundcare, en (valid), expected 1890",
         "error: found 462 different rows of woundcare, zh (valid), expected 630",
     ]
 

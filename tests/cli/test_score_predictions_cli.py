@@ -43,7 +43,7 @@ def test_json_has_the_tasks_figures_and_the_rationales(files: tuple[Path, Path])
     assert found["overall"] == pytest.approx(100 * (0.8 * (0.7 / 3 + 0.3 * 4 / 9) + 0.2 * found["rationale_f1"]))
     assert found["reason"] is None
     assert found["rationales"]["hash"].startswith("all-MiniLM-L6-v2_L5_no-idf_version=0.3.12(hug_trans=")
-    assert found["rationales"]["notes"][0] == "1 of 3 answers have no rationale and score 0"
+    assert found["rationales"]["notes"][0] == "1 of 3 answers without a rationale: score 0"
     assert (found["alpha"], found["beta"]) == (0.7, 0.8)
     assert found["unanswered"] == ["q3"]
     assert found["invalid"] == {
@@ -68,13 +68,13 @@ def test_people_read_tables_and_what_is_wrong(files: tuple[Path, Path]) -> None:
     assert "33.3 %" in done.stdout
     assert "Overall score (0–100)" in done.stdout
     assert "published" in done.stdout
-    assert "1 of 3 items have no answer and are wrong." in done.stderr
+    assert "1 of 3 items without an answer, counted as wrong." in done.stderr
     assert "item 'q2' lacks D; repeats A; invents Z" in done.stderr
     said = " ".join(done.stderr.split())
-    assert "and wrong in every figure. With --option invalid=partial, pairwise accuracy would be 44.4 %." in said
+    assert ", wrong in every figure. With --option invalid=partial, pairwise accuracy would be 44.4 %." in said
     assert "Rationales: BERTScore F1 by all-MiniLM-L6-v2_L5_no-idf_version=" in said
     assert "The published rows used another encoder" in said
-    assert "1 of 3 references have no rationale: F1 is over the others." in said
+    assert "1 of 3 references without a rationale: F1 is over the others." in said
 
 
 def test_the_encoder_is_chosen(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_lmms_eval_and_proctor_read_each_others_samples(tmp_path: Path) -> None:
     assert (answer.text, answer.parsed, answer.usage.input_tokens) == ("Answer: yes", True, 90)
 
     written = made.export(tmp_path / "ours", format="lmms-eval")
-    assert any("1 answers failed" in line for line in written.dropped)
+    assert any("1 answer failed" in line for line in written.dropped)
     read = foreign("tests.support.foreign_lmms_eval", "read", tmp_path / "ours", "lamps_video")
     kept = made.store.answers(made.runs[0])
     assert read["replies"] == [kept[name].text for name in IDS]

@@ -142,9 +142,9 @@ def test_references_stay_at_home(made: proctor.Evaluation, tmp_path: Path) -> No
 def test_media_that_are_not_here(made: proctor.Evaluation, media: Path, tmp_path: Path) -> None:
     (media / "b.png").unlink()
     written = made.export(tmp_path / "a", format="croissant", media=media)
-    assert any(line.startswith("1 media without a FileObject") for line in written.dropped)
+    assert any(line.startswith("media without a FileObject: 1;") for line in written.dropped)
     assert "Croissant wants a creator: --origin creator=…" in written.notes
-    with pytest.raises(InputError, match=r"found no b\.png and 0 more, expected all 2 media"):
+    with pytest.raises(InputError, match=r"found no b\.png and 0 more, expected all media \(2\)"):
         made.export(tmp_path / "b", format="hf-dataset", media=media, copy_media=True)
     assert not (tmp_path / "b").exists()
     homeless = proctor.run(_mine(None), lambda: "B", name="b", conditions="text-only", store=tmp_path / "n.db")

@@ -139,7 +139,7 @@ def test_a_missing_score_prefers_no_set() -> None:
     pool, plan = RatedPool(RATED), SearchPlan(sets=3, shots=2, held_out=4)
     missing = frozenset({draw_examples(pool, plan)["en"].held_out[0].case.id})
     with pytest.raises(
-        InfrastructureError, match=r"^by-length: 1 of 4 held-out answers in 'en' lack a score: no reply$"
+        InfrastructureError, match=r"^by-length: no score for 1 of 4 held-out answers in 'en': no reply$"
     ):
         searched(pool, plan, missing=missing)
     found = searched(pool, plan, missing=missing, allow_missing=True)

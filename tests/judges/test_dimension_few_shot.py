@@ -136,7 +136,7 @@ def test_covering_ones_spread_over_the_scale() -> None:
 def test_too_few_others_are_told() -> None:
     few_rated = [one for one in RATED if one.case.encounter in {"iiyi/E1", "iiyi/E2"}]
     expected = (
-        "^rated answers: found 1 other encounters in 'en' that iiyi/E1/en may be judged by, "
+        "^rated answers: found 1 other encounter in 'en' that iiyi/E1/en may be judged by, "
         "expected 4, one for each example$"
     )
     with pytest.raises(InputError, match=expected):

@@ -156,7 +156,7 @@ def test_documents_that_can_not_be_read_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found no such folder, expected a folder of documents"):
         document_hashes(tmp_path / "no")
     (tmp_path / "picture.png").write_bytes(b"x")
-    expected = r"found none among 1 files, expected documents \(.txt, .md, .markdown, .pdf\)"
+    expected = r"found none among 1 file, expected documents \(.txt, .md, .markdown, .pdf\)"
     with pytest.raises(InputError, match=expected):
         document_hashes(tmp_path)
     from pypdf import PdfReader, PdfWriter

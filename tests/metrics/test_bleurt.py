@@ -104,7 +104,7 @@ def test_what_is_too_long_is_cut_and_counted(tmp_path: Path) -> None:
     assert mean.score("cream", references, "en") == pytest.approx(sum(values) / 2)
     assert best.notes() == ()
     assert mean.score("cream " * 40, ["apply"], "en") != 0
-    assert best.notes() == ("1 pairs are longer than the checkpoint reads and were cut",)
+    assert best.notes() == ("1 pair cut: longer than the checkpoint reads",)
 
 
 def test_checkpoints_that_are_refused(tmp_path: Path) -> None:

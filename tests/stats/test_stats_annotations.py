@@ -122,7 +122,7 @@ def test_full_agreement_in_few_videos_is_no_certainty() -> None:
 def test_errors() -> None:
     with pytest.raises(InputError, match=r"^entries: found 1 and 2, expected pairs$"):
         box_agreement([[]], [[], []], ["a"])
-    with pytest.raises(InputError, match=r"^groups: found 1 labels, expected 2, one per item$"):
+    with pytest.raises(InputError, match=r"^groups: found 1 label, expected 2, one per item$"):
         box_agreement([[], []], [[], []], ["a"])
     with pytest.raises(InputError, match=r"^least: found 0, expected an overlap above 0, up to 1$"):
         box_agreement([], [], [], least=0)

@@ -350,7 +350,7 @@ def test_errors(arguments: tuple[list[float], list[str]], options: dict[str, obj
 def test_slice_errors() -> None:
     with pytest.raises(InputError, match=r"^slices: found codes 0 to 2, expected 0 to 1, or -1 for none$"):
         slice_means([1.0, 2.0], ["a", "b"], [0, 2], 2)
-    with pytest.raises(InputError, match=r"^slices: found 1 codes, expected 2$"):
+    with pytest.raises(InputError, match=r"^slices: found 1 code, expected 2$"):
         slice_means([1.0, 2.0], ["a", "b"], [0], 2)
     with pytest.raises(InputError, match=r"^slices: found 1 × 2 of bool, expected 2 × 2 of bool$"):
         slice_means([1.0, 2.0], ["a", "b"], np.ones((1, 2), dtype=bool), 2)

@@ -187,7 +187,7 @@ def test_errors() -> None:
             coefficient("yy", "yy", "aa", "gg", PLAN)
         with pytest.raises(InputError, match=r"^item a: found a second group, 'h', expected one group$"):
             coefficient("yy", "yn", "aa", "gh", PLAN)
-        with pytest.raises(InputError, match=r"^groups: found 1 labels, expected 2, one per item$"):
+        with pytest.raises(InputError, match=r"^groups: found 1 label, expected 2, one per item$"):
             coefficient("yy", "yn", "aa", "g", PLAN)
     with pytest.raises(InputError, match=r"^levels: found \['y'\], expected two or more$"):
         gwet_ac1("yy", "y", "aa", "gg", PLAN)

@@ -224,7 +224,7 @@ def test_names_and_settings() -> None:
         (["openai:m"], {}, "consensus: found one vote, expected two or more: several --model, --option samples=5, or"),
         ([], {}, "consensus: found no model for model, expected one or more (--model)"),
         ([], {"over": "seriation,pairwise-vote"}, "consensus: found no model for pairwise-vote, expected one or more"),
-        (["openai:m"], {"over": "seriation,random"}, "consensus: found 1 models that nobody in 'over' asks"),
+        (["openai:m"], {"over": "seriation,random"}, "consensus: found 1 model that nobody in 'over' asks"),
         (
             ["openai:m"],
             {"over": "consensus"},

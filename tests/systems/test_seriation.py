@@ -119,7 +119,7 @@ def test_options_that_make_no_sense(instances: Instances) -> None:
         return build_system(NAME, clients, seed=0, options=options)
 
     assert built([], start="busier").settings["start"] == "busier"
-    with pytest.raises(ConfigurationError, match="seriation-directed: found 1 models, expected none"):
+    with pytest.raises(ConfigurationError, match="seriation-directed: found 1 model, expected none"):
         built([client], start="busier")
     for options in ({}, {"start": "given", "learn": "x"}):
         with pytest.raises(ConfigurationError, match="expected one of the options start and learn"):

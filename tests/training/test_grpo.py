@@ -115,7 +115,7 @@ def test_prompts_of_other_tokens_than_the_judge_is_shown_are_refused(
 
 def test_one_encounter_alone_is_refused(ordinal_judge: OrdinalJudge, tmp_path: Path) -> None:
     few = OrdinalJudge(ordinal_judge.base, ordinal_judge.adapter, ordinal_judge.prompts[:2], ())
-    with pytest.raises(InputError, match=r"found 2 prompts about 1 encounters, expected 2 or more, about two or more$"):
+    with pytest.raises(InputError, match=r"found 2 prompts about 1 encounter, expected 2 or more, about two or more$"):
         reinforced(few, tmp_path / "run")
 
 

@@ -45,7 +45,7 @@ def test_a_missing_score_leaves_no_agreement() -> None:
     cases, scores = rated()
     del scores[4]["overall"]
     whole, overall, relevance = held_out_agreement(cases, scores, draws=0)
-    assert (overall.value, overall.missing, overall.reason) == (None, 1, "1 of 36 answers have no score")
+    assert (overall.value, overall.missing, overall.reason) == (None, 1, "no score for 1 of 36 answers")
     assert whole.value is None
     assert "overall" in whole.reason
     assert relevance.value is not None

@@ -55,5 +55,5 @@ def test_folds_hold_every_encounter_out_once_with_its_copies() -> None:
 
 def test_more_folds_than_encounters_are_refused() -> None:
     rated = [RatedCase(case(name), {"overall": 0.5}) for name in ("e1", "e2")]
-    with pytest.raises(InputError, match="2 encounters that share nothing"):
+    with pytest.raises(InputError, match="2 encounters with nothing shared"):
         encounter_folds(rated, 3, seed=0)

@@ -63,7 +63,7 @@ def test_thirty_items_go_from_draft_to_consensus_and_the_export_has_all_readings
     assert [row["by"] == "agreed" for row in consensus].count(True) == 24
     assert consensus[0]["body"]["stem"] == "Now?"
     page = olga.get("/organise/study/s").text
-    assert "30 of 30 items read by all" in page
+    assert "Read by all: 30 of 30" in page
     assert "24 agreed, 6 adjudicated, 0 waiting" in page
     decision = re.search(r'<th scope="row">decision</th>\s*<td class="n">30</td>\s*<td class="n">([\d.]+)', page)
     assert decision is not None
@@ -106,7 +106,7 @@ def test_pages_of_a_study_without_readings_say_so(review: ReviewSite, people: di
     items(review)
     olga = people["olga"].client
     assert "Nothing yet." in olga.get("/organise/study/s").text
-    assert "0 of 1 items read by all" in olga.get("/organise/").text
+    assert "Read by all: 0 of 1" in olga.get("/organise/").text
     assert olga.get("/organise/study/none").status_code == 404
     assert olga.get("/export/none/readings.csv").status_code == 404
     assert olga.get("/export/s/readings.csv").text.startswith("study,form,item")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from proctor.construction.balance import check_bounds, choose, constant_answers, deal_options, leaks_answer
     from proctor.construction.checks import Completion, complete, find
-    from proctor.construction.commands import Fps, ProcedureName, TrackFiles, completed, counted
+    from proctor.construction.commands import Fps, ProcedureName, TrackFiles, completed
     from proctor.construction.files import files_of
     from proctor.construction.rules import (
         QUADRANTS,
@@ -45,6 +45,6 @@ __all__ = [
     "ARISING", "OBJECTS", "QUADRANTS", "STAYING", "TRACK_RULES", "AnnotatedBox", "AnnotatedMoment", "AnnotatedVideo",
     "Annotation", "CandidateQuestion", "Completion", "Fps", "ProcedureName", "QuestionTemplates", "ReadDefaults",
     "Rule", "Sighting", "Timeline", "TrackFiles", "arrivals", "check_bounds", "choose", "complete", "completed",
-    "constant_answers", "counted", "deal_options", "files_of", "find", "leaks_answer", "official_name", "only_one",
+    "constant_answers",  "deal_options", "files_of", "find", "leaks_answer", "official_name", "only_one",
     "orders", "quadrant_of", "rules_by_name", "split_items", "third", "with_article",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ import typer
 from proctor.construction.annotation import ReadDefaults
 from proctor.construction.checks import Completion, complete
 from proctor.construction.files import files_of, read_annotations, write_folder
-from proctor.core import PluginReport, Steps
+from proctor.core import PluginReport, Steps, count_of
 
 
 class TracksAs(StrEnum):
@@ -60,8 +60,8 @@ def convert(
     annotations = [one.annotation for one in completions]
     files = write_folder(annotations, to.value, out)
     filled = sum(len(one.filled) for one in completions)
-    line = f"{counted(len(annotations), 'video')} in {counted(len(files), 'file')} in {out}"
-    line += f"; {counted(filled, 'gap')} filled" if filled else ""
+    line = f"{count_of(len(annotations), 'video')} in {count_of(len(files), 'file')} in {out}"
+    line += f"; {count_of(filled, 'gap')} filled" if filled else ""
     return PluginReport({"videos": len(annotations), "files": [*files], "filled": filled}, (line,))
 
 
@@ -76,11 +76,3 @@ def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: 
             completions.append(complete(one, fill))
             progress(number, len(annotations))
     return completions
-
-
-def counted(count: int, thing: str) -> str:
-    """
-    >>> counted(1, "video"), counted(2, "video")
-    ('1 video', '2 videos')
-    """
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

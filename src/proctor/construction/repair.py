@@ -13,7 +13,7 @@ from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
 from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, exchange
 from proctor.construction.likeness import Texts, alike, gap_s, read_texts
-from proctor.core import OPTION_POOL, InputError, Item, Reference, generator
+from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder
 
@@ -170,8 +170,10 @@ def accepted_repair(
 def _check_kept(asked: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
     kept = 1 - len(left_out) / len(asked)
     if kept < settings.keep or kept == 0:
-        reasons = "; ".join(f"{count} items: {why}" for why, count in Counter(left_out.values()).most_common())
-        found = f"{len(asked) - len(left_out)} of {len(asked)} items that can be repaired ({reasons})"
+        reasons = "; ".join(
+            f"{count_of(count, 'item')}: {why}" for why, count in Counter(left_out.values()).most_common()
+        )
+        found = f"{len(asked) - len(left_out)} of {count_of(len(asked), 'item')} that can be repaired ({reasons})"
         raise InputError("repair", found=found, expected=f"{settings.keep:.0%} of them at least")
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proctor.core import OPTION_POOL, InputError, Item, generator
+from proctor.core import OPTION_POOL, InputError, Item, count_of, generator
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.stats import linked
 
@@ -48,7 +48,7 @@ def split_items(
     for item, code in zip(items, codes, strict=True):
         clusters[int(code)].append(item.id)
     if len(clusters) < len(shares):
-        found = f"{len(clusters)} clusters of items that belong together"
+        found = f"{count_of(len(clusters), 'cluster')} of items that belong together"
         raise InputError("items", found=found, expected=f"{len(shares)} at least, one for each part")
     rng = generator(seed, "split")
     named = sorted(clusters, key=lambda code: min(clusters[code]))  # whatever the order of the items

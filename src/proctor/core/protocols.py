@@ -18,6 +18,7 @@ from proctor.core.metric import Metric, PublishedTable, RatingScheme
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 from proctor.core.sources import DataSource, read_source
 from proctor.core.verified import VerifiedFigure
+from proctor.core.words import count_of
 
 if TYPE_CHECKING:
     from proctor.core.registry import PluginReport
@@ -469,6 +470,5 @@ class BenchmarkReader(ABC):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         """How a person gets the media files that are missing."""
-        return (
-            f"{len(missing)} media files are missing: get them from where {data.name} came from, into the media folder."
-        )
+        files = count_of(len(missing), "media file")
+        return f"{files} missing: copy from where {data.name} came from into the media folder."

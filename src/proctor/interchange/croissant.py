@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import whole_folder, write_whole
+from proctor.core import count_of, whole_folder, write_whole
 from proctor.interchange.export_source import ExportSource, Written
 from proctor.interchange.item_files import (
     COLUMNS,
@@ -54,7 +54,7 @@ def write_croissant(source: ExportSource, out: Path) -> Written:
     absent = len(source.media_of_items) - len(files)
     dropped = lost_in_rows(source)
     if absent:
-        dropped.append(f"{absent} media without a FileObject: their content is not here to be hashed (--media)")
+        dropped.append(f"media without a FileObject: {absent}; content that is not here can't be hashed (--media)")
     notes = [] if source.licence else ["Croissant wants a licence: --origin licence=…"]
     notes += [] if source.origin.get("creator") else ["Croissant wants a creator: --origin creator=…"]
     return Written(len(rows), "item", tuple(dropped), tuple(notes))
@@ -68,7 +68,7 @@ def _record(source: ExportSource, text: str, files: dict[str, Path]) -> dict[str
         "@context": _context(),
         "@type": "sc:Dataset",
         "name": card.name,
-        "description": f"{card.title}: {len(source.items)} questions. {' '.join(card.notes)}".strip(),
+        "description": f"{card.title}: {count_of(len(source.items), 'question')}. {' '.join(card.notes)}".strip(),
         "conformsTo": [CONFORMS_TO, _RAI],
         "version": "1.0.0",
         "datePublished": max(source.begun.values(), default="1970-01-01")[:10],

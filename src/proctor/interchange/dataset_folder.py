@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import ACCURACY, BENCHMARKS, reader_or_default, whole_folder, write_whole
+from proctor.core import ACCURACY, BENCHMARKS, count_of, reader_or_default, whole_folder, write_whole
 from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_row, row_form
 from proctor.interchange.export_source import ExportSource, Written
 from proctor.interchange.hugging_face import eval_yaml, yaml_text
@@ -48,7 +48,7 @@ def write_dataset_folder(source: ExportSource, out: Path) -> Written:
     if not source.references:
         dropped.append("reference answers: left out as asked")
     if source.media_of_items and not copied:
-        dropped.append(f"{len(source.media_of_items)} media: named, not copied (--copy-media)")
+        dropped.append(f"media: {len(source.media_of_items)} named, not copied (--copy-media)")
     notes = () if source.licence else ("Nobody says under which licence the data are: --origin licence=…",)
     return Written(len(rows), "item", tuple(dropped), notes)
 
@@ -92,7 +92,8 @@ def _card(source: ExportSource, facets: list[str]) -> str:
     head["configs"] = [{"config_name": "default", "data_files": [{"split": "test", "path": "data/test-*.parquet"}]}]
     lines = ["---", yaml_text(head).rstrip(), "---", "", f"# {markdown_text(card.title)}", ""]
     groups = len({item.group for item in source.items})
-    lines += [f"{len(source.items)} questions in {groups} groups, written by Proctor {__version__}."]
+    size = f"{count_of(len(source.items), 'question')} in {count_of(groups, 'group')}"
+    lines += [f"{size}, written by Proctor {__version__}."]
     lines += [f"Fingerprint `{source.store.fingerprint(card.name)}`.", ""]
     lines += ["What shares a `group` must be resampled together. `benchmark.yaml` explains the column `format`."]
     lines += [f"Facets: {', '.join(markdown_text(name) for name in facets)}."] if facets else []

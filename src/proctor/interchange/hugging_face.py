@@ -34,7 +34,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
             else ""
         )
         lacking = row.failed + row.missing + row.unresolved
-        said = [f"condition {row.condition}", f"scorer {row.scorer}", span, f"{row.n} items in {row.groups} groups"]
+        size = f"{count_of(row.n, 'item')} in {count_of(row.groups, 'group')}"
+        said = [f"condition {row.condition}", f"scorer {row.scorer}", span, size]
         said += [f"{lacking} failed or missing, counted as {row.policy}"] if lacking else []
         entry: dict[str, Any] = {
             "dataset": {"id": dataset, "task_id": task_id(source.card.name, row.condition)},
@@ -54,7 +55,7 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
         "intervals, denominators and conditions as fields: the format has one value; they stand in `notes`",
         f"metrics other than {source.card.headline}: the format takes one value for each task",
     ]
-    dropped += [f"{count_of(left, 'result')} of incomplete runs: they have a range, not one value"] if left else []
+    dropped += [f"{count_of(left, 'result')} of incomplete runs: a range, not one value"] if left else []
     return Written(len(by_system), "system", tuple(dropped))
 
 
@@ -70,7 +71,7 @@ def write_eval_yaml(source: ExportSource, out: Path) -> Written:
 def eval_yaml(source: ExportSource) -> str:
     """The text of `eval.yaml`."""
     card = source.card
-    said = f"{len(source.items)} questions, ranked by {card.metric(card.headline).label}."
+    said = f"{count_of(len(source.items), 'question')}, ranked by {card.metric(card.headline).label}."
     cited = source.origin.get("citation", "")
     record = {
         "name": card.title,

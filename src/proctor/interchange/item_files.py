@@ -110,7 +110,7 @@ def copy_media(source: ExportSource, folder: Path) -> int:
     found = dict(media_files(source))
     missing = [one.source for one in source.media_of_items if one.source not in found]
     if missing:
-        expected = f"all {len(source.media_of_items)} media, to copy them"
+        expected = f"all media ({len(source.media_of_items)}), to copy them"
         raise InputError(source.media, found=f"no {missing[0]} and {len(missing) - 1} more", expected=expected)
     for name, file in found.items():
         place = folder / name

@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.core import InputError, Item, Noted, Status, Usage, read_json, read_jsonl, whole_folder, write_whole
+from proctor.core import (
+    InputError,
+    Item,
+    Noted,
+    Status,
+    Usage,
+    count_of,
+    read_json,
+    read_jsonl,
+    whole_folder,
+    write_whole,
+)
 from proctor.interchange.export_source import ExportSource, Written, differs, references_of
 from proctor.interchange.recorded import RecordedAnswer, RecordedFile, fault, kept_value, share, whole
 from proctor.runs import CODE
@@ -154,10 +165,12 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         "scores by judges: only those by code are kept",
     ]
     dropped += [
-        f"that {failed} answers failed: lmms-eval reads an empty reply as wrong (`proctor_status` keeps it)"
+        f"that {count_of(failed, 'answer')} failed: lmms-eval reads an empty reply as wrong (`proctor_status` keeps it)"
     ] * bool(failed)
     if other:
-        dropped.append(f"the value of {other} answers whose text says another one (`proctor_parsed` keeps it)")
+        dropped.append(
+            f"the value of {count_of(other, 'answer')} whose text says another one (`proctor_parsed` keeps it)"
+        )
     return Written(len(lines), "sample", tuple(dropped))
 
 

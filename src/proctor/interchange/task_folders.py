@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.core import UsageError, VideoClip, reader_or_default, whole_folder, write_whole
+from proctor.core import UsageError, VideoClip, count_of, reader_or_default, whole_folder, write_whole
 from proctor.interchange.export_source import ExportSource, Written
 from proctor.interchange.hugging_face import yaml_text
 from proctor.interchange.item_files import copy_media
@@ -116,7 +116,7 @@ def _lines(source: ExportSource) -> list[TaskItem]:
     sounding = sum(bool(item.sounding) for item in source.items)
     if sounding and not blind:
         expected = f"{_BLIND}: the program that runs the task shows whole files, and sound belongs to the questions"
-        raise UsageError("--condition", expected, found=f"{sounding} questions with sound")
+        raise UsageError("--condition", expected, found=f"{count_of(sounding, 'question')} with sound")
     prompt = prompt_for_benchmark(source.card.name)
     briefing = reader_or_default(source.card.name).briefing
     lines = []
@@ -159,5 +159,9 @@ def _dropped(source: ExportSource) -> tuple[str, ...]:
     judged = sum(item.answer.kind in {"free_text", "ratings"} for item in source.items)
     found = ["frames at set times: the program that runs the task chooses its own from whole files"]
     found += ["spans of clips: whole videos are shown; cut them first where questions are on a part"] if spans else []
-    found += [f"marks of {judged} items in free text: they need a judge; import the log to Proctor"] if judged else []
+    found += (
+        [f"marks of {count_of(judged, 'item')} in free text: they need a judge; import the log to Proctor"]
+        if judged
+        else []
+    )
     return tuple(found)

@@ -22,6 +22,7 @@ from proctor.core import (
     RefusalError,
     SystemFaultError,
     content_hash,
+    count_of,
 )
 from proctor.models import load_prompt
 
@@ -125,7 +126,9 @@ class CachedModel:
 
     async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]]) -> Reply[Any]:
         if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
-            raise InfrastructureError(f"{self.judge}: not asked any more after {self._in_a_row} faults in a row")
+            raise InfrastructureError(
+                f"{self.judge}: not asked any more after {count_of(self._in_a_row, 'fault')} in a row"
+            )
         try:
             reply = await make()
         except InfrastructureError:

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.core import ConfigurationError, InputError, content_hash, input_bytes, kept_text, load_json, pip_install
+from proctor.core import (
+    ConfigurationError,
+    InputError,
+    content_hash,
+    count_of,
+    input_bytes,
+    kept_text,
+    load_json,
+    pip_install,
+)
 from proctor.judges import pdf_pages
 from proctor.metrics.text import tokens
 
@@ -59,7 +68,7 @@ def document_hashes(folder: Path) -> dict[str, str]:
     }
     if not found:
         expected = f"documents ({', '.join(SUFFIXES)})"
-        raise InputError(folder, found=f"none among {len(files)} files", expected=expected)
+        raise InputError(folder, found=f"none among {count_of(len(files), 'file')}", expected=expected)
     return dict(sorted(found.items()))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from proctor.core import ConfigurationError, InputError, content_hash, pip_install, read_text
+from proctor.core import ConfigurationError, InputError, content_hash, count_of, pip_install, read_text
 from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
@@ -307,7 +307,7 @@ def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
             passages = tuple(Passage(**json.loads(line)) for line in lines)
         vectors = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
         if len(passages) != told["passages"] or len(vectors) != len(passages):
-            raise ValueError(f"{len(passages)} passages instead of {told['passages']}")
+            raise ValueError(f"{count_of(len(passages), 'passage')} instead of {told['passages']}")
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         reason = " ".join(str(error).split())[:200]
     else:

@@ -23,6 +23,7 @@ from proctor.core import (
     ParseError,
     VideoClip,
     content_hash,
+    count_of,
     load_json,
     read_arrays,
     read_bytes,
@@ -63,7 +64,7 @@ def plain_media(sources: Sequence[str], start: float | None = None, end: float |
     """
     videos = [PurePosixPath(source).suffix.lower() in VIDEO_EXTENSIONS for source in sources]
     if (start is not None or end is not None) and (not any(videos) or len(sources) != 1):
-        raise ParseError(expected="start and end with one video alone", found=f"{len(sources)} files")
+        raise ParseError(expected="start and end with one video alone", found=count_of(len(sources), "file"))
     labels = iter([""] if len(sources) == 1 else labels_of(videos.count(False)))
     return tuple(
         VideoClip(source=source, start=start or 0.0, end=end) if video else Image(source=source, label=next(labels))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.media.decode import VideoSource, decode_at
 from proctor.media.inspection import metadata_of
 from proctor.media.pictures import upright
@@ -87,8 +87,8 @@ def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact
 def _check_container(source: Path, result: Path) -> None:
     held = metadata_of(result)
     found = [*(f"a stream of {kind}" for kind in held.other_streams), *(f"metadata {name!r}" for name in held.tags)]
-    found += [f"{held.audio_tracks} audio tracks"] if held.audio_tracks else []
-    found += [f"{held.chapters} chapters"] if held.chapters else []
+    found += [count_of(held.audio_tracks, "audio track")] if held.audio_tracks else []
+    found += [count_of(held.chapters, "chapter")] if held.chapters else []
     values = {value.encode() for value in metadata_of(source).values}
     for value in sorted({value for value in values if len(value) >= _LEAST_TAG}.union(_WRITERS)):
         if _holds(result, value):
@@ -111,7 +111,7 @@ def _check_times(result: Path, index: FrameIndex, plan: PlannedPictures) -> None
     expected = [float(stamp * plan.base) for stamp in plan.stamps[:-1]]
     found = [index.seconds(int(pts)) for pts in index.pts]
     if len(found) != len(expected):
-        raise InputError(result, found=f"{len(found)} pictures", expected=str(len(expected)))
+        raise InputError(result, found=count_of(len(found), "picture"), expected=str(len(expected)))
     apart = np.abs(np.subtract(found, expected))
     if apart.max() > float(plan.base) / 2 + 1e-9:
         place = int(apart.argmax())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.core import Frame, View
+from proctor.core import Frame, View, count_of
 from proctor.media.audio import Sound
 from proctor.media.entries import StoredPicture
 
@@ -83,7 +83,7 @@ class ShownRecord(BaseModel):
             return ""
         what, content = ("sound", "samples") if self.asked_as == "sounds" else ("picture", "pixels")
         if len(self.prefixes) != len(other.prefixes):
-            return f"{len(self.prefixes)} {what}s then, {len(other.prefixes)} now"
+            return f"{count_of(len(self.prefixes), what)} then, {len(other.prefixes)} now"
         pairs = zip(self.times, other.times, self.prefixes, other.prefixes, strict=True)
         for number, (time, now, prefix, found) in enumerate(pairs, start=1):
             which = f"{what} {number} of {len(self.prefixes)}"

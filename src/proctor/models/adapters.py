@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.core import ConfigurationError, InputError, pip_install, read_json, read_model
+from proctor.core import ConfigurationError, InputError, count_of, pip_install, read_json, read_model
 from proctor.models.spec import weights_hash
 
 ORIGIN = "proctor.json"
@@ -125,7 +125,9 @@ def apply_adapter(name: str, model: Any, adapter: Path, probe: Callable[[], Any]
     lost = [*report.unexpected_keys, *report.missing_keys, *report.mismatched_keys, *report.conversion_errors]
     if lost:
         first = min(map(str, lost))
-        raise ConfigurationError(f"{name}: found {len(lost)} tensors without a place, such as {first}, expected none")
+        raise ConfigurationError(
+            f"{name}: found {count_of(len(lost), 'tensor')} without a place, such as {first}, expected none"
+        )
     model.eval()
     with_it = probe()
     with adapters_off(model):

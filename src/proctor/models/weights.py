@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.core import ConfigurationError, InputError, SystemFaultError
+from proctor.core import ConfigurationError, InputError, SystemFaultError, count_of
 from proctor.models.adapters import apply_adapter, base_and_adapter
 from proctor.models.faults import one_line
 from proctor.models.prefix_cache import Asked, PrefixReuse
@@ -195,7 +195,7 @@ class Weights:
             with self._reuse.paused():
                 return self.generate(queries, given_up)
         if len(queries) == 1:
-            raise SystemFaultError(f"{self._name}: out of memory with {len(queries[0].pictures)} pictures")
+            raise SystemFaultError(f"{self._name}: out of memory with {count_of(len(queries[0].pictures), 'picture')}")
         half = len(queries) // 2
         return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
 

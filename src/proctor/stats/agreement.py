@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.stats.bootstrap import CHUNK, Estimate, Resampling, ratio, sums_interval
 from proctor.stats.clusters import Floats, Ints, Values, finite, group_codes
 from proctor.stats.correlation import Resamples
@@ -49,7 +49,7 @@ def krippendorff_alpha(
         raise InputError("scale", found=repr(scale), expected="'nominal', 'ordinal' or 'interval'")
     numbers, code = finite(values), group_codes(items, len(values))
     if len(groups) != len(numbers):
-        raise InputError("groups", found=f"{len(groups)} labels", expected=f"{len(numbers)}")
+        raise InputError("groups", found=count_of(len(groups), "label"), expected=f"{len(numbers)}")
     times = np.bincount(code, minlength=1)
     kept = np.flatnonzero(times[code] > 1) if len(code) else np.zeros(0, dtype=np.int64)
     if not kept.size:

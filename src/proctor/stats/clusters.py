@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 
 _EXACT = 2.0**53  # whole numbers up to this add up without rounding
 
@@ -88,7 +88,7 @@ def group_codes(groups: Groups, n: int) -> Ints:
     array([0, 1, 0])
     """
     if len(groups) != n:
-        raise InputError("groups", found=f"{len(groups)} labels", expected=f"{n}, one per item")
+        raise InputError("groups", found=count_of(len(groups), "label"), expected=f"{n}, one per item")
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
         if n and groups.min() >= 0 and groups.max() < _MOST_CELLS * n:  # numbered already, perhaps with gaps
             return (np.cumsum(np.bincount(groups.astype(np.int64, copy=False)) > 0) - 1)[groups]
@@ -160,7 +160,7 @@ def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sum
 def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[Floats, Ints]:
     """The values of the items that are in a slice, and the number of each one's cell."""
     if len(slices) != len(values):
-        raise InputError("slices", found=f"{len(slices)} codes", expected=f"{len(values)}")
+        raise InputError("slices", found=count_of(len(slices), "code"), expected=f"{len(values)}")
     if slices.size and not -1 <= slices.min() <= slices.max() < n_slices:
         raise InputError(
             "slices", found=f"codes {slices.min()} to {slices.max()}", expected=f"0 to {n_slices - 1}, or -1 for none"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.stats.bootstrap import (
     CHUNK,
     Estimate,
@@ -415,7 +415,7 @@ def system_table(matrix: Matrix, groups: Groups, names: Sequence[str] | None = N
         if len(row) != len(groups):
             name = names[number] if names else number
             expected = f"{len(groups)}, one per item"
-            raise InputError(f"system {name}", found=f"{len(row)} values", expected=expected)
+            raise InputError(f"system {name}", found=count_of(len(row), "value"), expected=expected)
     values = np.array(rows, dtype=np.float64).reshape(len(rows), len(groups))
     return _arranged(values, group_codes(groups, len(groups)))
 

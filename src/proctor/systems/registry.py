@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from proctor.core import ConfigurationError, Registry, System, first_problem
+from proctor.core import ConfigurationError, Registry, System, count_of, first_problem
 from proctor.systems.function import FunctionSystem
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def build_system(
     known: Any = SYSTEMS.get(name)
     takes = _taken(known)
     if models and "models" not in takes:
-        raise ConfigurationError(f"{name}: found {len(models)} models, expected none: it asks no model")
+        raise ConfigurationError(f"{name}: found {count_of(len(models), 'model')}, expected none: it asks no model")
     if options and "options" not in takes:
         raise ConfigurationError(f"{name}: found the option {next(iter(options))!r}, expected none: it has no options")
     if isinstance(known, FunctionSystem):

@@ -236,8 +236,8 @@ def _card(what: AnswererTraining, step: int, accuracy: Estimate | None) -> str:
     value = percent(None if accuracy is None else accuracy.value)
     kind = f"LoRA of rank {what.lora.rank}" if what.lora.rank else "all weights"
     learned = (
-        f"Fine-tuned ({kind}) on {count_of(len(what.lessons), 'example')} from {groups['training']} groups, under the "
-        f"condition {what.condition}; chosen at step {step} on {groups['validation']} other groups."
+        f"Fine-tuned ({kind}) on {count_of(len(what.lessons), 'example')} from {count_of(groups['training'], 'group')}, "
+        f"under the condition {what.condition}; chosen at step {step} on {count_of(groups['validation'], 'other group')}."
     )
     lines = [
         *("---", "library_name: " + ("peft" if what.lora.rank else "transformers"), "license: other", "---", ""),

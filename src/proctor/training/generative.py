@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import Dimension, InputError, content_hash
+from proctor.core import Dimension, InputError, content_hash, count_of
 from proctor.judges.dimensions import (
     Case,
     GenerativeManifest,
@@ -306,7 +306,7 @@ def rehearse(parts: JudgeParts, plan: GenerativePlan) -> tuple[str, ...]:
     questions = judge_questions(plan.base, parts.learn, plan.prompts, weights.takes_pictures)
     lengths = measure(weights, [example for one in questions for example in one.examples()])
     takes = footprint(weights, lengths, plan.settings)
-    return f"{len(lengths.replies)} examples: {lengths.told()}.", f"{takes.told()}: an estimate."
+    return f"{count_of(len(lengths.replies), 'example')}: {lengths.told()}.", f"{takes.told()}: an estimate."
 
 
 def _data(questions: Sequence[JudgeQuestion]) -> str:

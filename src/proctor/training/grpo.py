@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.models import Query, Weights
 from proctor.training.checkpoints import Checkpoints, Evaluate, quiet
 from proctor.training.rewards import RewardKind, SampledReply, Target, rewards, share_without_signal
@@ -93,7 +93,7 @@ def reinforce(
         return out
     clusters = {one.target.cluster for one in task.prompts}
     if len(clusters) < 2 or len(task.prompts) < settings.prompts:
-        found = f"{len(task.prompts)} prompts about {len(clusters)} encounters"
+        found = f"{count_of(len(task.prompts), 'prompt')} about {count_of(len(clusters), 'encounter')}"
         raise InputError("GRPO", found=found, expected=f"{settings.prompts} or more, about two or more")
     checkpoints = Checkpoints(weights, folder, evaluate, origin)
     last = checkpoints.resumed()

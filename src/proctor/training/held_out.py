@@ -17,7 +17,7 @@ from proctor.audits import (
     RatingsTable,
     paired,
 )
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 from proctor.judges.dimensions import RatedCase
 from proctor.stats import Sampled, average
 
@@ -63,7 +63,7 @@ def held_out_agreement(
         rows, sampled = [], []
         for cell in cells:
             missing = sum(given[key] is None for key in cell.keys)
-            reason = f"{missing} of {len(cell.keys)} answers have no score" if missing else ""
+            reason = f"no score for {missing} of {count_of(len(cell.keys), 'answer')}" if missing else ""
             measured = frame.measure(cell, paired(cell, MetricScores("held out", given))[0], reason)
             sampled.append(measured.mean)
             rows.append(_told(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))

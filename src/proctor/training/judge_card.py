@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proctor.core import DASH, number, number_interval
+from proctor.core import DASH, count_of, number, number_interval
 from proctor.judges.dimensions import GenerativeManifest
 
 
@@ -58,8 +58,8 @@ def judge_card(manifest: GenerativeManifest) -> str:
             "## What it learned from",
             "",
             (
-                f"{manifest.answers} rated answers of {manifest.encounters} encounters, those included by which the "
-                f"checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
+                f"{count_of(manifest.answers, 'rated answer')} of {count_of(manifest.encounters, 'encounter')}, those "
+                "included by which the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
             ),
             "",
             *dimensions,

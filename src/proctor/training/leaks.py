@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proctor.core import InputError, generator
+from proctor.core import InputError, count_of, generator
 from proctor.judges.dimensions import Case, RatedCase, encounter_marks
 
 _NAMED = 3
@@ -50,7 +50,7 @@ def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[t
     group = _joined(rated)
     names = sorted(set(group))
     if not 2 <= folds <= len(names):
-        found = f"{len(names)} encounters that share nothing"
+        found = f"{count_of(len(names), 'encounter')} with nothing shared"
         raise InputError(f"{folds} folds", found=found, expected=f"2 folds or more, and {folds} encounters")
     order = generator(seed, "training folds").permutation(len(names))
     fold = {names[int(at)]: number % folds for number, at in enumerate(order)}

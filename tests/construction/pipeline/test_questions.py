@@ -186,8 +186,7 @@ def test_a_vote_that_cannot_flag_is_said(folder: Path) -> None:
     ran(folder, "screen")
     notes = records(folder, "screen", "notes")
     assert any(
-        re.search(r"1 answers can't flag a choice at 0\.05: all right by chance has p 0\.250", str(one))
-        for one in notes
+        re.search(r"1 answer can't flag a choice at 0\.05: all right by chance has p 0\.250", str(one)) for one in notes
     )
 
 

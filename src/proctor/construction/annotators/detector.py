@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, PositiveFloat
 from proctor.construction.annotation import Annotation
 from proctor.construction.annotators.networks import located, probabilities
 from proctor.construction.annotators.proposals import BoxDetection
-from proctor.core import ConfigurationError, InputError, generator, pip_install, read_model
+from proctor.core import ConfigurationError, InputError, count_of, generator, pip_install, read_model
 from proctor.models import Letterbox
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]
     the folds differ by one group at most. Raises `InputError` for fewer groups than folds."""
     names = sorted(set(groups.values()))
     if len(names) < folds:
-        found = f"{len(names)} groups of videos"
+        found = f"{count_of(len(names), 'group')} of videos"
         raise InputError("folds", found=found, expected=f"at least {folds}, one for each fold")
     order = generator(seed, "detector", "folds").permutation(len(names))
     fold = {names[int(place)]: number % folds for number, place in enumerate(order)}

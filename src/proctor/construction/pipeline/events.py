@@ -14,7 +14,7 @@ from proctor.construction.pipeline.content import ProcedureEvent, Sentence, Word
 from proctor.construction.pipeline.records import Call, Refused
 from proctor.construction.pipeline.speech import video_seconds
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.core import InputError, RefusalError, cell_number, read_json, read_table, validated
+from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated
 
 _PROMPTS = Path(__file__).with_name("prompts")
 _WORD = re.compile(r"\w+", re.UNICODE)
@@ -175,7 +175,8 @@ def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) ->
     seconds = sum(one.end - one.start for one in sentences)
     inside = sum(one.end - one.start for one in sentences if one.id in told)
     share = inside / seconds if seconds else 0.0
-    return f"{len(events)} events from {len(told)} of {len(sentences)} sentences, {share:.0%} of the speech"
+    spoken = count_of(len(sentences), "sentence")
+    return f"{count_of(len(events), 'event')} from {len(told)} of {spoken}, {share:.0%} of the speech"
 
 
 def _tokens(text: str) -> list[str]:

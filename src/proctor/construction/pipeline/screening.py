@@ -16,7 +16,7 @@ from proctor.audits.items import audit_items
 from proctor.construction.pipeline.content import DraftQuestion
 from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, generator, natural
+from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
 
@@ -245,15 +245,16 @@ def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], s
         least = chance**asked
         if least > settings.alpha:
             notes.append(
-                f"{asked} answers can't flag a choice at {settings.alpha:g}: all right by chance has p {least:.3f}; "
+                f"{count_of(asked, 'answer')} can't flag a choice at {settings.alpha:g}: all right by chance has p {least:.3f}; "
                 "ask more models, or more seeds"
             )
     unjudged = sum(kinds[one.question] == "free" and not one.asked for one in screenings)
     if unjudged:
-        notes.append(f"{unjudged} free responses are not judged: the role 'judge' has no model, or it gave no verdict")
+        responses = count_of(unjudged, "free response")
+        notes.append(f"not judged: {responses}; the role 'judge' has no model, or it gave no verdict")
     for kind in ("mcq", "free"):
         some = sorted((one for one in screenings if kinds[one.question] == kind), key=lambda one: natural(one.id))
         asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
         if asked:
-            notes.append(f"{kind}: {solved} of {asked} blind answers right")
+            notes.append(f"{kind}: {solved} of {count_of(asked, 'blind answer')} right")
     return notes

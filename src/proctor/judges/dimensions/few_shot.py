@@ -30,6 +30,7 @@ from proctor.core import (
     JudgementCache,
     ProctorError,
     content_hash,
+    count_of,
     generator,
     read_model,
 )
@@ -223,7 +224,7 @@ def _enough(found: list[RatedCase], shots: int, case: Case) -> list[RatedCase]:
     if len(found) < shots:
         raise InputError(
             "rated answers",
-            found=f"{len(found)} other encounters in {case.language!r} that {case.id} may be judged by",
+            found=f"{count_of(len(found), 'other encounter')} in {case.language!r} that {case.id} may be judged by",
             expected=f"{shots}, one for each example",
         )
     return found[:shots]
@@ -398,7 +399,7 @@ def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
         if len(held) < 4 or len(deck) < 2 * plan.shots:
             raise InputError(
                 "rated answers",
-                found=f"{len(by_encounter)} encounters in {language!r}",
+                found=f"{count_of(len(by_encounter), 'encounter')} in {language!r}",
                 expected=f"{plan.held_out + 2 * plan.shots} or more: those held out, and two sets of examples",
             )
         picks = generator(plan.seed, "exemplars", language)
@@ -444,8 +445,8 @@ async def search_examples(
         if len(whole) < (len(cases) / 2 if allow_missing else len(cases)):
             why = next(reason for row in rows for one in row for reason in one.missing.values())
             raise InfrastructureError(
-                f"{name}: {len(cases) - len(whole)} of {len(cases)} held-out answers in {language!r} lack a score: "
-                f"{why}"
+                f"{name}: no score for {len(cases) - len(whole)} of {count_of(len(cases), 'held-out answer')} in "
+                f"{language!r}: {why}"
             )
         languages[language] = LanguageSearch(
             sets=[[case_mark(one.case) for one in chosen] for chosen in tried.sets],

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proctor.audits import ALL, KINDS, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
-from proctor.core import InputError, content_hash, generator, read_model
+from proctor.core import InputError, content_hash, count_of, generator, read_model
 from proctor.stats import Floats, Resamples, Sampled, average
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -
     """The fold of each encounter, drawn. Raises `InputError` for fewer encounters than folds."""
     known = sorted(encounters)
     if len(known) < folds:
-        raise InputError(place, found=f"{len(known)} encounters", expected=f"{folds} or more")
+        raise InputError(place, found=count_of(len(known), "encounter"), expected=f"{folds} or more")
     order = generator(seed, name).permutation(len(known))
     return {known[int(at)]: number % folds for number, at in enumerate(order)}
 

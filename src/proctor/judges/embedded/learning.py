@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, generator
+from proctor.core import InputError, count_of, generator
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.contrasts import Contrasts
 from proctor.judges.embedded.views import FREE, OF_OTHERS, VIEWS, Floats, Rows, Views, fit_views
@@ -50,7 +50,9 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     dataset = {unit: where for unit, where, rated in told if rated}
     if len(dataset) < count:
         raise InputError(
-            "ratings", found=f"answers to {len(dataset)} encounters", expected=f"{count} or more, one for each fold"
+            "ratings",
+            found=f"answers to {count_of(len(dataset), 'encounter')}",
+            expected=f"{count} or more, one for each fold",
         )
     fold: dict[str, int] = {}
     for one in sorted(set(dataset.values())):

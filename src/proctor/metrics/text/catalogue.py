@@ -9,7 +9,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-from proctor.core import ConfigurationError, InputError, pip_install, read_json
+from proctor.core import ConfigurationError, InputError, count_of, pip_install, read_json
 from proctor.metrics.text.bertscore import BertScoreSettings, BertSimilarity, load_bertscore
 from proctor.metrics.text.encoders import EncoderSettings, MissingExtraError, default_similarity
 from proctor.metrics.text.overlap import bleu, chrf, rouge_l, rouge_n
@@ -289,7 +289,7 @@ def _bleurts(folder: str) -> list[TextMetric]:
     bleurt = _bleurt(folder)
 
     def notes() -> tuple[str, ...]:
-        return (f"{bleurt.cut} pairs are longer than the checkpoint reads and were cut",) if bleurt.cut else ()
+        return (f"{count_of(bleurt.cut, 'pair')} cut: longer than the checkpoint reads",) if bleurt.cut else ()
 
     return [
         TextMetric(

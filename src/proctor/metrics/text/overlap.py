@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from proctor.core import InputError
+from proctor.core import InputError, count_of
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -145,7 +145,8 @@ def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[f
     """
     good = len(weights) == len(references) and all(-1 <= one <= 1 for one in weights) and max(weights, default=0) > 0
     if not good:
-        found = f"{len(references)} references with the weights {', '.join(f'{one:g}' for one in weights) or 'none'}"
+        texts = count_of(len(references), "reference")
+        found = f"{texts} with the weights {', '.join(f'{one:g}' for one in weights) or 'none'}"
         raise InputError("weights", found=found, expected="one from −1 to 1 for each, one above 0")
     metric = _bleu(_TOKENIZERS.get(language, "13a"), lowercase=True)
     words, *others = (_words(metric, text) for text in (candidate, *references))

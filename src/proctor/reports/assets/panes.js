@@ -173,7 +173,7 @@ const panes = (() => {
       for (const item of state.found) delete item.button;
       state.found = matching();
       state.page = 0;
-      count.textContent = `${state.found.length} of ${items.length} ${noun}s`;
+      count.textContent = `${state.found.length} of ${items.length} ${noun}${items.length === 1 ? "" : "s"}`;
       if (!stay || !state.found.includes(state.chosen)) state.chosen = state.found[0];
       state.page = Math.max(0, Math.floor(state.found.indexOf(state.chosen) / PAGE));
       drawList();

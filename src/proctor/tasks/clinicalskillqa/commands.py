@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import JsonValue
 
-from proctor.core import PluginReport, Steps, input_bytes, plain_table
+from proctor.core import PluginReport, Steps, count_of, input_bytes, plain_table
 
 if TYPE_CHECKING:
     from proctor.core import Region
@@ -82,7 +82,8 @@ def build(
     notes.append(f"Next: proctor run clinicalskillqa --data {out} --system seriation --system random")
     found: dict[str, JsonValue] = {"instances": built.instances, "videos": built.videos}
     found |= {"too_alike": built.too_alike, "too_short": [*built.too_short]}
-    return PluginReport(found, (f"{built.instances} instances of {built.videos} videos in {out}",), tuple(notes))
+    done = f"{count_of(built.instances, 'instance')} of {count_of(built.videos, 'video')} in {out}"
+    return PluginReport(found, (done,), tuple(notes))
 
 
 def pose(

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.construction import check_bounds
-from proctor.core import InputError, Region, generator, read_json, read_model, whole_folder
+from proctor.core import InputError, Region, count_of, generator, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
 from proctor.tasks.clinicalskillqa.native import Scenario, labels_of
 
@@ -298,7 +298,9 @@ def build_instances(
         if progress is not None:
             progress(number, len(names))
     if not drafts:
-        found_text = f"{len(names)} videos without {min(chosen.frames)} visibly different frames in a stretch"
+        found_text = (
+            f"{count_of(len(names), 'video')} without {min(chosen.frames)} visibly different frames in a stretch"
+        )
         raise InputError(videos, found=found_text, expected="longer or livelier videos")
     known = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
     source = {"simulated": is_simulated(videos), "videos": len(names)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.core import DASH, FailedPolicy, PluginReport, Table, interval, plain_table, value
+from proctor.core import DASH, FailedPolicy, PluginReport, Table, count_of, interval, plain_table, value
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import OVERALL
 from proctor.metrics.text import RATIONALE_F1
@@ -70,13 +70,12 @@ def _notes(one: OrderedRun) -> list[str]:
     notes = []
     if one.invalid:
         notes.append(
-            f"{one.invalid} of {len(one.compared)} orders are invalid (a label is missing, repeated or unknown) and "
-            f"wrong "
-            "in every figure but that with partial credit."
+            f"Invalid: {one.invalid} of {count_of(len(one.compared), 'order')} (a label is missing, repeated or unknown), "
+            "wrong in every figure but that with partial credit."
         )
     if one.lacking:
-        counted = "count as wrong" if one.policy == FailedPolicy.WRONG else "are left out"
-        notes.append(f"{one.lacking} items failed or were not asked, and {counted}.")
+        counted = "counted as wrong" if one.policy == FailedPolicy.WRONG else "left out"
+        notes.append(f"Failed or not asked, and {counted}: {count_of(one.lacking, 'item')}.")
     if len(one.f1) == 1:
         notes.append(f"Rationales by {next(iter(one.f1))}.")
     if not one.f1:

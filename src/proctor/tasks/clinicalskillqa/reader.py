@@ -25,6 +25,7 @@ from proctor.core import (
     Reference,
     TagValue,
     VerifiedFigure,
+    count_of,
 )
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import NEIGHBOURS, PAIR, RUN_METRICS, InvalidOrders, overall_score
@@ -192,8 +193,8 @@ class ClinicalSkillQA(BenchmarkReader):
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
         return (
-            f"{len(missing)} key frames are not below {data}: they are handed out by the organisers of the "
-            "ClinicalSkillQA 2026 shared task, a folder per instance."
+            f"Not below {data}: {count_of(len(missing), 'key frame')}. The organisers of the ClinicalSkillQA 2026 shared "
+            "task hand pictures out, a folder per instance."
         )
 
 

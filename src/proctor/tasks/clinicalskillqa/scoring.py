@@ -14,7 +14,7 @@ from numpy import int64
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import DASH, InputError, PluginReport, Table, interval, number, percent, plain_table, value
+from proctor.core import DASH, InputError, PluginReport, Table, count_of, interval, number, percent, plain_table, value
 from proctor.metrics import MetricEstimate
 from proctor.metrics.ordering import (
     ORDERING_METRICS,
@@ -81,9 +81,10 @@ def score_rationales(
     counted = {name: "" if name in wrong else said[name] for name in known}
     f1, notes = rationale_f1({name: (counted[name], known[name]) for name in known}, bertscore)
     silent = sum(name in answers and bool(answers[name].order) and not said[name].strip() for name in known)
-    more = [f"{silent} of {len(keys)} answers have no rationale and score 0"] if silent else []
+    more = [f"{silent} of {count_of(len(keys), 'answer')} without a rationale: score 0"] if silent else []
     if len(known) < len(keys):
-        more.append(f"{len(keys) - len(known)} of {len(keys)} references have no rationale: F1 is over the others")
+        references = count_of(len(keys), "reference")
+        more.append(f"{len(keys) - len(known)} of {references} without a rationale: F1 is over the others")
     return Rationales(f1, bertscore.hash, (*more, *notes)), ""
 
 
@@ -292,9 +293,8 @@ OTHER_ENCODER = (
 def without_video(alone: int, items: int) -> str:
     """What a reader of intervals must know where instances do not name their source video."""
     return (
-        f"{alone} of {items} instances name no source video, and each is a group of its own: if several were cut from "
-        f"one "
-        "video, the intervals are too narrow. Name it as `video` in the references or the manifest."
+        f"{alone} of {count_of(items, 'instance')} without a source video, each a group of its own: if several were cut "
+        "from one video, the intervals are too narrow. Name it as `video` in the references or the manifest."
     )
 
 
@@ -365,7 +365,7 @@ def _rationales(scored: ScoredPredictions) -> JsonValue:
 def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
     whole = scored.slices[0]
     marks = plain_table(
-        f"{predictions.name}: {whole.items} items",
+        f"{predictions.name}: {count_of(whole.items, 'item')}",
         ("metric", ">value", ">95 % interval", ">chance"),
         (
             *(
@@ -410,10 +410,10 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
     if scored.without_video:
         lines.append(without_video(scored.without_video, items))
     if scored.unanswered:
-        lines.append(f"{len(scored.unanswered)} of {items} items have no answer and are wrong.")
+        lines.append(f"{len(scored.unanswered)} of {count_of(items, 'item')} without an answer, counted as wrong.")
     faults = scored.faulty
     if faults:
-        lines += [_invalid(scored), f"The {len(faults)} invalid orders:"]
+        lines += [_invalid(scored), f"{count_of(len(faults), 'invalid order')}:"]
     for name, one in faults.items():
         found = (("lacks", one.missing), ("repeats", one.repeated), ("invents", one.unknown))
         said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
@@ -429,15 +429,15 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
 def _invalid(scored: ScoredPredictions) -> str:
     """How invalid orders count, and what the other way would give."""
     what = (
-        f"{len(scored.faulty)} of {len(scored.comparisons)} orders are invalid (a label is missing, repeated or "
-        f"unknown)"
+        f"Invalid: {len(scored.faulty)} of {count_of(len(scored.comparisons), 'order')} (a label is missing, repeated or "
+        "unknown)"
     )
     if scored.invalid == "wrong":
         other = percent(scored.pairwise("partial"))
-        return f"{what} and wrong in every figure. With --option invalid=partial, pairwise accuracy would be {other}."
+        return f"{what}, wrong in every figure. With --option invalid=partial, pairwise accuracy would be {other}."
     other = percent(scored.pairwise("wrong"))
     return (
-        f"{what}: never exact, but their pairs and rationales count (--option invalid=partial). With --option "
+        f"{what}, never exact, but pairs and rationales count (--option invalid=partial). With --option "
         f"invalid=wrong, "
         f"pairwise accuracy would be {other}."
     )

@@ -210,7 +210,7 @@ def _rationale(notes: _Notes, one: NativePrediction) -> None:
     if has_injection(text):
         notes.add("suspicious", f"{where} speaks to its judge")
     elif len(sanitize(plain)) < len(plain):
-        notes.add("suspicious", f"{where} hides {len(plain) - len(sanitize(plain))} characters")
+        notes.add("suspicious", f"{where} hides {count_of(len(plain) - len(sanitize(plain)), 'character')}")
 
 
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
@@ -232,4 +232,4 @@ def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:
     request.known_options()
     wrong = [str(one) for one in check_workflow(file)]
     found: dict[str, JsonValue] = {"file": str(file), "errors": len(wrong), "findings": [*wrong]}
-    return PluginReport(found, (*wrong, f"{len(wrong)} errors"), ok=not wrong)
+    return PluginReport(found, (*wrong, count_of(len(wrong), "error")), ok=not wrong)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import JsonValue
 
-from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, counted, files_of
-from proctor.core import PluginReport, Steps, Table, plain_table
+from proctor.construction import Completion, Fps, ProcedureName, ReadDefaults, TrackFiles, completed, files_of
+from proctor.core import PluginReport, Steps, Table, count_of, plain_table
 
 if TYPE_CHECKING:
     from proctor.tasks.focus.builder import FocusBuilt
@@ -130,9 +130,9 @@ def _findings(completions: Sequence[Completion]) -> list[Table | str]:
     noted = Counter(finding.kind for one in completions for finding in one.findings if not finding.needs_person)
     filled = sum(len(one.filled) for one in completions)
     said = [
-        counted(len(completions), "video"),
-        counted(len(undecided), "open finding"),
-        f"{counted(filled, 'gap')} filled",
+        count_of(len(completions), "video"),
+        count_of(len(undecided), "open finding"),
+        f"{count_of(filled, 'gap')} filled",
     ]
     if noted:
         said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
@@ -146,4 +146,4 @@ def _built(built: FocusBuilt, out: Path) -> list[Table | str]:
         tuple((form, str(number), f"{100 * share:.0f} %") for form, (number, share) in built.formats.items()),
     )
     dropped = f"; {built.dropped} dropped so that no answer is too common" if built.dropped else ""
-    return [table, f"{len(built.requests)} questions in {out}{dropped}"]
+    return [table, f"{count_of(len(built.requests), 'question')} in {out}{dropped}"]

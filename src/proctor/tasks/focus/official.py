@@ -21,6 +21,7 @@ from proctor.core import (
     PluginReport,
     Status,
     VerifiedFigure,
+    count_of,
     interval,
     plain_table,
     read_table,
@@ -221,10 +222,10 @@ def summary_report(
         if one.marked_by != "code":
             notes.append(f"{who}Free text is right or wrong by {one.marked_by}.")
         if one.left_out:
-            notes.append(f"{who}{one.left_out} questions have no mark and are left out.")
+            notes.append(f"{who}Left out: {count_of(one.left_out, 'question')} without a mark.")
         if one.lacking and one.policy == FailedPolicy.WRONG:
-            lacking = "questions failed, were not asked or have no verdict, and count as wrong."
-            notes.append(f"{who}{one.lacking} {lacking}")
+            lacking = count_of(one.lacking, "question")
+            notes.append(f"{who}Failed, not asked or without a verdict, and counted as wrong: {lacking}.")
     rows = [row for one in found for row in one.to_json()]
     return PluginReport([*rows], tuple(tables), (*notes, *(reader.corrections if corrected else ())))
 

@@ -228,7 +228,7 @@ def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Submiss
     if budget_s is None or all(timed.values()):
         return
     if not any(timed.values()):
-        found = f"no latency in any of {len(timed)} answers, so that nobody knows whether they came in time"
+        found = f"no latency in any of {count_of(len(timed), 'answer')}, so that nobody knows whether they came in time"
         yield SubmissionFinding("no-latency", "", found, f"seconds, at most {budget_s:g}", error=False)
         return
     for name, measured in timed.items():
@@ -242,9 +242,10 @@ def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
     unknown = sum(_of_unknown_form(item) for item in benchmark.items)
     said = []
     if blind:
-        said.append(f"whether answers are right: {blind} questions have no reference")
+        said.append(f"whether answers are right: no reference for {count_of(blind, 'question')}")
     if unknown:
-        said.append(f"the format of the answers to {unknown} questions: their requests name none (answer_format)")
+        questions = count_of(unknown, "question")
+        said.append(f"the format of the answers to {questions}: not named in the request (answer_format)")
     return tuple(said)
 
 
@@ -306,7 +307,7 @@ def _suspicions(text: str) -> Sequence[str]:
     plain = text.replace("\r\n", "\n")
     hidden = len(plain) - len(sanitize(plain))
     if hidden and not found:
-        found.append(f"{hidden} hidden characters: {_shown(text)}")
+        found.append(f"{count_of(hidden, 'hidden character')}: {_shown(text)}")
     return found
 
 

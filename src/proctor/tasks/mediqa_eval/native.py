@@ -15,6 +15,7 @@ from proctor.core import (
     TableFault,
     TableRow,
     cell_number,
+    count_of,
     input_text,
     parse_model,
     printable,
@@ -250,13 +251,15 @@ def _notes(rows: list[Entry], repeated: list[int]) -> tuple[str, ...]:
     notes = []
     if repeated:
         places = ", ".join(str(row) for row in repeated[:5]) + (", …" if len(repeated) > 5 else "")
-        notes.append(f"{len(repeated)} rows repeat a key; the first counts (repeated in row {places})")
+        notes.append(
+            f"{count_of(len(repeated), 'row')} with a repeated key; the first counts (repeated in row {places})"
+        )
     out = sum(one.value == OPTED_OUT for one in rows)
     if out:
-        notes.append(f"{out} of {len(rows)} rows are opted out (-1)")
+        notes.append(f"{out} of {count_of(len(rows), 'row')} opted out (-1)")
     beyond = [one for one in rows if one.value != OPTED_OUT and not 0 <= one.value <= 1]
     if beyond:
-        notes.append(f"{len(beyond)} scores lie outside 0 to 1 (first in row {beyond[0].row})")
+        notes.append(f"{count_of(len(beyond), 'score')} outside 0 to 1 (first in row {beyond[0].row})")
     return tuple(notes)
 
 

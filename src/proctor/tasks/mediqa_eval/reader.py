@@ -19,6 +19,7 @@ from proctor.core import (
     Reference,
     Reliability,
     VerifiedFigure,
+    count_of,
     read_json,
     read_table,
 )
@@ -137,7 +138,8 @@ class MediqaReader(BenchmarkReader):
         return found[0]
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        return f"{len(missing)} pictures are missing: the organisers of MEDIQA-EVAL hand them out beside {data.name}."
+        pictures = count_of(len(missing), "picture")
+        return f"{pictures} missing: the organisers of MEDIQA-EVAL hand pictures out beside {data.name}."
 
 
 READER = MediqaReader()

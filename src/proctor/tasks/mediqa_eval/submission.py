@@ -53,7 +53,7 @@ def write_scores(
     rows = [row for one in scored for row in _rows_of(one)] if template is None else _rows_in(template, texts)
     missing = [row for row in rows if row.key not in values]
     if missing and not allow_missing:
-        found = f"no score for {len(missing)} of {len(rows)} rows, the first {', '.join(missing[0].key)}"
+        found = f"no score for {len(missing)} of {count_of(len(rows), 'row')}, the first {', '.join(missing[0].key)}"
         raise InputError(file, found=found, expected="one for each: proctor score again, or --allow-missing")
     return _write(file, scorer, [row for row in rows if row.key in values], values)
 
@@ -278,7 +278,7 @@ def _wrong_sizes(counts: Iterable[Count], split: str | None) -> Iterator[TableFa
     for one in counts:
         if one.rows != one.expected:
             where = f"{one.dataset}, {one.language}" + (f" ({split})" if split else "")
-            yield TableFault(0, "", f"{one.rows} different rows of {where}", f"{one.expected}")
+            yield TableFault(0, "", f"{count_of(one.rows, 'different row')} of {where}", f"{one.expected}")
 
 
 _SPLITS = ("valid", "test")

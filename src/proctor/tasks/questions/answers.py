@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from proctor.core import ParseError, cell_text, one_of, read_criteria
+from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
@@ -284,7 +284,7 @@ def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
 
 def _built(kind: str, settings: Settings, told: Told, *, several: bool = False, unit: str = "") -> AnswerFormat:
     if kind == "choice" and len(told.options) < 2:
-        raise ParseError(expected="two or more options for a choice", found=f"{len(told.options)} options")
+        raise ParseError(expected="two or more options for a choice", found=count_of(len(told.options), "option"))
     listed: tuple[str, ...] = ()
     if kind == "ordering":
         listed = tuple(option_letters(len(told.options)) or told.labels)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, natural, replacing
+from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, count_of, natural, replacing
 from proctor.media import (
     AUDIO_EXTENSIONS,
     IMAGE_EXTENSIONS,
@@ -103,7 +103,7 @@ class MediaFolder:
         start, end = span
         timed = start is not None or end is not None
         if timed and (len(clips) != 1 or len(files) > 1):
-            raise ParseError(expected="start and end with one video alone", found=f"{len(files)} files")
+            raise ParseError(expected="start and end with one video alone", found=count_of(len(files), "file"))
         labels = [""] if len(files) == 1 else labels_of(len(files) - len(clips))
         made: list[Media] = []
         for one in files:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file, thousands
+from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file
 from proctor.tasks.questions import READER_SUMMARY
 from proctor.tasks.questions.layout import find_layout
 from proctor.tasks.questions.reading import QuestionSet, read_questions
@@ -57,7 +57,10 @@ class QuestionsReader(BenchmarkReader):
         if faults:
             lines = found.lines(every=every)
             more = len(lines) - _MOST_LINES
-            shown = (*lines[:_MOST_LINES], *([f"and {thousands(more)} more lines (--format json)"] if more > 0 else ()))
+            shown = (
+                *lines[:_MOST_LINES],
+                *([f"and {count_of(more, 'more line')} (--format json)"] if more > 0 else ()),
+            )
             last = f"{data}: {count_of(len(faults), 'fault')}; nothing was written."
             return PluginReport(report, (*shown, last), tuple(found.notes), ok=False)
         line = f"{count_of(counts['items'], 'question')} in {count_of(counts['groups'], 'group')}, no faults"
@@ -84,7 +87,7 @@ class QuestionsReader(BenchmarkReader):
         write_questions(reading, benchmark_of(reading), out, items, references=references)
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        return f"proctor check {data} lists the {len(missing)} files that are missing, each with its row."
+        return f"{count_of(len(missing), 'file')} missing: proctor check {data} lists each with its row."
 
 
 READER = QuestionsReader()

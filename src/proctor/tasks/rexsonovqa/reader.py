@@ -30,6 +30,7 @@ from proctor.core import (
     TagValue,
     VerifiedFigure,
     VideoClip,
+    count_of,
     generator,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
@@ -199,7 +200,7 @@ def _shuffled(
 ) -> tuple[tuple[str, ...], str]:
     letters = option_letters(len(listed))
     if len(listed) < 2 or len(set(listed)) < len(listed):
-        found, expected = f"{len(set(listed))} different options", "two or more lines 'A. …', all different"
+        found, expected = count_of(len(set(listed)), "different option"), "two or more lines 'A. …', all different"
         raise location.error(found, expected, field="question")
     if question.answer not in letters:
         raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.core import PluginReport, Steps
+from proctor.core import PluginReport, Steps, count_of
 
 
 def build(
@@ -33,6 +33,6 @@ def build(
         narrate_folder(out, seed)
     return PluginReport(
         {"videos": videos, "out": str(out)},
-        (f"{videos} simulated videos in {out}",),
+        (f"{count_of(videos, 'simulated video')} in {out}",),
         (f"Next: proctor run simulated --data {out} --media {out} --system classical-vision",),
     )

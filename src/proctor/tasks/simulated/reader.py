@@ -28,6 +28,7 @@ from proctor.core import (
     Region,
     TagValue,
     VideoClip,
+    count_of,
     generator,
     read_model,
     refusal,
@@ -126,8 +127,8 @@ class _Reader(BenchmarkReader):
         """The videos belong to the folder, so what helps is to simulate it again."""
         manifest = _read_manifest(data / "manifest.json")
         return (
-            f"{len(missing)} of {len(manifest.videos)} videos are not below {data}: they are written together with "
-            f"the questions; simulate the folder again with seed {manifest.seed} (proctor.tasks.simulated)."
+            f"Not below {data}: {len(missing)} of {count_of(len(manifest.videos), 'video')}. Videos are written together "
+            f"with the questions; simulate the folder again with seed {manifest.seed} (proctor.tasks.simulated)."
         )
 
 

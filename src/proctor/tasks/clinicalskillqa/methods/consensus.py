@@ -19,6 +19,7 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     View,
+    count_of,
 )
 from proctor.core.formats import OrderingFormat
 from proctor.metrics.ordering import MOST_LABELS, Consensus, kemeny
@@ -93,7 +94,7 @@ def _check(names: Sequence[str], models: Sequence[ModelClient]) -> None:
     if asking and not models:
         raise ConfigurationError(f"{METHOD}: found no model for {asking[0]}, expected one or more (--model)")
     if models and not asking:
-        raise ConfigurationError(f"{METHOD}: found {len(models)} models that nobody in 'over' asks")
+        raise ConfigurationError(f"{METHOD}: found {count_of(len(models), 'model')} that nobody in 'over' asks")
     if len({model.name for model in models}) != len(models):
         raise ConfigurationError(f"{METHOD}: found a model twice, expected each once (samples repeats them)")
 
