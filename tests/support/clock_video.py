@@ -55,7 +55,7 @@ def _encode(path: Path, video: ClockVideo) -> Path:
         stream = container.add_stream(video.codec, rate=video.rate, options=options)
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        constant = path.suffix == ".avi"
+        constant = path.suffix == ".avi" or video.codec == "mpeg2video"
         base = Fraction(1, video.rate) if constant else _MILLISECOND
         stream.codec_context.time_base = base
         if video.pixel_aspect != 1:

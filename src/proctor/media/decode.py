@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import WeakSet
@@ -20,7 +20,7 @@ from weakref import WeakSet
 from proctor.core import InputError, Item, ProctorError, Region
 from proctor.media.entries import EncodedFrame, key_of
 from proctor.media.pictures import FrameEncoder, MediaSettings
-from proctor.media.video import FrameIndex, open_video, pixel_aspect, seek
+from proctor.media.video import FrameIndex, open_video, pixel_aspect, reason_of, seek
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -45,22 +45,35 @@ def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> 
 
     `wanted` is ascending and without duplicates, from `index.at`. Where a stream announces a picture
     that it never shows, the last one shown before it is given. Raises `InputError` where the file can't
-    be decoded.
+    be decoded, naming the time of the first picture that is not given.
     """
+    import av
+
     if not wanted:
         return
-    for stretch in _stretches(index, wanted):
-        if not index.stamped:
-            packets = source.packets_from(index.key_before(stretch[0]), index)
-            yield from source.shots(_pick(_counted(packets, index), stretch, source.path, index))
-            continue
-        done = 0
-        with suppress(_NeverShownError):
-            for shot in source.stretch(stretch, index, sparing=True):
-                done += 1
+    given = 0
+    try:
+        for stretch in _stretches(index, wanted) if source.repeats else [wanted]:
+            for shot in _shots(source, index, stretch):
+                given += 1
                 yield shot
-        if done < len(stretch):
-            yield from source.stretch(stretch[done:], index, sparing=False)
+    except av.FFmpegError as error:
+        place = f"at {index.seconds(wanted[given]):.3f} s"
+        raise InputError(source.path, place, found=f"a damaged video ({reason_of(error)})") from error
+
+
+def _shots(source: VideoSource, index: FrameIndex, stretch: Sequence[int]) -> Iterator[Shot]:
+    if not index.stamped:
+        packets = source.packets_from(index.key_before(stretch[0]), index)
+        yield from source.shots(_pick(_counted(packets, index), stretch, source.path, index))
+        return
+    done = 0
+    with suppress(_NeverShownError):
+        for shot in source.stretch(stretch, index, sparing=True):
+            done += 1
+            yield shot
+    if done < len(stretch):
+        yield from source.stretch(stretch[done:], index, sparing=False)
 
 
 class _NeverShownError(Exception):
@@ -94,18 +107,39 @@ class VideoSource:
         """Whether the file tells where its keyframes are, so that going to one is not a search."""
         return self._container.format.name.startswith(_INDEXED)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether packets have the same timestamps after a seek as from the start on. In MPEG program streams few have
+        one of their own, so they are read from the start."""
+        return self._container.format.name != "mpeg"
+
     def stretch(self, wanted: Sequence[int], index: FrameIndex, *, sparing: bool) -> Iterator[Shot]:
         """Decodes from the keyframe before the first wanted picture to the last wanted one. `sparing` skips
         pictures that are neither wanted nor needed for others, and gives up where one is not shown."""
         key = index.key_before(wanted[0])
-        packets = self.packets_from(key, index)
-        if sparing:
-            packets = _sparing(packets, self._stream, frozenset(wanted))
-        pictures = _pictures(packets, key)
+        if not sparing:
+            pictures = self._pictures_up_to(wanted[0], index)
+        else:
+            packets = _sparing(self.packets_from(key, index), self._stream, frozenset(wanted))
+            pictures = _pictures(packets, key)
         try:
             yield from self.shots(_pick(pictures, wanted, self.path, index, exact=sparing))
         finally:
             self._stream.codec_context.skip_frame = "DEFAULT"
+
+    def _pictures_up_to(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
+        """Pictures from one at or before this timestamp on; from the file's first one where none comes before. After a
+        keyframe that is none by itself (intra refresh), a decoder shows nothing until it has a whole picture; then it
+        is begun from further back."""
+        place = int(index.keys.searchsorted(pts, side="right")) - 1
+        back = 1
+        while True:
+            key = int(index.keys[max(place, 0)])
+            pictures = _pictures(self.packets_from(key, index), key)
+            first = next(pictures, None)
+            if place <= 0 or (first is not None and first[0] <= pts):
+                return pictures if first is None else chain([first], pictures)
+            place, back = place - back, back * 2
 
     def shots(self, picked: Iterator[tuple[int, VideoFrame]]) -> Iterator[Shot]:
         aspect = pixel_aspect(self._stream)
@@ -121,14 +155,16 @@ class VideoSource:
         return self._container.demux(self._stream)
 
     def packets_from(self, key: int, index: FrameIndex) -> Iterator[Packet[VideoStream]]:
-        """Packets from this keyframe or an earlier one on. Containers seek by decoding time, so a seek may
-        land a keyframe too late; then it is tried from further back, and at last from the start."""
+        """Packets from this keyframe or an earlier one on. Containers seek by decoding time or between keyframes, so
+        a seek may land too late; then it is tried from further back, and at last from the start."""
+        if not self.repeats and key > index.keys[0]:
+            return dropwhile(lambda one: not (one.is_keyframe and one.pts == key), self.packets())
         aim, back = key, 1
         while aim > index.keys[0] and self._seek(aim):
             packets = self._container.demux(self._stream)
-            first = next(packets, None)
+            first = next((packet for packet in packets if packet.is_keyframe), None)
             stamp = None if first is None else (first.pts if index.stamped else first.dts)
-            if first is not None and stamp is not None and stamp <= key:
+            if first is not None and stamp is not None and stamp <= key and index.begins_at(stamp):
                 return chain([first], packets)
             place = int(index.keys.searchsorted(key)) - back
             aim, back = int(index.keys[max(place, 0)]), back * 2

@@ -35,7 +35,7 @@ Paint = tuple[Callable[[bytes], bytes], str]
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
 _AT_ONCE = 64
 _SOUND_VERSION = 1  # of how sound is cut
-_EDITED_VERSION = 1  # of how pictures before the first visible keyframe are decoded
+_VIDEO_VERSION = 2  # of which picture of a video a timestamp has: what was kept under another is made again
 _PLAYBACK_VERSION = 2  # of how videos are made playable
 _SCAN_VERSION = 1  # of how medical files are shown: pictures that were kept under another are made again
 _TOLERANCE_S = 0.5  # a clip may end this much after its video, as times are often rounded
@@ -386,7 +386,7 @@ class MediaLibrary:
         if scan is not None and kind is None:
             raise InputError(path, found="a window for a video", expected="a DICOM file for it")
         painted = any(picture.shows is not None for picture in pictures)
-        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, edited=index.edited)
+        frame_set = self._frame_set(source, path, region, painted=painted, scan=scan, video=kind is None)
         served = self._store.serve(frame_set, list(dict.fromkeys(keys)), make if kind is None else cine)
         if kind is None:
             self._files.keep(source, self.probe(source))
@@ -394,7 +394,7 @@ class MediaLibrary:
 
     def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
         path = self._files.known(source)
-        frame_set = self._frame_set(source, path, None, edited=self._catalogue.index(path).edited)
+        frame_set = self._frame_set(source, path, None, video=self._kind(path) is None)
         mp4 = FrameSet(frame_set.content, {**frame_set.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
         return self._store.serve(mp4, [0], make)[0]
 
@@ -415,7 +415,7 @@ class MediaLibrary:
         *,
         painted: bool = False,
         scan: Scan | None = None,
-        edited: bool = False,
+        video: bool = False,
     ) -> FrameSet:
         how: dict[str, JsonValue] = {
             "region": _region(region),
@@ -424,8 +424,8 @@ class MediaLibrary:
         }
         if painted:
             how["overlay"] = "hh:mm:ss"
-        if edited:
-            how["edited"] = _EDITED_VERSION
+        if video:
+            how["video"] = _VIDEO_VERSION
         if self._kind(path) is not None or scan is not None:
             how["scan"] = [_SCAN_VERSION, *_scan(scan)]
         return FrameSet(self._catalogue.identity(path), how, name=source)

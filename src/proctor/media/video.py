@@ -236,6 +236,10 @@ class FrameIndex:
         place = int(np.searchsorted(self.keys, pts, side="right")) - 1
         return int(self.keys[max(place, 0)])
 
+    def begins_at(self, stamp: int) -> bool:
+        """Whether decoding can begin at this timestamp."""
+        return bool(self.keys[self.keys.searchsorted(stamp) % len(self.keys)] == stamp)
+
     def going_on(self, times: Sequence[float], groups: int) -> list[float]:
         """Where the times go on in equal steps: the next ones, up to the next place at which decoding can begin,
         or a later one: at most this many of these places on, and not further than the times reach back. Empty

@@ -150,7 +150,8 @@ class Job:
     """One run's outstanding items, in the order in which they are to be asked.
 
     `view` makes an item's view under the run's condition; `scorers` mark without asking a model. What this machine
-    `has` not the media of is left to other workers.
+    `has` not the media of is left to other workers. With `skip_broken` an item whose media turn out to be damaged while
+    it is asked has failed; else that ends everything.
     """
 
     run: Run
@@ -159,6 +160,7 @@ class Job:
     view: Callable[[Item], View]
     scorers: Sequence[Scorer] = ()
     has: Callable[[Item], bool] = lambda _: True
+    skip_broken: bool = False
 
 
 @dataclass(frozen=True)
@@ -328,14 +330,22 @@ class _Worker:
                 self._tally.pending += 1
                 self._on_change(self._tally)
                 continue
-            except (ConfigurationError, InputError) as error:
-                self.fatal = self.fatal or error
-                self._stop.set()
+            except InputError as error:
+                if not job.skip_broken:
+                    self._end(InputError(f"{error} (item {item.id!r})"))
+                    continue
+                answer = _ended(item, Status.FAILED, str(error))
+            except ConfigurationError as error:
+                self._end(error)
                 continue
             if not self._limits.timed:
                 answer = answer.model_copy(update={"timing": None})
             await self._journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
+
+    def _end(self, error: ProctorError) -> None:
+        self.fatal = self.fatal or error
+        self._stop.set()
 
     async def _holds(self, run: Run, item: Item) -> bool:
         if self._claims is None:

@@ -181,7 +181,7 @@ class _Asking:
         known = self.store.settled(run)
         left = [item for item in mine if item.id not in known]
         view = viewer(left, condition, self.library, seed=self.options.seed, others=self.others)
-        return Job(run, system, left, view, self.scorers)
+        return Job(run, system, left, view, self.scorers, skip_broken=self.options.skip_broken)
 
 
 def _check_sound(

@@ -1,0 +1,40 @@
+"""Where a seek lands after the keyframe that it was for, or a keyframe is not a whole picture: still the right one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.media import MediaLibrary, Picture
+from proctor.media.video import read_index
+from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
+
+STEADY = range(0, 4800, 40)
+REFRESHED = {"x264-params": "intra-refresh=1:keyint=30:bframes=0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "video"),
+    [
+        ("v.ts", ClockVideo(STEADY, codec="mpeg2video", b_frames=2, keyint=15)),
+        ("v.mpg", ClockVideo(STEADY, codec="mpeg2video", b_frames=2, keyint=15)),
+        ("v.mpg", ClockVideo(STEADY, codec="mpeg2video", b_frames=2, keyint=15, options={"flags": "+ilme+ildct"})),
+        ("v.mp4", ClockVideo(STEADY, options=REFRESHED)),
+        ("v.mkv", ClockVideo(STEADY, options=REFRESHED)),
+    ],
+    ids=["transport-stream", "program-stream", "interlaced", "intra-refresh", "intra-refresh-matroska"],
+)
+def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, name: str, video: ClockVideo) -> None:
+    """The n-th timestamp shows the number n, whatever was asked before."""
+    index = read_index(write_clock_video(tmp_path / name, video))
+    times = [index.seconds(pts) for pts in index.pts]
+    assert len(times) == len(STEADY)
+    assert len(index.keys) > 3
+    for number, time in enumerate(times):
+        alone = MediaLibrary(tmp_path, cache_dir=tmp_path / "alone")
+        assert read_clock(alone.jpegs([Picture(name, time)])[0]) == number
+    for first in (25, 47, 64, 100):
+        together = MediaLibrary(tmp_path, cache_dir=tmp_path / f"from {first}")
+        shown = together.jpegs([Picture(name, time) for time in times[first:]])
+        assert [read_clock(jpeg) for jpeg in shown] == list(range(first, len(times)))
