@@ -107,6 +107,20 @@ def test_a_change_needs_the_pages_token(review: ReviewSite, people: dict[str, Pe
     assert browser(review).post(f"/item/{item}/draft", json=value).status_code in {401, 403}
 
 
+def test_a_page_of_another_account_changes_nothing(review: ReviewSite, people: dict[str, Person]) -> None:
+    """Ben logged in in Anna's browser: her page, whatever token it found, is not his."""
+    (item,) = items(review)
+    anna, ben = people["anna"], people["ben"]
+    value = {"version": 1, "revision": 0, "payload": ACCEPT}
+    account = {name: re.search(r'data-account="(\d+)"', who.client.get("/").text) for name, who in people.items()}
+    headers = {"x-csrf-token": ben.csrf, "x-account": account["anna"][1] if account["anna"] else ""}
+    for what in ("draft", "seal", "adjudicate", "new"):
+        assert ben.client.post(f"/item/{item}/{what}", json=value, headers=headers).status_code == 403
+    assert anna.client.post(
+        f"/item/{item}/draft", json=value, headers=headers | {"x-csrf-token": anna.csrf}
+    ).json() == {"revision": 1}
+
+
 def test_hostile_texts_are_shown_as_texts(review: ReviewSite, people: dict[str, Person]) -> None:
     (item,) = items(review)
     script = '<script>alert("x")</script>\'{{ 7*7 }}'

@@ -95,10 +95,11 @@ class BodyLimit:
 
 async def our_own_pages(request: Request, visitor: Annotated[Visitor | None, Depends(visitor_of)]) -> None:
     """Refuses a change that another site's page may have sent: without the token of the visitor's own pages, in the
-    header `X-CSRF-Token` or the form's field `csrf`, or from another origin."""
+    header `X-CSRF-Token` or the form's field `csrf`, or from another origin; and one by a page of somebody else, who
+    was logged in in this browser before: a page may name its account in the header `X-Account`."""
     if request.method in _SAFE:
         return
-    if _from_elsewhere(request):
+    if _from_elsewhere(request) or _from_another_account(request, visitor):
         raise HTTPException(403)
     if upload_limit(site_of(request), request.url.path) is not None:
         return  # `receive_upload` looks at the field before it keeps a byte of the file
@@ -126,6 +127,11 @@ def _from_elsewhere(request: Request) -> bool:
     origin = request.headers.get("origin")
     own = (request.headers.get("host", ""), urlsplit(site_of(request).address).netloc)
     return origin is not None and (not (name := origin.partition("://")[2]) or name not in own)
+
+
+def _from_another_account(request: Request, visitor: Visitor | None) -> bool:
+    said = request.headers.get("x-account")
+    return said is not None and (visitor is None or said != str(visitor.account))
 
 
 async def _refuse(send: Send) -> None:

@@ -49,12 +49,13 @@ def login(request: Request, visitor: Somebody, name: Text, password: Text, next:
 
 @router.post("/logout")
 def logout(request: Request, visitor: Somebody) -> Response:
-    """Ends the session, here and in the database."""
+    """Ends the session, here and in the database. What the browser keeps because it is not saved yet stays there for
+    its writer, also where somebody else logs out."""
     site = site_of(request)
     if visitor is not None:
         with site.writing() as connection:
             end_session(connection, visitor.token_hash)
-    response = RedirectResponse("/login", 303, {"Clear-Site-Data": '"cache", "storage"'})
+    response = RedirectResponse("/login", 303, {"Clear-Site-Data": '"cache"'})
     drop_cookie(site, response)
     return response
 

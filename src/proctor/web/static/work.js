@@ -138,14 +138,20 @@ export function changed() {
 const token = () => document.querySelector("meta[name=csrf-token]");
 
 async function post(url, value, keepalive = false) {
-  const headers = { "Content-Type": "application/json", "X-CSRF-Token": token().content };
+  const headers = { "Content-Type": "application/json", "X-CSRF-Token": token().content, "X-Account": form.dataset.account };
   return fetch(url, { method: "POST", headers, body: JSON.stringify(value), keepalive });
 }
 
+/* Takes the token of the session that this browser has now, where it is this page's person's own; says whose it is. */
 async function renewed() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("meta[name=csrf-token]");
-  if (answer.ok && !answer.redirected && found) token().content = found.content;
+  const there = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const [now, you] = [there, document].map((one) => one.querySelector(".who"));
+  if (!now) return tell(words.login, "bad");
+  if (now.dataset.account !== form.dataset.account) {
+    return tell(words.another.replaceAll("{now}", now.textContent).replaceAll("{you}", you.textContent), "bad");
+  }
+  token().content = there.querySelector("meta[name=csrf-token]").content;
 }
 
 const action = () => (state.sealing ? { reader: "seal", adjudicator: "adjudicate", author: "new" }[form.dataset.role] : "draft");
@@ -180,7 +186,6 @@ async function received(answer, sent) {
     return;
   }
   if (answer.status === 401 || answer.status === 403) {
-    tell(words.login, "bad");
     await renewed();
     state.dirty = true;
     later(RETRY_MS);
