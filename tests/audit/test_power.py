@@ -138,3 +138,12 @@ def test_a_flat_metric_has_no_power() -> None:
     flat = MetricScores("flat", dict.fromkeys(table.keys, 1.0))
     with pytest.raises(InputError, match="flat on /overall: found scores or ratings that are all the same"):
         power(table, first, flat)
+
+
+@pytest.mark.parametrize("times", [1.0, 3.7])
+def test_metrics_with_the_same_figures_cannot_be_told_apart(times: float) -> None:
+    """Correlations don't depend on the unit, so a metric in another unit is no other metric."""
+    table, first, _ = _drawn(0, 20)
+    again = MetricScores("again", {key: times * (one or 0.0) for key, one in first.scores.items()})
+    with pytest.raises(InputError, match=r"^power: found two metrics with the same figures, expected two that differ$"):
+        power(table, first, again, PowerPlan(sizes=(50,)))

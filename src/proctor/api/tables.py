@@ -389,9 +389,11 @@ class LeaderboardTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """Why a system has no rank though it answered everything."""
-        from proctor.reports import DOUBTFUL_LINE
+        from proctor.reports import DOUBTFUL_LINE, UNDEFINED_LINE
 
-        return (DOUBTFUL_LINE,) if any(row.rank is None and row.doubtful for row in self.data.rows) else ()
+        rows = self.data.rows
+        doubtful, undefined = any(row.rank is None and row.doubtful for row in rows), any(row.undefined for row in rows)
+        return (*([DOUBTFUL_LINE] if doubtful else []), *([UNDEFINED_LINE] if undefined else []))
 
     def plot(self, *, ax: Any = None) -> Figure:
         """The values with their intervals."""

@@ -25,6 +25,7 @@ _IMPUTED = 8
 _NEAR = 8  # answers before and after one, among those that the metrics score alike
 _LEAST_PAIRS = 20
 _MOST_NEEDED = 1_000_000
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
     the plan's, else that of the answers at hand that were rated twice; with neither there are no rows with second
     ratings. Of answers that were rated twice, the first rating stands for one rating.
 
-    Raises `InputError` where a metric has no figure, and for an agreement that is lower than both metrics together
+    Raises `InputError` where a metric has no figure or both have the same ones, and for an agreement that is lower than both metrics together
     agree with the ratings.
     """
     plan = plan or PowerPlan()
@@ -181,6 +182,8 @@ def _rows(
 ) -> list[Power]:
     errors = {size: float(values.std(ddof=1)) for size, values in drawn.items()}
     unit = float(np.mean([error * math.sqrt(size) for size, error in errors.items()]))
+    if unit < _ROUNDING:
+        raise InputError("power", found="two metrics with the same figures", expected="two that differ")
     rows = []
     for difference in (None, *plan.differences):
         true = surer * abs(lead if difference is None else difference)

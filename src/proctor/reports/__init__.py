@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
         DOUBTFUL_LINE,
+        UNDEFINED_LINE,
         leaderboard_table,
         policy_line,
         results_tables,
@@ -38,8 +39,8 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DECIDED_LINE", "DOUBTFUL_LINE", "AuditSource", "Block", "Prose", "Question", "Reference", "ReportSummary", "Section", "Source",
-    "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
+    "DECIDED_LINE", "DOUBTFUL_LINE", "UNDEFINED_LINE", "AuditSource", "Block", "Prose", "Question", "Reference",
+    "ReportSummary", "Section", "Source", "Story", "StoryAnswer", "asked", "audit_section", "audit_tables", "board_notes", "board_tables",
     "comparison_blocks", "contrast_cells", "detail_tables", "differences_table", "ends_of", "few_groups_line",
     "lead_tables", "leaderboard_table", "leads_tables", "metric_board_table", "metric_pairs_table",
     "perturbation_notes", "perturbation_tables", "policy_line", "power_tables", "records_table", "results_tables",

@@ -270,6 +270,12 @@ DOUBTFUL_LINE = (
 )
 
 
+UNDEFINED_LINE = (
+    "The metric is not defined for a system that always says the same or never names the class, nor where all references "
+    "are alike: such a system has no rank."
+)
+
+
 def _badge(row: LeaderboardRow) -> str:
     return "disqualified" if row.disqualified else "oracle baseline" if row.oracle_baseline else ""
 
@@ -283,12 +289,18 @@ def leaderboard_table(board: Leaderboard, title: str) -> Table:
             *(score(board.metric, row), interval(board.metric, row.ci_low, row.ci_high)),
             rank_range(row.rank_low, row.rank_high),
             DASH if row.p_best is None else f"{100 * row.p_best:.0f} %",
-            _badge(row) or (f"no value {row.doubtful}" if row.rank is None and row.doubtful else ""),
+            _badge(row) or _why_unranked(row),
         )
         for row in board.rows
     )
     heads = columns(">rank", "system", ">value", ">95 % interval", ">rank interval", ">leads", "")
     return Table(title, heads, rows, title=title)
+
+
+def _why_unranked(row: LeaderboardRow) -> str:
+    if row.undefined:
+        return "not defined"
+    return f"no value {row.doubtful}" if row.rank is None and row.doubtful else ""
 
 
 def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> list[str]:
@@ -310,10 +322,11 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
             f"Items whose answer format a baseline does not support: {unsupported}. It is shown on the others, not ranked.",
         ),
         (
-            any(row.rank is None and row.policy != BOTH and not row.doubtful for row in contestants),
+            any(row.rank is None and row.policy != BOTH and not (row.doubtful or row.undefined) for row in contestants),
             "A system without a score for every item has no rank.",
         ),
         (any(row.rank is None and row.doubtful for row in contestants), DOUBTFUL_LINE),
+        (any(row.undefined for row in contestants), UNDEFINED_LINE),
         (out, f"Disqualified, and not ranked: {out}."),
         (
             any(row.oracle_baseline for row in board.rows),

@@ -64,6 +64,12 @@ class LeaderboardRow:
         """Where a drawing puts it (see `Result.drawn`)."""
         return self.if_wrong if self.policy == BOTH else self.value
 
+    @property
+    def undefined(self) -> bool:
+        """Whether the metric has no value on what the system said, which therefore has no rank."""
+        shown = (self.if_wrong, self.if_excluded) if self.policy == BOTH else (self.value,)
+        return self.n > 0 and None in shown
+
 
 @dataclass(frozen=True)
 class Leaderboard:
@@ -131,7 +137,8 @@ def leaderboard(
     (`LeaderboardRow.doubtful`). An answer that waits
     for a judge, and an item that a baseline does not support, leave a system without a rank under any policy.
 
-    A metric over many items is one, too (see `load_run_sums`).
+    A metric over many items is one, too (see `load_run_sums`). A system on whose answers it is not defined (one that
+    always says the same, or never names the class) has no rank, and the others are ranked without it.
 
     Raises `InputError` where several scorers give the metric, or it has several parts, and none is named, and for an
     unknown condition or metric.
@@ -156,8 +163,8 @@ def leaderboard(
     known = [~np.isnan(one.marked.values(FailedPolicy.WRONG)) for one in contests]
     common = np.logical_or.reduce([np.zeros_like(scorable), *known]) & scorable
     board = _Board(items, declared, common, chosen, options)
-    decided = [entry for entry in contests if entry.complete_on(common) and not entry.doubtful]
-    undecided = [entry for entry in contests if entry.undecided_on(common)]
+    decided = [one for one in contests if one.complete_on(common) and not one.doubtful and board.defined(one)]
+    undecided = [one for one in contests if one.undecided_on(common) and board.defined(one)]
     ranked = [*decided, *board.rankable(decided, undecided)]
     unranked = [entry for entry in entries if entry not in ranked]
     return Leaderboard(
@@ -197,6 +204,15 @@ class _Board:
     common: Mask
     policies: tuple[FailedPolicy, ...]
     options: Options
+
+    def defined(self, entry: _Entry) -> bool:
+        """Whether the metric has a value on these items, also with what is open at its worst and at its best."""
+        if not isinstance(entry.marked, RunSums):
+            return True
+        one = replace(entry.marked, scorable=entry.marked.scorable & self.common).decided(entry.policy)
+        plan, slices = replace(self.options.plan(self.metric), draws=1), FacetSlices.of(self.items, (), "")
+        ends = (one.filled(end) for end in (self.metric.low, self.metric.high))
+        return all(end.estimates(FailedPolicy.EXCLUDE, self.items, slices, plan)[0].value is not None for end in ends)
 
     def rows(self, entries: Sequence[_Entry]) -> list[LeaderboardRow]:
         """The ranked rows, best first."""
