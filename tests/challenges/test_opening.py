@@ -94,6 +94,9 @@ def test_a_folder_that_is_not_in_order_opens_nothing(challenge: Challenge) -> No
 
 def test_the_commands(challenge: Challenge) -> None:
     folder = challenge.folder
+    early = proctor("challenge", "close", folder, PHASE)
+    assert (early.returncode, state(challenge)) == (1, PhaseState.UNOPENED)
+    assert "found one that nobody has opened, expected an open one" in early.stderr
     opened = proctor("challenge", "open", folder, PHASE, "--no-oracle")
     assert (opened.returncode, opened.stdout) == (0, f"{PHASE} is open\n")
     assert "the cheat oracle was left out" in opened.stderr

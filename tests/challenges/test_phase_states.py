@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Connection, create_engine
 
-from proctor.challenges.phases import PhaseState, opening_of, phase_state, phase_states, set_phase
+from proctor.challenges.phases import PhaseState, opening_of, phase_state, phase_states, set_phase, was_open
 from proctor.challenges.schema import metadata
 from proctor.challenges.settings import ChallengeSettings, Phase
 
@@ -41,6 +41,19 @@ def test_what_was_closed_can_be_opened_again_and_each_time_is_kept(connection: C
         set_phase(connection, "test", state, WITHIN, checks=[])
         assert phase_state(connection, PHASE, WITHIN) is state
     assert connection.exec_driver_sql("select count(*) from openings").scalar() == 4
+
+
+def test_what_a_phase_hands_out_is_secret_until_it_took_submissions(connection: Connection) -> None:
+    assert not was_open(connection, PHASE, LAST)
+    set_phase(connection, "test", PhaseState.OPEN, BEFORE, checks=[])
+    assert [was_open(connection, PHASE, at) for at in (BEFORE, FIRST, WITHIN, LAST)] == [False, True, True, True]
+    set_phase(connection, "test", PhaseState.CLOSED, BEFORE, checks=[])
+    assert not any(was_open(connection, PHASE, at) for at in (BEFORE, FIRST, WITHIN, LAST))
+    set_phase(connection, "test", PhaseState.OPEN, WITHIN, checks=[])
+    set_phase(connection, "test", PhaseState.CLOSED, LAST, checks=[])
+    assert was_open(connection, PHASE, LAST)
+    whenever = PHASE.model_copy(update={"opens": None})
+    assert was_open(connection, whenever, BEFORE)
 
 
 def test_phases_have_states_of_their_own(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -9,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import keep_figures, scorer_version
+from proctor.challenges.marking import keep_figures, mark, scorer_version
 from proctor.challenges.publishing import board_version, counted_submissions, passed_gate, publish, visible_boards
-from proctor.challenges.queue import Leased
-from proctor.challenges.schema import submissions, teams
+from proctor.challenges.queue import Leased, claim
+from proctor.challenges.rerun import keep_result, rerun_all
+from proctor.challenges.schema import scorers, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Gate
+from proctor.challenges.submissions import disqualify
+from proctor.challenges.teams import withdraw_team
+from proctor.challenges.worker import Worker
 from tests.support.hosted import team
+from tests.support.hosted_work import DirectScorer, TrustingExecutor
 from tests.support.marked_challenge import PHASE, Hosted, copied
 from tests.support.program import proctor
 
@@ -190,6 +196,70 @@ def test_disqualified_and_withdrawn_are_off_the_boards(own: Challenge) -> None:
     changed_team(own, "Delta", withdrawn="2026")
     publish(own, PHASE)
     assert {row["name"] for row in seen(own)["boards"][0]["rows"]} == {"Beta", "Gamma", "plain"}
+
+
+def test_a_ruling_is_seen_at_once_and_boards_are_made_again(own: Challenge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a worker comes: who was withdrawn or disqualified has no row, and who is unlisted no name."""
+    with own.writing() as connection:
+        numbers = {row.name: row.id for row in connection.execute(teams.select())}
+        alpha = connection.execute(submissions.select().where(submissions.c.team == numbers["Alpha"])).one()
+        disqualify(connection, own, None, alpha.id, "spoke to the judge")
+        withdraw_team(connection, own, None, numbers["Delta"])
+    changed_team(own, "Beta", listed=0)
+    for visitor in ("public", "participant", "organiser"):
+        told = seen(own, visitor)
+        assert [{row["name"] for row in one["rows"]} & {"Alpha", "Delta"} for one in told["boards"]] == [set(), set()]
+        assert ("Beta" in json.dumps(told)) == (visitor == "organiser")
+
+    async def published(_: DirectScorer, phase: str) -> None:
+        publish(own, phase)
+
+    monkeypatch.setattr(DirectScorer, "publish", published)
+    with own.reading() as connection:
+        (version,) = connection.execute(select(scorers.c.fingerprint)).scalars()
+    worker = Worker(own, TrustingExecutor(), DirectScorer(own, version), ("file",))
+    assert [row["place"] for row in seen(own)["boards"][0]["rows"]] != [1, 2, None]
+    asyncio.run(worker.work(asyncio.Event(), once=True))
+    assert [row["place"] for row in seen(own)["boards"][0]["rows"]] == [1, 2, None]
+    own.now.pass_by(seconds=1)  # type: ignore[attr-defined]
+    with own.writing() as connection:
+        disqualify(connection, own, None, alpha.id, "", undo=True)
+    asyncio.run(worker.work(asyncio.Event(), once=True))
+    assert seen(own)["boards"][0]["rows"][0]["name"] == "Alpha"
+
+
+def test_nothing_is_published_while_results_are_marked_again(own: Challenge) -> None:
+    """The store's marks are of two versions then."""
+    before = seen(own)
+    with own.writing() as connection:
+        _, waiting = rerun_all(connection, "e" * 64, "keys were wrong", own.now())
+        assert waiting == len(SKILLS)
+    publish(own, PHASE)
+    assert seen(own) == before
+    with own.writing() as connection:
+        leased = claim(connection, "w", own.now(), 60.0)
+        assert leased is not None
+        keep_result(connection, leased, mark(own, leased), "e" * 64, own.now())
+    publish(own, PHASE)
+    assert seen(own) == before
+    with own.writing() as connection:
+        while (leased := claim(connection, "w", own.now(), 60.0)) is not None:
+            keep_result(connection, leased, mark(own, leased), "e" * 64, own.now())
+    publish(own, PHASE)
+    assert seen(own)["scorer"] == before["scorer"] + 1
+
+
+def test_a_gate_without_baselines_opens_for_any_result(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4, baseline=None)
+    settings = hosted.challenge.settings
+    final = settings.phases[0].model_copy(update={"name": "test", "gate": Gate(phase=PHASE)})
+    gated = settings.model_copy(update={"phases": (settings.phases[0], final)})
+    entered, idle = team(hosted.challenge, "Alpha"), team(hosted.challenge, "Beta")
+    hosted.submit(entered, 0.2)
+    with hosted.challenge.reading() as connection:
+        assert passed_gate(connection, gated, "test", entered)
+        assert not passed_gate(connection, gated, "test", idle)
+    hosted.challenge.close()
 
 
 def test_boards_are_of_one_version_of_the_scorer(tmp_path: Path) -> None:

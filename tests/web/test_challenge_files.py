@@ -12,7 +12,7 @@ from sqlalchemy import delete
 
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.schema import openings
-from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, team_of_two
+from tests.support.challenge_site import HIDDEN, challenge_site, logged_in, posted, team_of_two
 from tests.support.web_site import browser, join
 
 QUESTIONS = f"/phase/{HIDDEN}/files/public/{HIDDEN}/requests.json"
@@ -76,4 +76,23 @@ def test_before_its_day_a_phase_hands_nothing_out(tmp_path: Path) -> None:
     site = challenge_site(tmp_path / "two", {"  title: Pre-evaluation": f"  title: Pre-evaluation\n  opens: {later}"})
     team_of_two(site, "Hand Surgeons", "anna")
     assert logged_in(site, "anna").get(QUESTIONS).status_code == 404
+    site.engine.dispose()
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_closing_a_phase_before_its_day_hands_out_nothing(tmp_path: Path, opened: bool) -> None:
+    """Neither by the organisers' button while it waits, nor after nobody has opened it."""
+    later = (challenge_site(tmp_path / "one").now() + timedelta(days=1)).isoformat()
+    site = challenge_site(tmp_path / "two", {"  title: Pre-evaluation": f"  title: Pre-evaluation\n  opens: {later}"})
+    team_of_two(site, "Hand Surgeons", "anna")
+    join(site, "olga", "organiser")
+    if not opened:
+        with site.writing() as connection:
+            connection.exec_driver_sql("drop trigger if exists openings_stay_on_delete")
+            connection.execute(delete(openings))
+    closed = posted(logged_in(site, "olga"), f"/organise/phase/{HIDDEN}/close")
+    assert closed.status_code == (303 if opened else 409)
+    anna = logged_in(site, "anna")
+    assert anna.get(QUESTIONS).status_code == 404
+    assert QUESTIONS not in anna.get(f"/phase/{HIDDEN}").text
     site.engine.dispose()

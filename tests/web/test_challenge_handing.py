@@ -85,6 +85,21 @@ def test_a_quota_is_used_up_and_said_before_a_byte_is_taken(site: ChallengeSite,
     assert "Cancelled by the team." in anna.get("/submission/1").text
 
 
+def test_a_day_s_quota_is_used_up_before_a_byte_is_taken(tmp_path: Path, unchecked: list[str]) -> None:
+    assert unchecked == []
+    site = challenge_site(tmp_path, {"  title: Pre-evaluation": "  title: Pre-evaluation\n  quota: {per_day: 1}"})
+    team_of_two(site, "Hand Surgeons", "anna")
+    anna = logged_in(site, "anna")
+    csrf = csrf_of(anna.get("/"))
+    assert "Hand in</button>" in anna.get(f"/phase/{HIDDEN}").text
+    handed(anna, b"x")
+    assert "0 left today" in anna.get(f"/phase/{HIDDEN}").text
+    assert "Hand in</button>" not in anna.get(f"/phase/{HIDDEN}").text
+    answer = anna.post(f"/phase/{HIDDEN}/file", data={"csrf": csrf, "name": "b"}, files={"upload": ("a.json", b"y")})
+    assert (answer.status_code, len(kept(site))) == (409, 1)
+    site.engine.dispose()
+
+
 def test_who_may_not_hand_in_is_told_why(site: ChallengeSite, unchecked: list[str]) -> None:
     assert unchecked == []
     anna = logged_in(site, "anna")

@@ -15,13 +15,13 @@ from sqlalchemy import Connection, func, select
 from proctor.api import results
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.checks import check_challenge
-from proctor.challenges.phases import PhaseState, phase_state, set_phase
+from proctor.challenges.phases import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import submissions
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
 from proctor.containers import CHEAT_ORACLE, BoxedSystem, Executor, program_image
-from proctor.core import Benchmark, ProblemsError, ProctorError, Table, count_of, percent, plain_table
+from proctor.core import Benchmark, InputError, ProblemsError, ProctorError, Table, count_of, percent, plain_table
 from proctor.media import Excerpts, MediaLibrary
 from proctor.metrics import code_scorers
 from proctor.runs import Limits, PlanOptions, Store, execute, plan
@@ -63,7 +63,11 @@ def open_phase(
 
 
 def close_phase(challenge: Challenge, phase: str) -> None:
-    """Closes a phase: it takes nothing more; what waits is still run and marked."""
+    """Closes a phase: it takes nothing more; what waits is still run and marked. Raises `InputError` for one that nobody
+    has opened."""
+    with challenge.reading() as connection:
+        if opening_of(connection, challenge.phase(phase).name) is None:
+            raise InputError(f"phase {phase}", found="one that nobody has opened", expected="an open one")
     _set(challenge, challenge.phase(phase), PhaseState.CLOSED, ())
 
 

@@ -45,6 +45,18 @@ def opening_of(connection: Connection, phase: str) -> dict[str, object] | None:
     return None if row is None else dict(row)
 
 
+def was_open(connection: Connection, phase: Phase, now: datetime) -> bool:
+    """Whether a phase has ever taken submissions: an organiser had opened it at a moment when its first day had come.
+    What it hands out is secret until then, also where it was closed before."""
+    said = select(openings.c.state, openings.c.at).where(openings.c.phase == phase.name).order_by(openings.c.id)
+    rows = connection.execute(said).all()
+    ends = [*(datetime.fromisoformat(row.at) for row in rows[1:]), now + datetime.resolution]
+    return any(
+        row.state == PhaseState.OPEN and (phase.opens is None or phase.opens < end)
+        for row, end in zip(rows, ends, strict=False)
+    )
+
+
 def set_phase(
     connection: Connection, phase: str, state: PhaseState, now: datetime, *, commitment: str = "", checks: Sequence[str]
 ) -> None:

@@ -16,6 +16,7 @@ from proctor.challenges.marking import Counted, Figures, board_maker
 from proctor.challenges.receipts import issue_receipts
 from proctor.challenges.schema import boards, results, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Phase
+from proctor.challenges.states import SubmissionState
 from proctor.web import utc_text
 
 Visitor = Literal["public", "participant", "organiser"]
@@ -31,12 +32,14 @@ _KEPT = (
 
 def publish(challenge: Challenge, phase: str) -> None:
     """Computes the boards of a phase and keeps them as they are shown, with a receipt for each new result; nothing
-    where nobody has one. Each team has one row: its best result or its last one, as the phase says, of those that are
-    shown."""
+    where nobody has one, and nothing while results are marked again: then the answers' marks are of two versions. Each
+    team has one row: its best result or its last one, as the phase says, of those that are shown."""
     one = challenge.phase(phase)
     sealed = challenge.sealed
     with challenge.writing() as connection:
         issue_receipts(connection, challenge, sealed, phase)
+        if marked_again(connection, phase):
+            return
         version = board_version(connection, phase)
         counted = counted_submissions(connection, one, version)
         tried = attempts(connection, phase, version)
@@ -64,6 +67,14 @@ def board_version(connection: Connection, phase: str) -> int:
             complete = version
         older |= by_version[version]
     return complete
+
+
+def marked_again(connection: Connection, phase: str) -> int:
+    """How many submissions of a phase have a result and are marked again, or could not be: they are no longer
+    `scored`."""
+    again = select(results.c.submission).join(submissions, submissions.c.id == results.c.submission)
+    found = again.where(submissions.c.phase == phase, submissions.c.state != SubmissionState.SCORED).distinct()
+    return len(connection.execute(found).all())
 
 
 def counted_submissions(connection: Connection, phase: Phase, version: int) -> list[Counted]:
@@ -164,7 +175,7 @@ def visible_boards(
 ) -> dict[str, Any] | None:
     """The newest boards of a phase, as somebody sees them: `team` is the visitor's own. None where there are none, or
     not for this visitor. A team that is not listed has no name for others, and only organisers see what the phase has
-    given away."""
+    given away. Who was withdrawn or disqualified since the boards were made has no row any more."""
     policy = settings.phase(phase).results
     if not may_see(policy.boards, visitor, early=policy.shown_from is not None and now < policy.shown_from):
         return None
@@ -172,9 +183,38 @@ def visible_boards(
     row = connection.execute(newest).mappings().first()
     if row is None:
         return None
-    made = [one | {"rows": [_seen(entry, visitor, team) for entry in one["rows"]]} for one in row["content"]["boards"]]
+    ruled = _rulings(connection, phase)
+    rows = [[entry | ruled.get(entry.get("team"), {}) for entry in one["rows"]] for one in row["content"]["boards"]]
+    out = _disqualified(connection, phase)
+    made = [
+        one | {"rows": [_seen(entry, visitor, team) for entry in some if not _is_out(entry, out)]}
+        for one, some in zip(row["content"]["boards"], rows, strict=True)
+    ]
     told = {"given_away": row["content"]["given_away"]} if visitor == "organiser" else {}
     return {"phase": phase, "at": row["at"], "scorer": row["scorer"], "boards": made, **told}
+
+
+def _rulings(connection: Connection, phase: str) -> dict[int | None, dict[str, Any]]:
+    """What is said of each team now, whatever was when the boards were made."""
+    own = select(teams.c.id, teams.c.withdrawn, teams.c.listed, teams.c.eligible)
+    there = select(submissions.c.team).where(submissions.c.phase == phase)
+    return {
+        row.id: {"withdrawn": row.withdrawn is not None, "listed": bool(row.listed), "eligible": bool(row.eligible)}
+        for row in connection.execute(own.where(teams.c.id.in_(there)))
+    }
+
+
+def _disqualified(connection: Connection, phase: str) -> set[tuple[int, int]]:
+    """Each one's team and number."""
+    own = select(submissions.c.team, submissions.c.number)
+    return {
+        (row.team, row.number)
+        for row in connection.execute(own.where(submissions.c.phase == phase, submissions.c.disqualified.is_not(None)))
+    }
+
+
+def _is_out(row: Mapping[str, Any], disqualified: set[tuple[int, int]]) -> bool:
+    return bool(row.get("withdrawn")) or (row.get("team"), row.get("number")) in disqualified
 
 
 def may_see(audience: str, visitor: Visitor, *, early: bool = False) -> bool:
@@ -188,6 +228,7 @@ def may_see(audience: str, visitor: Visitor, *, early: bool = False) -> bool:
 
 
 def _seen(row: dict[str, Any], visitor: Visitor, team: int | None) -> dict[str, Any]:
+    row = {name: value for name, value in row.items() if name != "withdrawn"}
     if "team" not in row or visitor == "organiser":
         return row | {"mine": False}
     mine = row["team"] == team
@@ -197,7 +238,7 @@ def _seen(row: dict[str, Any], visitor: Visitor, team: int | None) -> dict[str, 
 
 def passed_gate(connection: Connection, settings: ChallengeSettings, phase: str, team: int) -> bool:
     """Whether a team may hand in for a phase: it has no gate, or one of the team's results in the gate's phase beats
-    every baseline on one of the boards."""
+    every baseline on one of the boards. Where the gate's phase has no baseline, any result does."""
     gate = settings.phase(phase).gate
     if gate is None:
         return True
@@ -207,5 +248,7 @@ def passed_gate(connection: Connection, settings: ChallengeSettings, phase: str,
         .where(submissions.c.team == team, submissions.c.phase == gate.phase, submissions.c.disqualified.is_(None))
         .where(results.c.scorer == board_version(connection, gate.phase))
     )
-    found = (Figures.model_validate(figures) for figures in connection.scalars(query))
-    return any(board.above for one in found for board in one.boards)
+    found = [board for figures in connection.scalars(query) for board in Figures.model_validate(figures).boards]
+    if any(gate.phase in one.answers for one in settings.baselines) or any(one.above is not None for one in found):
+        return any(one.above for one in found)
+    return bool(found)

@@ -227,6 +227,11 @@ class QuotaLeft:
     attempted: int
     today: int | None
 
+    @property
+    def any(self) -> bool:
+        """Whether a submission would be taken now."""
+        return min(self.scored, self.attempted) > 0 and self.today != 0
+
 
 def quota_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> QuotaLeft:
     """What is left when all that is under way gets a result."""

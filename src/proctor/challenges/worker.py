@@ -32,6 +32,10 @@ from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import StaleError
 from proctor.containers import BoxReport, Executor
 from proctor.core import ConfigurationError, InfrastructureError, InputError
+from proctor.web import newest_change
+
+RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate")
+"""What organisers do, by its name in the trail, after which boards are made again."""
 
 POLL_S = 2.0
 _BEATS = 4  # a lease
@@ -289,10 +293,13 @@ async def _forward(stop: asyncio.Event, to: asyncio.Event) -> None:
 
 
 def _unpublished(connection: Connection) -> dict[str, tuple[str, int]]:
-    """Phases with results that are newer than their boards, each with the newest result's moment and their number."""
+    """Phases with results or organisers' rulings that are newer than their boards, each with the newest one's moment and
+    the number of results."""
     last, number = func.max(results.c.at), func.count()
     query = select(submissions.c.phase, last, number).join(submissions, submissions.c.id == results.c.submission)
     newest = {row[0]: (row[1], row[2]) for row in connection.execute(query.group_by(submissions.c.phase))}
+    ruled = newest_change(connection, RULINGS)
+    newest = {phase: (max(at, ruled), count) for phase, (at, count) in newest.items()}
     query = select(boards.c.phase, func.max(boards.c.at)).group_by(boards.c.phase)
     shown = {row[0]: row[1] for row in connection.execute(query)}
     return {phase: known for phase, known in newest.items() if shown.get(phase, "") <= known[0]}

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         sheet_for,
     )
     from proctor.web.site import Site, signing_key
+    from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change
     from proctor.web.uploads import Upload, receive_upload
 else:
@@ -45,7 +46,7 @@ __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
     "current", "decisions_from", "disable_person", "export_study", "invite_person", "keep_rows", "new_token",
-    "open_review", "page", "people_table", "prepare_accounts", "progress_tables", "ratings_to_scores", "read_trail",
-    "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
+    "newest_change", "open_review", "page", "people_table", "prepare_accounts", "progress_tables",
+    "ratings_to_scores", "read_trail", "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
     "signing_key", "site_of", "utc_text", "visitor_of",
 ]  # fmt: skip

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, RowMapping, insert, select, text
+from sqlalchemy import Connection, RowMapping, func, insert, select, text
 
 from proctor.web.schema import trail, utc_text
 
@@ -49,6 +49,11 @@ def record(
 def head(connection: Connection) -> str:
     """The newest entry's hash. Written down elsewhere, it proves later that nothing was cut off the end."""
     return connection.execute(select(trail.c.hash).order_by(trail.c.id.desc()).limit(1)).scalar() or START
+
+
+def newest_change(connection: Connection, actions: Collection[str]) -> str:
+    """When the newest of these actions was recorded; "" where none was."""
+    return connection.execute(select(func.max(trail.c.at)).where(trail.c.action.in_(actions))).scalar() or ""
 
 
 def first_fault(connection: Connection) -> int | None:

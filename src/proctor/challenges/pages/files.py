@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.access import KnownPhase, Somebody, Viewer, challenge_of, viewer_of
-from proctor.challenges.phases import PhaseState, phase_state
+from proctor.challenges.phases import was_open
 from proctor.challenges.settings import SEALED, Phase
 
 router = APIRouter()
@@ -21,17 +21,16 @@ def handed_out(request: Request, phase: KnownPhase, visitor: Somebody, path: str
     challenge, viewer = challenge_of(request), viewer_of(request, visitor)
     found = next((one for one in public_files(challenge, phase) if one.as_posix() == path), None)
     with challenge.reading() as connection:
-        opened = phase_state(connection, phase, challenge.now())
-    if found is None or not may_have(viewer, opened):
+        opened = was_open(connection, phase, challenge.now())
+    if found is None or not may_have(viewer, opened=opened):
         raise HTTPException(404)
     return FileResponse(challenge.folder / found, media_type="application/octet-stream", filename=found.name)
 
 
-def may_have(viewer: Viewer, state: PhaseState) -> bool:
-    """Whether somebody may have a phase's files: organisers always, teams once it was opened and its day has come."""
-    if viewer.audience == "organiser":
-        return True
-    return viewer.team is not None and state in {PhaseState.OPEN, PhaseState.CLOSED}
+def may_have(viewer: Viewer, *, opened: bool) -> bool:
+    """Whether somebody may have a phase's files: organisers always, teams once it was opened and its day has come (see
+    `was_open`)."""
+    return viewer.audience == "organiser" or (viewer.team is not None and opened)
 
 
 def public_files(challenge: Challenge, phase: Phase) -> list[Path]:

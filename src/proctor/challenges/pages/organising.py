@@ -48,7 +48,7 @@ def close(request: Request, phase: KnownPhase, visitor: Organiser) -> Response:
     """Ends a phase at once; `proctor challenge open` opens it, which has to check the sealed part."""
     challenge = challenge_of(request)
     with challenge.writing() as connection:
-        if phase_state(connection, phase, challenge.now()) is PhaseState.CLOSED:
+        if phase_state(connection, phase, challenge.now()) in {PhaseState.UNOPENED, PhaseState.CLOSED}:
             raise HTTPException(409)
         set_phase(connection, phase.name, PhaseState.CLOSED, challenge.now(), checks=())
         record_change(connection, challenge.now(), visitor.account, "close phase", f"phase {phase.name}")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.access import KnownPhase, Somebody, Viewer, challenge_of, viewer_of
 from proctor.challenges.pages.files import may_have, public_files
-from proctor.challenges.phases import PhaseState, phase_state
+from proctor.challenges.phases import PhaseState, phase_state, was_open
 from proctor.challenges.publishing import passed_gate, visible_boards
 from proctor.challenges.settings import Phase, size_of
 from proctor.challenges.submissions import QuotaLeft, quota_left, submissions_of
@@ -34,7 +34,7 @@ class PhaseCard:
     def takes(self) -> bool:
         """Whether the team may hand something in now."""
         may = self.state is PhaseState.OPEN and self.passed
-        return may and self.left is not None and min(self.left.scored, self.left.attempted) > 0
+        return may and self.left is not None and self.left.any
 
 
 def card_of(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> PhaseCard:
@@ -70,7 +70,8 @@ def show_phase(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
-    files = public_files(challenge, phase) if may_have(viewer, card.state) else []
+        opened = was_open(connection, phase, challenge.now())
+    files = public_files(challenge, phase) if may_have(viewer, opened=opened) else []
     sizes = {kind: size_of(getattr(challenge.settings.uploads, kind)) for kind in phase.accepts}
     most = challenge.settings.resources
     box = {"memory": size_of(most.memory), "scratch": size_of(most.scratch), "cpus": most.cpus, "gpu": most.gpu}
