@@ -103,6 +103,34 @@ def test_only_what_stays_exact_is_copied(root: Path, source: str, end: int, max_
     assert _may_copy(root / source, read_index(root / source), end, max_side) is copied
 
 
+@pytest.mark.parametrize("keyint", [20, 200])
+def test_a_copied_clip_of_matroska_with_b_frames_has_its_first_pictures(tmp_path: Path, keyint: int) -> None:
+    """Matroska tells no times of decoding; of the first packets FFmpeg does not know them either."""
+    video = ClockVideo(times_ms=range(0, 6000, 100), rate=10, keyint=keyint, b_frames=3)
+    write_clock_video(tmp_path / "v.mkv", video)
+    found = shown(files(tmp_path, clip("v", 0.0, 6.0))[0])
+    assert [number for _, number in found] == list(range(60))
+    assert [time for time, _ in found] == pytest.approx([k / 10 for k in range(60)], abs=0.002)
+
+
+def test_a_clip_that_begins_at_an_intra_refresh_has_its_first_pictures(tmp_path: Path) -> None:
+    refreshed = {"x264-params": "intra-refresh=1:keyint=30:bframes=0"}
+    video = ClockVideo(times_ms=range(0, 4000, 40), options=refreshed)
+    index = read_index(write_clock_video(tmp_path / "v.mp4", video))
+    assert index.seconds(int(index.keys[1])) == pytest.approx(1.2)
+    found = shown(files(tmp_path, clip("v", 1.2, 4.0))[0])
+    assert [number for _, number in found] == list(range(30, 100))
+
+
+@pytest.mark.parametrize(("end", "count"), [(1.47, 37), (1.48, 37), (1.5, 38), (1.52, 38), (1.53, 39)])
+def test_a_clip_ends_with_the_last_picture_that_begins_before_its_end(tmp_path: Path, end: float, count: int) -> None:
+    """At 25 pictures a second the n-th begins at n / 25: 37 pictures begin before 1.48 s, 38 before 1.5 s."""
+    write_clock_video(tmp_path / "v.avi", ClockVideo(times_ms=range(60), codec="mpeg4"))
+    write_clock_video(tmp_path / "v.mp4", ClockVideo(times_ms=range(0, 2400, 40)))
+    for source in ("v.avi", "v.mp4"):
+        assert [number for _, number in shown(files(tmp_path, clip(source, 0.0, end))[0])] == list(range(count))
+
+
 def test_a_region_is_cut_and_large_pictures_scaled(root: Path) -> None:
     half = Region(x=0, y=0, width=0.5, height=1)
     (file,) = files(root, clip("plain", 0.0, 1.0, half), settings=MediaSettings(max_side=48))

@@ -9,12 +9,13 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.core import InputError, Region
 from proctor.media.pictures import fitted, upright
-from proctor.media.video import FrameIndex, open_video, pixel_aspect
+from proctor.media.video import FrameIndex, decoding_times, open_video, pixel_aspect
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -36,10 +37,10 @@ class ClipFile:
 
 
 def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None) -> bytes:
-    """The clip's pictures at their own times: the packets as they are where that is exact (see `_may_copy`),
-    else re-encoded. Raises `InputError` where the file can't be read."""
-    first, end = index.at([span[0]])[0], index.tick(span[1])
-    if region is None and first in index.keys and _may_copy(path, index, end, max_side):
+    """The clip's pictures at their own times: the packets as they are where that is exact (see `_may_copy` and
+    `_begins`), else re-encoded. Raises `InputError` where the file can't be read."""
+    first, end = index.at([span[0]])[0], index.end_tick(span[1])
+    if region is None and first in index.keys and _may_copy(path, index, end, max_side) and _begins(path, first):
         return _copied(path, first, end)
     return _made(path, index, first, end, region, max_side)
 
@@ -71,17 +72,27 @@ def _may_copy(path: Path, index: FrameIndex, end: int, max_side: int | None) -> 
         return size == (frame.width, frame.height) and not frame.rotation and (in_order or to_the_end)
 
 
+def _begins(path: Path, first: int) -> bool:
+    """Whether a decoder that begins at this keyframe shows it: with intra refresh only later ones."""
+    with open_video(path) as (container, stream):
+        packets = dropwhile(lambda packet: packet.pts != first, container.demux(stream))
+        stamps = (frame.pts for packet in packets for frame in packet.decode())
+        return next((pts for pts in stamps if pts is not None and pts >= first), None) == first
+
+
 def _copied(path: Path, first: int, end: int) -> bytes:
     import av
 
     out = io.BytesIO()
     with open_video(path) as (container, stream), av.open(out, "w", format="mp4") as target:
         copy = target.add_stream_from_template(stream)
-        for packet in container.demux(stream):
-            if packet.pts is None or packet.dts is None or not first <= packet.pts < end:
-                continue  # reading past what lies before costs little, and never lands in the wrong place
-            packet.pts -= first
-            packet.dts -= first
+        # Reading past what lies before costs little, and never lands in the wrong place.
+        packets = [packet for packet in container.demux(stream) if packet.pts is not None and first <= packet.pts < end]
+        shown = [(packet.pts or 0) - first for packet in packets]
+        told = [packet.dts - first for packet in packets if packet.dts is not None]
+        decoded = told if len(told) == len(packets) else decoding_times(shown)
+        for packet, pts, dts in zip(packets, shown, decoded, strict=True):
+            packet.pts, packet.dts = pts, dts
             packet.stream = copy
             target.mux(packet)
     return out.getvalue()

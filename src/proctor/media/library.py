@@ -279,7 +279,7 @@ class MediaLibrary:
     def _cine_mp4(self, path: Path, clip: VideoClip, span: tuple[float, float]) -> bytes:
         """A clip of a DICOM file: its own frames at their own times."""
         index = self._catalogue.index(path)
-        first, end = index.at([span[0]])[0], index.tick(span[1])
+        first, end = index.at([span[0]])[0], index.end_tick(span[1])
         stamps = [int(pts) for pts in index.pts if first <= pts < max(end, first + 1)]
         times = [index.seconds(pts) for pts in stamps]
         pictures = [Picture(clip.source, time, clip.region, scan=clip.scan) for time in times]

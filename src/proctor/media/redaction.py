@@ -26,7 +26,7 @@ from proctor.media.redaction_plan import (
     shown_pictures,
 )
 from proctor.media.sampling import check_size
-from proctor.media.video import open_video
+from proctor.media.video import decoding_times, open_video
 
 if TYPE_CHECKING:
     from av.bitstream import BitStreamFilterContext
@@ -114,8 +114,7 @@ def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
 
 def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
     """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it
-    stays. Where the file does not tell all times of decoding (Matroska), they are those of showing in order, early
-    enough for each."""
+    stays."""
     index, scale = plan.index, plan.index.time_base / plan.base
     lasting = np.diff(plan.stamps)
     times, early = [], []
@@ -132,9 +131,7 @@ def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
             times.append((pts, lasts))
             early += [] if packet.dts is None else [pts + round((packet.dts - packet.pts) * scale)]
     if len(early) < len(times):
-        ordered = sorted(pts for pts, _ in times)
-        most = max(due - pts for due, (pts, _) in zip(ordered, times, strict=True))
-        early = [due - most for due in ordered]
+        early = decoding_times([pts for pts, _ in times])
     return [(pts, dts, lasts) for (pts, lasts), dts in zip(times, early, strict=True)]
 
 

@@ -175,6 +175,14 @@ def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
     return (height, width) if frame.rotation % 180 else (width, height)
 
 
+def decoding_times(shown: Sequence[int]) -> list[int]:
+    """For packets in the order of decoding, which are shown at these times: those times in order, early enough for
+    each. For files that do not tell all times of decoding (Matroska)."""
+    ordered = sorted(shown)
+    most = max((due - pts for due, pts in zip(ordered, shown, strict=True)), default=0)
+    return [due - most for due in ordered]
+
+
 def _time_base(stream: VideoStream) -> Fraction:
     return stream.time_base or Fraction(1, 1_000_000)
 
@@ -220,6 +228,10 @@ class FrameIndex:
     def tick(self, time: float) -> int:
         """The last tick at or before a time of the video's own clock."""
         return math.floor(Fraction(time + _FLOAT_NOISE_S) / self.time_base) + self.zero
+
+    def end_tick(self, time: float) -> int:
+        """The first tick at or after a time of the video's own clock: pictures before it are shown before that time."""
+        return math.ceil(Fraction(time - _FLOAT_NOISE_S) / self.time_base) + self.zero
 
     def _ticks(self, times: Sequence[float]) -> NDArray[np.int64]:
         """`tick` of many times at once: in floating point, and exactly where that is too near to call."""
