@@ -119,6 +119,12 @@ def test_help_is_a_word_too(words: str) -> None:
         ("audit-item", "proctor items audit"),
         ("evaluate focus", "proctor run"),
         ("media framse", "proctor media frames"),
+        ("rum rexsonovqa", "proctor run"),
+        ("rn", "proctor run"),
+        ("delete", "proctor store delete"),
+        ("rm", "proctor store delete"),
+        ("rename", "proctor store rename"),
+        ("agreement", "proctor review agreement"),
     ],
 )
 def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:
@@ -127,9 +133,31 @@ def test_a_misspelt_command_is_told(typed: str, meant: str) -> None:
     assert f"Did you mean '{meant}'?" in done.stderr
 
 
+@pytest.mark.parametrize("typed", ["delet", "deleet", "rmm", "rm -", "rmr", "dlete"])
+def test_no_slip_leads_to_what_deletes(typed: str) -> None:
+    done = proctor(typed)
+    assert done.returncode == 2
+    assert "delete" not in done.stderr
+
+
+def test_a_word_of_several_groups_names_them_all() -> None:
+    said = " ".join(proctor("status").stderr.split())
+    names = " or ".join(f"'proctor {group} status'" for group in ("challenge", "build", "review"))
+    assert f"Did you mean {names}? " in said
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
+        (
+            ("run", "focus", "--data", ".", "--model", "m", "temperature=0", "top_p=1", "--seed", "1"),
+            'A name and its settings stand in quotes: --model "m temperature=0 top_p=1"',
+        ),
+        (
+            ("score", "focus", "--judge", "criteria", "--model", "m", "--fallback-model", "n", "temperature=0"),
+            'A name and its settings stand in quotes: --fallback-model "n temperature=0"',
+        ),
+        (("run", "focus", "--data", ".", "--seed", "1", "temperature=0"), "Options have names, such as --system NAME"),
         (("run", "rexsonvqa", "--data", ".", "--system", "random"), "did you mean 'rexsonovqa'?"),
         (("run", "focus", "--data", ".", "--modle", "m"), "Did you mean --model"),
         (("run", "focus", "--data", ".", "--system", "randm"), "did you mean 'random'?"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from proctor.core import InputError, Metric
 from proctor.runs import Store, disqualify
+from tests.support.faulty_server import FaultyServer
 from tests.support.program import proctor
 from tests.support.report_store import a_benchmark, fill
 
@@ -112,6 +114,53 @@ def test_a_system_is_renamed_with_its_disqualification(path: Path) -> None:
     taken = proctor("store", "rename", "toy", "watcher", "guesser", "--yes", "--store", path)
     assert taken.returncode == 1
     assert "found a run of 'guesser' already" in taken.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("", "a name that can be seen"),
+        (" \u00a0", "a name that can be seen"),
+        ("\u200b", "a name that can be seen"),
+        ("\x07", "a name that can be seen"),
+        ("a\x1b[31mb", "a name without control characters"),
+        ("a\tb", "a name without control characters"),
+        ("a\nb", "a name without control characters"),
+        ("a\u202eb", "a name without control characters"),
+    ],
+)
+def test_no_system_has_a_name_that_nobody_sees(path: Path, name: str, expected: str) -> None:
+    before, why = runs(path), f"the system's name: found {name!r}, expected {expected}"
+    done = proctor("store", "rename", "toy", "looker", name, "--yes", "--store", path)
+    assert (done.returncode, done.stderr) == (1, f"proctor: {why}\n")
+    if "seen" in expected:
+        with pytest.raises(InputError, match=re.escape(why)):
+            Store(path).start_run("toy", name, "video", {})
+    assert runs(path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [(" ", "a name that can be seen"), ("a\x1bb", "a name without control characters")]
+)
+def test_a_run_and_an_import_refuse_such_a_name(tmp_path: Path, name: str, expected: str) -> None:
+    questions, answers, store = tmp_path / "tiny.csv", tmp_path / "a.csv", tmp_path / "s.db"
+    questions.write_text("id,question,answer,patient\nq1,Is it on?,yes,p1\n")
+    answers.write_text("id,answer\nq1,yes\n")
+    with FaultyServer("yes") as server:
+        model = ("--model", "openai:m", "--base-url", server.url)
+        for command in (("run", questions, *model), ("import", questions, answers)):
+            done = proctor(*command, "--name", name, "--store", store)
+            assert (done.returncode, server.count) == (1, 0)
+            assert done.stderr.endswith(f"proctor: the system's name: found {name!r}, expected {expected}\n")
+            assert Store(store).benchmark_names() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["Modèle 2", "系统", "a b", "system\N{ZERO WIDTH JOINER}x", "👩\N{ZERO WIDTH JOINER}⚕️", "-1"]
+)
+def test_a_name_in_any_script_is_kept(path: Path, name: str) -> None:
+    done = proctor("store", "rename", "toy", "--yes", "--store", path, "--", "looker", name)
+    assert (done.returncode, name in {run.system for run in Store(path).runs("toy")}) == (0, True), done.stderr
 
 
 def test_a_run_at_work_is_left_alone(path: Path) -> None:

@@ -107,7 +107,7 @@ def build_systems(
     """
     from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
-    models, name, seed = listed(options["model"]), options["name"], options["seed"]
+    models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
         raise UsageError("--system and --model", "what is to answer", found="neither")
     for given, what in ((systems, "--system"), (models, "--model")):
@@ -135,6 +135,15 @@ def build_systems(
         built += [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
     _check_names([one.name for one in built])
     return built
+
+
+def _name_in(options: RunOptions) -> str:
+    """The name that the answers are kept under; "" for none."""
+    from proctor.runs import check_given_name
+
+    if options["name"]:
+        check_given_name(options["name"])
+    return options["name"]
 
 
 def _check_names(names: Sequence[str]) -> None:

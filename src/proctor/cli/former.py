@@ -58,6 +58,9 @@ REWRITTEN = {
 ALIASES = {"lint": "validate"}
 """Other names that work as well."""
 
+DELETING = "store delete"
+"""What nobody is led to by a mistyped letter."""
+
 MEANT = {
     "benchmarks": "list benchmarks",
     "conditions": "list conditions",
@@ -68,7 +71,7 @@ MEANT = {
     "models": "list systems",
     "plot": "analyze",
     "ranking": "rank",
-    "rm": "store delete",
+    "rm": DELETING,
     "runs": "list runs",
     "summary": "results",
     "systems": "list systems",

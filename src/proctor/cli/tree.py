@@ -7,14 +7,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Annotated, Any, get_origin, is_typeddict
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from proctor.api import declared
-from proctor.cli.former import ALIASES, COMMANDS, MEANT, NO_CHOICE, replaced_command, replaced_option
+from proctor.cli.former import ALIASES, COMMANDS, DELETING, MEANT, NO_CHOICE, replaced_command, replaced_option
 from proctor.core import Option, UsageError
 
 _PROGRAM = "proctor"
@@ -45,6 +45,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the arguments; raises `ReplacedError` for an option that has another name now."""
         given = list(args)
+        if apart := _apart(self, given):
+            ctx.fail(f"A name and its settings stand in quotes: {apart}")
         try:
             return list(super().parse_args(ctx, args))
         except typer.Exit:
@@ -62,6 +64,17 @@ class Command(TyperCommand):
             if "unexpected extra argument" in getattr(error, "message", ""):
                 error.message += _named_options(self)  # type: ignore[attr-defined]
             raise
+
+
+def _apart(command: Any, given: Sequence[str]) -> str:
+    """An option with a name and the settings that follow it, as it should be written: `--model "m temperature=0"`."""
+    known = {name for one in command.params if "[KEY=VALUE" in (one.metavar or "") for name in one.opts}
+    for place, word in enumerate(given):
+        name, *rest = given[place + 1 :] or [""]
+        settings = list(takewhile(_is_setting, rest))
+        if word in known and settings and "=" not in name:
+            return f'{word} "{" ".join([name, *settings])}"'
+    return ""
 
 
 def _named_options(command: Any) -> str:
@@ -109,7 +122,8 @@ class Group(TyperGroup):
         former = replaced_command([*_path(ctx).split(), name], args[1:]) if ctx.parent else None
         if former is not None:
             raise former
-        return ctx.fail(_unknown(_path(ctx), name, known))
+        below = [f"{one} {name}" for one in known if name in getattr(self.get_command(ctx, one), "commands", {})]
+        return ctx.fail(_unknown(_path(ctx), name, known, below))
 
 
 def new_group(summary: str) -> typer.Typer:
@@ -184,11 +198,15 @@ def _read(option: Option, value: Any) -> Any:
     return option.read(value) if option.read else value
 
 
-def _unknown(path: str, name: str, known: Sequence[str]) -> str:
+def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -> str:
+    """That there is no such command, with those that were probably meant: by a whole word what it stands for, or where
+    it stands in a group; by a word that is like it whatever deletes nothing."""
     others = {} if path else MEANT | COMMANDS
-    near = next(iter(get_close_matches(name, [*known, *others], n=1)), "")
-    line = " ".join(word for word in (_PROGRAM, path, others.get(near, near)) if word)
-    hint = f" Did you mean '{line}'?" if near else ""
+    alike = [*known, *(word for word, line in others.items() if line != DELETING)]
+    near = [others.get(one, one) for one in get_close_matches(name, alike, n=1)]
+    meant = [others[name]] if name in others else list(below) or near
+    lines = [f"'{' '.join(word for word in (_PROGRAM, path, one) if word)}'" for one in meant]
+    hint = f" Did you mean {' or '.join(lines)}?" if lines else ""
     return f"No such command {name!r}.{hint} Commands: {', '.join(known)}"
 
 
@@ -232,12 +250,16 @@ def spread_settings(arguments: Sequence[str]) -> list[str]:
         if spread and spread[-1] == "--settings" and _is_word(argument):
             example = f"{argument}={value}" if _is_word(value) else f"{argument}=VALUE"
             raise UsageError("--settings", f"KEY=VALUE, such as {example}", found=repr(argument))
-        if inside and "=" in argument and not argument.startswith("-") and spread[-1] != "--settings":
+        if inside and _is_setting(argument) and spread[-1] != "--settings":
             spread.append("--settings")
         elif argument.startswith("-") or "=" not in argument:
             inside = argument == "--settings"
         spread.append(argument)
     return spread
+
+
+def _is_setting(argument: str) -> bool:
+    return "=" in argument and not argument.startswith("-")
 
 
 def _is_word(argument: str) -> bool:

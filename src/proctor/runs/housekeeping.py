@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from proctor.core import InputError, Item, Judgement, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.database import READING_FAULTS, claim, release
-from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row
+from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
 from proctor.runs.store import Run, Store
 
 
@@ -81,8 +81,10 @@ def delete_benchmark(store: Store, benchmark: str) -> int:
 def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) -> None:
     """Gives all runs of one system another name; a disqualification goes with it.
 
-    Raises `InputError` where that name has a run of the benchmark already, and where another process is at work.
+    Raises `InputError` where that name has a run of the benchmark already, where nobody could see it (`check_given_name`),
+    and where another process is at work.
     """
+    check_given_name(name)
     if any(run.system == name for run in store.runs(benchmark)):
         raise InputError(store.shown, found=f"a run of {name!r} already", expected="a name that is free")
     ids = [run.id for run in runs]

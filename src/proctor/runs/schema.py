@@ -6,6 +6,7 @@ A change to the tables raises VERSION and writes the step from the old one (`mig
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,6 +45,7 @@ from proctor.core import (
     Status,
     Timing,
     Usage,
+    clean,
     count_of,
     kept_text,
     unfit,
@@ -336,6 +338,21 @@ def check_text(place: str, text: str) -> None:
     """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
     if found := unfit(text):
         raise InputError(place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
+
+
+def check_name(place: str, name: str) -> None:
+    """The same for the name of a system or a condition: a blank one, which no table shows, is refused, too."""
+    check_text(place, name)
+    if not any(unicodedata.category(one)[0] not in "CZ" for one in name):
+        raise InputError(place, found=repr(name[:80]), expected="a name that can be seen")
+
+
+def check_given_name(name: str) -> None:
+    """The same for the name that a person or a file gives a system, which holds no control characters."""
+    check_name("the system's name", name)
+    if clean(name) != name or {"\n", "\t"} & set(name):
+        expected = "a name without control characters"
+        raise InputError("the system's name", found=repr(name[:80]), expected=expected)
 
 
 def check_texts(benchmark: Benchmark) -> None:

@@ -27,7 +27,7 @@ from proctor.runs.schema import (
     answer_row,
     benchmark_row,
     card_of,
-    check_text,
+    check_name,
     check_texts,
     difference,
     insert_benchmark,
@@ -250,7 +250,7 @@ class Store:
         plain = json.loads(json.dumps(settings))
         table = schema.runs
         for what, name in (("system", system), ("condition", condition)):
-            check_text(f"the {what}'s name", name)
+            check_name(f"the {what}'s name", name)
         with self.writing() as connection:
             benchmark_id = self._benchmark(connection, benchmark)["id"]
             query = select(table).where(
