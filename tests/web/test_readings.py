@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, insert, select
 
-from proctor.core import InputError
+from proctor.core import InputError, generator
 from proctor.web import schema
 from proctor.web.forms import FORMS
 from proctor.web.readings import (
@@ -114,6 +114,78 @@ def test_a_save_that_is_sent_twice_counts_once(engine: Engine) -> None:
     sealed = desk.seal("anna", ACCEPT, 1, seconds=2)
     assert desk.seal("anna", ACCEPT, 1, seconds=2) == sealed
     assert (sealed.revision, sealed.seconds) == (2, 7)
+
+
+def test_a_page_goes_on_from_a_save_of_its_own_whose_acknowledgement_was_lost(engine: Engine) -> None:
+    desk = Desk(engine)
+    desk.save("anna", {"decision": "accept"}, seconds=5, page="p", number=1)  # nobody heard of it
+    kept = desk.save("anna", REJECT, 0, seconds=8, page="p", number=2)  # 5 of these seconds are there already
+    assert (kept.revision, kept.seconds, kept.payload) == (2, 8, REJECT)
+    assert desk.ask(my_reading, desk.who["anna"], desk.version()) == kept
+    with pytest.raises(ConflictError, match="a later save of the same page came first"):
+        desk.save("anna", ACCEPT, 0, seconds=6, page="p", number=1)
+    assert desk.save("anna", REJECT, 0, seconds=8, page="p", number=2) == kept  # the same once more
+    with pytest.raises(ConflictError, match="another window"):
+        desk.save("anna", ACCEPT, 0, page="q", number=3)
+    assert desk.save("anna", ACCEPT, 2, seconds=1, page="p", number=3).seconds == 9
+    assert desk.save("anna", REJECT, 3, page="q", number=1).revision == 4
+    with pytest.raises(ConflictError, match="another window"):
+        desk.save("anna", ACCEPT, 3, page="p", number=4)
+    sealed = desk.seal("anna", ACCEPT, 3, page="q", number=2)
+    assert desk.seal("anna", ACCEPT, 3, page="q", number=3) == sealed
+
+
+class Window:
+    """A page as it is from outside: it knows what it loaded, what it said, and what was acknowledged."""
+
+    def __init__(self, desk: Desk, name: str) -> None:
+        kept = desk.ask(my_reading, desk.who["anna"], desk.version())
+        self.name, self.number, self.revision = name, 0, 0 if kept is None else kept.revision
+        self.knows = {"" if kept is None else kept.comment}
+        self.stopped = False
+
+    def send(self) -> dict[str, Any]:
+        self.number += 1
+        comment = f"{self.name} {self.number}"
+        self.knows.add(comment)
+        return {"revision": self.revision, "comment": comment, "page": self.name, "number": self.number}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_page_overwrites_what_it_does_not_know_and_none_is_stopped_by_itself(tmp_path: Path, seed: int) -> None:
+    """Two windows over a line that loses, delays and repeats: whatever is replaced was known to the page that replaces
+    it, nothing older comes back, and a page is refused only where the other one saved after what it knows."""
+    engine = review(tmp_path / "review.sqlite")
+    desk, rng = Desk(engine), generator(seed, "windows")
+    windows = [Window(desk, "a"), Window(desk, "b")]
+    late: list[tuple[Window, dict[str, Any]]] = []
+    kept, by = "", ""
+    for step in range(60):
+        one = int(rng.integers(2))
+        if windows[one].stopped or rng.random() < 0.1:
+            windows[one] = Window(desk, f"{'ab'[one]}{step}")
+        page = windows[one]
+        again = bool(late) and rng.random() < 0.3
+        page, sent = late.pop(int(rng.integers(len(late)))) if again else (page, page.send())
+        if not again and rng.random() < 0.3:
+            late.append((page, sent))
+            continue
+        try:
+            answer = desk.save("anna", {}, **sent)
+        except ConflictError:
+            assert kept not in page.knows or sent["number"] < page.number or by != page.name
+            page.stopped = page.stopped or not again
+            continue
+        if answer.comment != kept:
+            assert kept in page.knows
+            assert by != page.name or sent["number"] > int(kept.split()[1])
+        kept, by = answer.comment, page.name
+        if not again and rng.random() < 0.6:  # acknowledged
+            page.revision = answer.revision
+            page.knows.add(kept)
+        elif rng.random() < 0.3:
+            late.append((page, sent))
+    engine.dispose()
 
 
 def test_what_is_sealed_stays(engine: Engine) -> None:

@@ -132,6 +132,16 @@ def test_a_review_of_a_newer_proctor_is_not_opened(engine: Engine) -> None:
         schema.prepare(engine)
 
 
+def test_readings_of_before_pages_were_known_get_the_column_and_stay(engine: Engine) -> None:
+    with engine.begin() as connection:
+        _, version = one_item(connection, who := people(connection))
+        draft = read(connection, version, who["anna"], sealed=False)
+        connection.execute(text("alter table readings drop column by_page"))
+    schema.prepare(engine)
+    with engine.begin() as connection:
+        assert connection.execute(select(schema.readings.c.id, schema.readings.c.by_page)).all() == [(draft, None)]
+
+
 def test_a_store_of_before_accounts_had_a_version_gets_one(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(delete(store_meta).where(store_meta.c.key == "accounts_version"))

@@ -7,7 +7,7 @@ read through `visible_readings` alone. The trail names readings and never holds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -75,14 +75,26 @@ class OpenItem:
 
 
 @dataclass(frozen=True)
+class LastSave:
+    """By what the page that saved last is known again: its id and the number of its save; and the `seconds` that its
+    saves added since its last acknowledgement."""
+
+    page: str
+    number: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class MyReading:
-    """One's own reading of a version: `revision` counts saves, `sealed` is when, or None."""
+    """One's own reading of a version: `revision` counts saves, `sealed` is when, or None; `last` is None where no page
+    saved it."""
 
     payload: dict[str, JsonValue]
     comment: str
     seconds: float
     revision: int
     sealed: str | None
+    last: LastSave | None = None
 
 
 @dataclass(frozen=True)
@@ -98,13 +110,17 @@ class SaidBy:
 @dataclass(frozen=True)
 class Save:
     """What a page sends: the state it starts from (`version` number and `revision`, 0 before the first save), the whole
-    payload, and how many seconds were worked since the last save that was acknowledged."""
+    payload, and how many seconds were worked since the last save that was acknowledged. `page` is an id of the page's
+    own ("" for none) and `number` counts what it sends: so a save whose acknowledgement was lost is known as its own.
+    """
 
     version: int
     revision: int
     payload: dict[str, JsonValue]
     comment: str = ""
     seconds: float = 0.0
+    page: str = ""
+    number: int = 0
 
 
 def open_item(connection: Connection, account: int, item: int) -> OpenItem:
@@ -159,7 +175,8 @@ def my_reading(connection: Connection, account: int, version: int) -> MyReading 
 
 
 def _mine(row: RowMapping) -> MyReading:
-    return MyReading(row["payload"], row["comment"], row["seconds"], row["revision"], row["sealed"])
+    last = None if row["by_page"] is None else LastSave(**row["by_page"])
+    return MyReading(row["payload"], row["comment"], row["seconds"], row["revision"], row["sealed"], last)
 
 
 def others_readings(connection: Connection, viewer: int, version: int) -> list[SaidBy]:
@@ -225,8 +242,8 @@ def sealed_of_study(viewer: int, study: str, *columns: ColumnElement[Any]) -> Se
 
 def save_draft(connection: Connection, account: int, item: int, save: Save, at: datetime) -> MyReading:
     """Keeps a draft, and returns it with its new revision. The same save sent twice (a lost acknowledgement) is kept
-    once. Raises `ConflictError` where the page's state is old, `NotAssignedError`, and `InputError` for a payload that
-    does not fit the form."""
+    once, and a page's next save follows its last one, acknowledged or not. Raises `ConflictError` where the page's
+    state is old, `NotAssignedError`, and `InputError` for a payload that does not fit the form."""
     opened = _locked(connection, account, item)
     return _saved(connection, account, opened, save, at)
 
@@ -250,7 +267,7 @@ def seal(connection: Connection, account: int, item: int, save: Save, at: dateti
     record(connection, at, account, "seal", f"item {item}", detail)
     if not opened.is_gold:
         _settle_if_same(connection, account, opened, at)
-    return MyReading(mine.payload, mine.comment, mine.seconds, mine.revision, at.isoformat())
+    return replace(mine, sealed=at.isoformat())
 
 
 def _locked(connection: Connection, account: int, item: int) -> OpenItem:
@@ -268,25 +285,32 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
         raise ConflictError(before, f"version {opened.number} of the item came meanwhile")
     payload = opened.form.read(opened.body, save.payload).model_dump(mode="json", exclude_defaults=True)
     comment = _words(save.comment, "comment")
-    same = before is not None and (before.payload, before.comment) == (payload, comment)
-    if before is not None and same and (before.sealed is not None or save.revision == before.revision - 1):
-        return before  # this very save came before
-    if before is not None and before.sealed is not None:
+    known = before or MyReading({}, "", 0.0, 0, None)
+    own = known.last if known.last is not None and known.last.page == save.page else None
+    if before is not None and (before.payload, before.comment) == (payload, comment):
+        sent = save.revision == before.revision - 1 or (own is not None and save.number == own.number)
+        if before.sealed is not None or sent:
+            return before  # this very save came before
+    if known.sealed is not None:
         raise ConflictError(before, "the reading is sealed")
-    if save.revision != (before.revision if before is not None else 0):
+    if own is not None and save.number <= own.number:
+        raise ConflictError(before, "a later save of the same page came first")
+    if save.revision != known.revision and (own is None or save.revision > known.revision):
         raise ConflictError(before, "another window has saved since")
-    seconds = (before.seconds if before is not None else 0.0) + max(0.0, min(save.seconds, _MOST_PAUSE_S))  # NaN: 0
-    values = {"payload": payload, "comment": comment, "seconds": seconds, "saved": at.isoformat()}
+    there = own.seconds if own is not None and save.revision < known.revision else 0.0
+    worked = max(there, min(save.seconds, _MOST_PAUSE_S))  # NaN: none
+    last = LastSave(save.page, save.number, worked) if save.page else None
+    revision, seconds = known.revision + 1, known.seconds + worked - there
+    values = {"payload": payload, "comment": comment, "seconds": seconds, "saved": at.isoformat(), "revision": revision}
+    values["by_page"] = None if last is None else asdict(last)
     if before is None:
-        new = {"version": opened.version, "account": account, "revision": 1, **values}
-        connection.execute(insert(readings).values(**new))
+        connection.execute(insert(readings).values(version=opened.version, account=account, **values))
     else:
         where = (readings.c.version == opened.version) & (readings.c.account == account)
-        connection.execute(update(readings).where(where).values(revision=before.revision + 1, **values))
-    revision = save.revision + 1
+        connection.execute(update(readings).where(where).values(**values))
     detail: dict[str, JsonValue] = {"study": opened.study, "version": opened.number, "revision": revision}
     record(connection, at, account, "save draft", f"item {opened.id}", detail)
-    return MyReading(payload, comment, seconds, revision, None)
+    return MyReading(payload, comment, seconds, revision, None, last)
 
 
 def _words(text: str, what: str) -> str:

@@ -28,6 +28,7 @@ from sqlalchemy import (
     UniqueConstraint,
     column,
     insert,
+    inspect,
     select,
     table,
     text,
@@ -159,6 +160,7 @@ readings = Table(
     Column("revision", Integer, nullable=False, default=0),
     _time("saved"),
     _time("sealed", nullable=True),
+    Column("by_page", JSON(none_as_null=True)),
     UniqueConstraint("version", "account"),
 )
 Index("readings_by_account", readings.c.account)
@@ -248,8 +250,8 @@ class StoredTables:
     views: tuple[str, ...] = ()
 
     def prepare(self, engine: Engine) -> None:
-        """Creates them in a store that has none, else changes nothing. Raises `InputError` where a newer Proctor wrote
-        them."""
+        """Creates them in a store that has none, and columns that came since in one that has, else changes nothing.
+        Raises `InputError` where a newer Proctor wrote them."""
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
@@ -266,6 +268,8 @@ class StoredTables:
                     found=f"{self.what} of version {version[:20]}",
                     expected=f"version {self.version}: update Proctor to open it",
                 )
+            else:
+                _add_new_columns(connection, self.tables)
 
 
 ACCOUNT_TABLES = StoredTables(
@@ -282,6 +286,15 @@ REVIEW_TABLES = StoredTables(
     (_VISIBLE_READINGS,),
 )
 """A review's own tables."""
+
+
+def _add_new_columns(connection: Connection, tables: tuple[Table, ...]) -> None:
+    """Columns that came since these tables were made: they may be empty, so that an older Proctor can go on, too."""
+    for one in tables:
+        known = {found["name"] for found in inspect(connection).get_columns(one.name)}
+        for new in (each for each in one.columns if each.name not in known):
+            kind = new.type.compile(connection.dialect)
+            connection.execute(text(f"alter table {one.name} add column {new.name} {kind}"))
 
 
 def prepare_accounts(engine: Engine) -> None:

@@ -63,20 +63,19 @@ class SaveRequest(_Json):
     payload: dict[str, JsonValue]
     comment: str = Field(default="", max_length=20_000)
     seconds: float = Field(default=0.0, ge=0)
+    page: str = Field(default="", max_length=40)
+    number: int = Field(default=0, ge=0, le=2**31 - 1)
 
     @property
     def save(self) -> Save:
         """The same, for the room."""
-        return Save(self.version, self.revision, self.payload, self.comment, self.seconds)
+        return Save(**self.model_dump())
 
 
-class SettleRequest(_Json):
+class SettleRequest(SaveRequest):
     """What an adjudicator's page sends; the comment is the reason."""
 
-    version: int = Field(ge=1)
     revision: int = 0
-    payload: dict[str, JsonValue]
-    comment: str = Field(default="", max_length=20_000)
     seconds: float = 0.0
 
 

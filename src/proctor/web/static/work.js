@@ -1,5 +1,6 @@
 /* A page of work: what is said goes from the form's controls into one JSON value, is kept in this browser at once and on
-   the server as soon as it answers, and is sealed with a key. Nothing is thrown away before the server has it.
+   the server as soon as it answers, and is sealed with a key. Nothing is thrown away before the server has it: each page
+   keeps its own, and a later page goes on from it, or offers it where another window has saved since.
 
    A control has `data-path` (its place in the value) and `data-type`; what a key does stands in `data-key`. */
 
@@ -15,6 +16,7 @@ const words = JSON.parse(form.dataset.words);
 const place = `proctor ${form.dataset.account} ${form.dataset.form === "new" ? "new " : ""}${form.dataset.item}`;
 const drafts = form.dataset.role === "reader";
 const state = {
+  page: [...crypto.getRandomValues(new Uint8Array(12))].map((one) => one.toString(16).padStart(2, "0")).join(""), number: 0,
   revision: Number(form.dataset.revision), seconds: 0, active: Date.now(), dirty: false, sending: false, sealing: false,
   stopped: form.dataset.open !== "yes",
 };
@@ -112,14 +114,23 @@ function refuse(told, lines = []) {
 
 function snapshot() {
   const value = { version: Number(form.dataset.version), revision: state.revision, payload: payload() };
-  return { ...value, comment: comment.value, seconds: state.seconds };
+  return { ...value, comment: comment.value, seconds: state.seconds, page: state.page, number: state.number };
 }
 
-function keep() {
+const slot = (page = state.page) => `${place} ${page}`;
+
+function store(key, kept) {
   try {
-    localStorage.setItem(place, JSON.stringify({ ...snapshot(), sealing: state.sealing }));
+    localStorage.setItem(key, JSON.stringify(kept));
   } catch { /* a browser that keeps nothing: the server does */ }
 }
+
+function drop(key = slot()) {
+  try { localStorage.removeItem(key); } catch { /* there is nothing */ }
+}
+
+/* `left` says that the page is gone: another one may go on as it. */
+const keep = (left = false) => store(slot(), { ...snapshot(), sealing: state.sealing, at: Date.now(), left });
 
 let timer = 0;
 function later(ms) {
@@ -128,7 +139,7 @@ function later(ms) {
 }
 
 export function changed() {
-  if (state.stopped) return;
+  if (state.stopped) { if (form.dataset.open === "yes") keep(); return; }
   state.dirty = true;
   missing.hidden = true;
   keep();
@@ -158,7 +169,8 @@ const action = () => (state.sealing ? { reader: "seal", adjudicator: "adjudicate
 
 async function send() {
   if (state.sending || state.stopped || !(state.dirty || state.sealing)) return;
-  Object.assign(state, { sending: true, dirty: false });
+  Object.assign(state, { sending: true, dirty: false, number: state.number + 1 });
+  keep();
   const sent = snapshot();
   let answer = null;
   try {
@@ -182,7 +194,7 @@ async function received(answer, sent) {
     state.revision = told.revision;
     if (state.sealing) later(0);
     else if (state.dirty) keep();
-    else { localStorage.removeItem(place); tell(words.saved, "good"); }
+    else { drop(); tell(words.saved, "good"); }
     return;
   }
   if (answer.status === 401 || answer.status === 403) {
@@ -202,7 +214,7 @@ async function received(answer, sent) {
 
 function done(next) {
   state.stopped = true;
-  localStorage.removeItem(place);
+  drop();
   location.assign(next);
 }
 
@@ -214,18 +226,80 @@ function seal() {
   later(0);
 }
 
-/* What this browser kept of a page whose server did not have it yet. */
+/* ---- what pages before this one kept in this browser */
+
+const offer = form.querySelector("[data-offer]");
+let offered = [];
+
+function found() {
+  try {
+    const known = Object.entries(localStorage).filter(([key]) => key === place || key.startsWith(slot("")));
+    return known.map(([key, text]) => [key, JSON.parse(text)]).sort((one, other) => (other[1].at ?? 0) - (one[1].at ?? 0));
+  } catch { return []; /* a browser that keeps nothing */ }
+}
+
+/* Whether it was said after what the server has, with nothing of another window between. */
+function follows(kept) {
+  if (state.stopped || kept.offered || kept.version !== Number(form.dataset.version)) return false;
+  const own = kept.page && kept.page === form.dataset.page && kept.number >= Number(form.dataset.number);
+  return own || kept.revision === state.revision;
+}
+
+/* Goes on from what follows the server's state, and offers what differs from it. */
 function restore() {
-  let kept = null;
-  try { kept = JSON.parse(localStorage.getItem(place)); } catch { /* not ours */ }
-  if (!kept || kept.version !== Number(form.dataset.version)) return;
-  if (kept.revision !== state.revision) { localStorage.removeItem(place); return; }
+  const saved = JSON.stringify([payload(), comment.value.trim()]);
+  let next = null;
+  for (const [key, kept] of found()) {
+    const same = JSON.stringify([kept.payload, kept.comment.trim()]) === saved;
+    const goes = !next && follows(kept);
+    if (same && !(goes && kept.sealing)) drop(key);
+    else if (goes) next = [key, kept];
+    else offered.push([key, kept]);
+  }
+  if (next) goOn(...next);
+  for (const [key, kept] of offered) store(key, { ...kept, offered: true });
+  show();
+}
+
+function goOn(key, kept) {
+  if (kept.left) Object.assign(state, { page: kept.page, number: kept.number });
+  if (kept.left || kept.revision === state.revision) state.seconds = kept.seconds;
   write(kept.payload);
   comment.value = kept.comment;
   tell(words.restored, "good");
   state.dirty = true;
   state.sealing = Boolean(kept.sealing) && drafts;
+  keep();
+  if (key !== slot()) drop(key);
   if (drafts) later(0);
+}
+
+const texts = (value) => (typeof value === "string" ? [value] : value && typeof value === "object" ? Object.values(value).flatMap(texts) : []);
+
+function show() {
+  offer.hidden = !offered.length;
+  if (!offered.length) return;
+  const [, kept] = offered[0];
+  offer.querySelector("p").textContent = [...texts(kept.payload), kept.comment].filter(Boolean).join("\n");
+  offer.querySelector("[data-swap]").disabled = state.stopped;
+}
+
+/* Takes what is offered, and offers what was shown. */
+function swap() {
+  if (state.stopped) return;
+  const [key, kept] = offered[0];
+  const here = { ...kept, payload: payload(), comment: comment.value };
+  write(kept.payload);
+  comment.value = kept.comment;
+  offered[0] = [key, here];
+  store(key, { ...here, offered: true });
+  changed();
+  show();
+}
+
+function discard() {
+  drop(offered.shift()[0]);
+  show();
 }
 
 /* ---- how guessable the text is */
@@ -295,13 +369,15 @@ async function player() {
 }
 
 document.addEventListener("click", async (event) => {
-  const one = event.target.closest?.("[data-seek], [data-take], [data-moment], [data-seal]");
+  const one = event.target.closest?.("[data-seek], [data-take], [data-moment], [data-seal], [data-swap], [data-discard]");
   if (!one) return;
   if (one.dataset.seek !== undefined) (await player())?.seek(Number(one.dataset.seek));
   else if (one.dataset.moment !== undefined) {
     const at = await player();
     if (at) { form.querySelector(`#${one.dataset.moment}`).value = at.times.time(at.place).toFixed(3); changed(); }
   } else if (one.dataset.take !== undefined) { write(JSON.parse(one.dataset.take)); changed(); }
+  else if (one.dataset.swap !== undefined) swap();
+  else if (one.dataset.discard !== undefined) discard();
   else seal();
 });
 
@@ -335,11 +411,15 @@ setInterval(() => {
 }, 1000);
 addEventListener("online", () => later(0));
 addEventListener("pagehide", () => {
-  if (drafts && state.dirty && !state.stopped && !state.sealing) post(`/item/${form.dataset.item}/draft`, snapshot(), true).catch(() => {});
+  if (state.stopped || !(state.dirty || state.sending)) return;
+  state.number += 1;
+  if (drafts && !state.sealing) post(`/item/${form.dataset.item}/draft`, snapshot(), true).catch(() => {});
+  keep(true);
 });
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 marks(form, { player, changed });
 write(JSON.parse(form.dataset.payload));
-if (!state.stopped) restore();
+restore();
 living();
 form.dataset.ready = "yes";
