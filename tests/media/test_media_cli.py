@@ -54,6 +54,29 @@ def test_a_region_and_a_bad_one(root: Path) -> None:
     assert "expected four fractions of the frame" in " ".join(bad.stderr.split())
 
 
+@pytest.mark.parametrize(("start", "end"), [("2", "1"), ("1", "1"), ("0", "nan"), ("0", "inf")])
+def test_an_end_that_is_not_after_the_start_is_one_line(root: Path, start: str, end: str) -> None:
+    run = proctor("media", "frames", root / "v.mp4", "--start", start, "--end", end, "--cache", root / "cache")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == f"proctor: --end: found {end}, expected a second after --start {start}\n"
+    assert proctor("media", "frames", root / "v.mp4", "--start", "inf", "--cache", root / "cache").returncode == 2
+
+
+def test_videos_of_one_stem_are_not_written_into_one_folder(root: Path) -> None:
+    for other in (root / "a" / "v.mp4", root / "b" / "v.mp4", root / "a" / "v.ts"):
+        other.parent.mkdir(exist_ok=True)
+        other.write_bytes((root / "v.mp4").read_bytes())
+    given = ("media", "frames", "--count", "1", "--cache", root / "cache")
+    both = root / "a" / "v.mp4", root / "b" / "v.mp4"
+    for first, second in (both, (root / "a" / "v.mp4", root / "a" / "v.ts")):
+        run = proctor(*given, "--out", root / "out", first, second)
+        assert (run.returncode, run.stdout) == (2, "")
+        expected = f"proctor: --out: found {first} and {second}, both v, expected another folder for one of them"
+        assert run.stderr == f"{expected}\n"
+        assert not (root / "out").exists()
+    assert proctor(*given, *both).returncode == 0
+
+
 def test_a_broken_video_is_one_line(root: Path) -> None:
     (root / "w.mp4").write_bytes(b"")
     run = proctor("media", "frames", root / "w.mp4", "--cache", root / "cache")

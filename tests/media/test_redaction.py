@@ -57,6 +57,25 @@ def test_without_a_redaction_packets_are_copied_and_nothing_else_is(
     assert source.read_bytes() == before
 
 
+def test_tags_that_every_file_has_tell_nothing_in_capitals_either(tmp_path: Path) -> None:
+    """FFmpeg writes an MP4's names of tags into Matroska in capitals."""
+    source = write_clock_video(tmp_path / "plain.mkv", ClockVideo(STEADY, rate=10))
+    usual = {"HANDLER_NAME": "VideoHandler", "VENDOR_ID": "[0][0][0][0]"}
+    remuxed = tmp_path / "a.mkv"
+    with av.open(str(source)) as first, av.open(str(remuxed), "w") as second:
+        copy = second.add_stream_from_template(first.streams.video[0])
+        copy.metadata.update(usual | {"COMMENT": "ward 7"})
+        second.metadata.update({"COMPATIBLE_BRANDS": "isomiso2avc1mp41", "MAJOR_BRAND": "isom", "MINOR_VERSION": "512"})
+        for packet in first.demux(video=0):
+            if packet.size:
+                packet.stream = copy
+                second.mux(packet)
+    held = metadata_of(remuxed)
+    assert sorted(name for name in held.tags if "DURATION" not in name and "ENCODER" not in name) == ["video: COMMENT"]
+    assert not {*usual.values(), "isomiso2avc1mp41"} & set(held.values)
+    assert redact(remuxed, tmp_path / "out.mp4").how == "copied"
+
+
 def test_the_check_of_metadata_sees_what_the_made_video_holds(tmp_path: Path) -> None:
     source = write_marked_video(tmp_path / "a.mp4", ClockVideo(UNEVEN, audio_s=1.0))
     facts = inspect_video(source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,9 @@ def frames(
     from proctor.core import Image, VideoClip
     from proctor.media import MediaLibrary, MediaSettings
 
+    if not start < (inf if end is None else end) or end == inf:
+        raise UsageError("--end", f"a second after --start {start:g}", found="none" if end is None else f"{end:g}")
+    folders = _folders(out, videos)
     settings = MediaSettings(max_side=max_side, quality=quality, overlay=overlay)
     how = _scan(scan)
     rows: Rows = []
@@ -58,18 +62,28 @@ def frames(
         if still or library.is_still(video.name):
             shown = _decoded(library, Image(source=video.name, region=part, scan=how), None, None)
             if out is not None:
-                _write(out / video.stem, shown)
+                _write(folders[video], shown)
             rows.append(_still_row(video, shown))
             continue
         clip = VideoClip(source=video.name, start=start, end=end, region=part, scan=how)
         shown = _decoded(library, clip, count, 1.0 if fps is None and count is None else fps)
         if out is not None:
-            _write(out / video.stem, shown)
+            _write(folders[video], shown)
         info = library.probe(video.name)
         row = {"video": str(video), "codec": info.codec, "width": info.width, "height": info.height}
         row |= {name: round(getattr(info, name), 3) for name in ("fps", "duration_s", "start_s")}
         rows.append(row | {"frames": len(shown), "bytes": sum(len(frame.jpeg) for frame in shown)})
     _show("Frames", rows, output)
+
+
+def _folders(out: Path | None, videos: list[Path]) -> dict[Path, Path]:
+    """Where each video's JPEGs go. Raises `UsageError` where those of two would be mixed."""
+    named: dict[str, Path] = {}
+    for video in videos if out is not None else ():
+        other = named.setdefault(video.stem, video)
+        if other != video:
+            raise UsageError("--out", "another folder for one of them", found=f"{other} and {video}, both {video.stem}")
+    return {video: (out or Path()) / video.stem for video in videos}
 
 
 def _still_row(file: Path, shown: list[Frame]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _IRREGULAR = 0.01  # share of steps above which a rate is variable
 _MOST_VALUES = 1000
 _FORMAT_TAGS = {"major_brand", "minor_version", "compatible_brands"}
 _WRITTEN_TAGS = {"handler_name": {"VideoHandler", "SoundHandler"}, "language": {"und"}, "vendor_id": {"[0][0][0][0]"}}
-"""What every MP4 has, and says nothing of where it comes from."""
+"""What every MP4 has, and says nothing of where it comes from; Matroska has its names in capitals."""
 
 
 @dataclass(frozen=True)
@@ -101,5 +101,5 @@ def _tags(container: InputContainer) -> Iterator[tuple[str, str]]:
 
 def _telling(tags: Mapping[str, Any], kind: str, usual: set[str]) -> Iterator[tuple[str, str]]:
     for name, value in tags.items():
-        if name not in usual and value not in _WRITTEN_TAGS.get(name, ()):
+        if name.lower() not in usual and value not in _WRITTEN_TAGS.get(name.lower(), ()):
             yield f"{kind}{name}", str(value)
