@@ -102,6 +102,20 @@ def test_limits_of_a_run_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {name: found[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize("share", [True, False])
+def test_claims_are_made_where_a_run_is_shared(share: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+
+    async def execute(_store: Any, _plan: Any, _limits: Any, *, claims: Any = None, **_: Any) -> Any:
+        found.append(claims)
+        raise ReachedError
+
+    monkeypatch.setattr(runs, "execute", execute)
+    with pytest.raises(ReachedError):
+        proctor.run(lamps(), said, conditions="text-only", store=":memory:", share=share)
+    assert [isinstance(one, runs.ItemClaims) for one in found] == [share]
+
+
 @pytest.mark.parametrize("beside", [True, False])
 def test_baselines_are_asked_beside_with_the_seed(beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     seeds = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -80,8 +81,10 @@ def test_a_cluster_that_is_not_there(address: str, told: str, monkeypatch: pytes
             raise ConnectionError(f"no cluster at {given['address']}")
 
     monkeypatch.setitem(sys.modules, "ray", Away())
+    monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
     with pytest.raises(ConfigurationError, match=f"no Ray cluster at {told}: no cluster at {address or 'local'}"):
         ray_cluster.RayWorkers(2, address, {})
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # nothing phones home
 
 
 def test_actors_are_told_once_to_stop_and_none_takes_the_place_of_one_that_is_lost_then() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from proctor.runs import Store
@@ -14,6 +15,21 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     for page in ("report.html", "key-frames.html"):
         assert "</html>" in (out / page).read_text(encoding="utf-8")[-20:]
+    boards = first.stdout.split("\n\n")
+    conditions = ("video", "text-only", "black", "shuffled")
+    for place, condition in enumerate(conditions):
+        assert boards[place].startswith(
+            f"Simulated procedures (rendered, not real): Accuracy under {condition}, 24 items"
+        )
+    assert boards[4].startswith("All questions (24 in 2 groups)")
+    assert [board.split(": ")[1].split(" under")[0] for board in boards[5:7]] == [
+        "key frames in order (of rendered videos, not real)", "key frames in order (of rendered videos, not real)",
+    ]  # fmt: skip
+    assert ["Accuracy under video, 12 items" in boards[5], "Pairwise accuracy under video, 12 items" in boards[6]] == [
+        True, True,
+    ]  # fmt: skip
+    known = json.loads((out / "key-frames" / "about.json").read_text())
+    assert (known["videos"], known["events"], known["seed"], known["seconds"]) == (2, True, 0, 3.0)
     store = Store(out / "demo.db", create=False)
     asked = {
         name: [(run.condition, *store.count_answers(run)) for run in store.runs(name)]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.cli.main import _place
 from proctor.construction.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
@@ -26,6 +27,11 @@ from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor, within
 
 LONG = "x" * 300
+
+
+def test_a_file_is_named_as_it_can_be_printed() -> None:
+    assert _place(OSError(errno.EROFS, "Read-only", "a\x1b[31m\nb é.db")) == "a\ufffd[31m\ufffdb é.db: "
+    assert _place(OSError(errno.EROFS, "Read-only")) == ""
 
 
 @contextmanager

@@ -141,7 +141,16 @@ SESSIONS = {
         list metrics --store STORE --format csv
         list conditions
         list conditions --format csv
+        list systems
+        list methods
+        list judges
         list nothing
+    """,
+    "help": """
+        --help
+        judge --help
+        store --help
+        rank --help
     """,
     "run": """
         run simulated --data QUESTIONS --condition text-only --system random --system majority --dry-run
