@@ -233,6 +233,28 @@ def test_metrics_are_chosen_by_name(chosen: tuple[str, ...], shown: list[str], t
     assert [row["metric"] for row in table.rows] == [row["metric"] for row in rows]
 
 
+@pytest.mark.parametrize(
+    ("command", "more"), [(("results",), {"two_level": True}), (("compare",), {}), (("rank", "--metric", "speed"), {})]
+)
+def test_every_object_of_json_says_how_it_was_drawn(
+    two_metrics: Path, command: tuple[str, ...], more: dict[str, bool]
+) -> None:
+    options = (
+        "--store",
+        two_metrics,
+        "--format",
+        "json",
+        "--draws",
+        "150",
+        "--seed",
+        "4",
+        *(["--two-level"] if more else []),
+    )
+    rows = json.loads(proctor(command[0], "clips", *command[1:], *options).stdout)
+    assert rows
+    assert [row["settings"] for row in rows] == [{"draws": 150, "seed": 4, **more}] * len(rows)
+
+
 def test_an_unknown_metric_is_told_with_those_that_there_are(two_metrics: Path) -> None:
     said = f"proctor: {two_metrics}: found no metric 'sped', expected one of accuracy, balanced_accuracy, mcc, speed; did you mean 'speed'?\n"
     for command in ("results", "compare"):

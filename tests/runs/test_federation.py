@@ -100,6 +100,39 @@ def test_a_system_that_one_site_lacks_is_left_out_and_named(tmp_path: Path) -> N
     assert (found.systems, found.left_out, found.pairs) == (("alpha",), ("beta",), ())
 
 
+def with_effort(folder: Path, name: str, groups: range, *, alone: bool = False) -> Path:
+    """A site's sums with those of a second metric, or with these alone."""
+    plain = json.loads(sums(folder, name, groups).read_text())
+    second = {**plain["metrics"][0], "metric": "effort", "low": None, "high": None}
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps({**plain, "metrics": [second] if alone else [*plain["metrics"], second]}))
+    return file
+
+
+def test_a_metric_that_one_site_lacks_is_left_out_and_named(tmp_path: Path) -> None:
+    """Whichever file has it, its figures are of no use, and those of the other metric are as without it."""
+    berlin, oxford = sums(tmp_path, "berlin", range(9)), with_effort(tmp_path, "oxford", range(9, 14))
+    for files in ([berlin, oxford], [oxford, berlin]):
+        done = proctor("pool", *files, "--draws", "100")
+        assert done.returncode == 0
+        assert "effort" not in done.stdout
+        assert "Not in every file, left out: effort by code under video" in " ".join(done.stderr.split())
+        found = {one.metric: one for one in pool_sums(files, Resampling(draws=100))[1]}
+        assert (found["effort"].institutions, found["effort"].systems, found["effort"].left_out) == (1, (), SYSTEMS)
+        (alone,) = pool_sums([berlin, sums(tmp_path, "plain", range(9, 14))], Resampling(draws=100))[1]
+        assert found["accuracy"].pairs == alone.pairs
+
+
+def test_files_without_a_common_metric_are_refused(tmp_path: Path) -> None:
+    berlin, oxford = sums(tmp_path, "berlin", range(9)), with_effort(tmp_path, "oxford", range(9, 14), alone=True)
+    done = proctor("pool", berlin, oxford)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "proctor: files: found no metric in all 2: accuracy by code under video in 1, effort by code under video in 1, "
+        "expected the same metric, by the same scorer under the same condition\n"
+    )
+
+
 def test_the_commands(tmp_path: Path) -> None:
     for name, groups in (("berlin", range(9)), ("oxford", range(9, 14))):
         a_site(tmp_path, name, groups)
@@ -113,3 +146,4 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "bootstrap over groups, 100 draws, seed 0." in " ".join(done.stderr.split())
     plain = json.loads(proctor("pool", tmp_path / "berlin.json", "--format", "json", "--draws", "100").stdout)
     assert [one["system"] for one in plain[0]["means"]] == list(SYSTEMS)
+    assert plain[0]["settings"] == {"draws": 100, "seed": 0}

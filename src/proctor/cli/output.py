@@ -99,6 +99,11 @@ def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block
         print_records(rows)
 
 
+def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How what is drawn was drawn, as it stands in JSON beside each object."""
+    return {"settings": {name: options[name] for name in ("draws", "seed", "two_level") if name in options}}
+
+
 def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
     """How the intervals of a table were drawn."""
     what = "groups, and over items within each" if two_level else "groups"

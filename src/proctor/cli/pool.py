@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from proctor.api import Draws, Seed
-from proctor.cli.output import Output, OutputFormat, drawn_over, note, print_json, show
+from proctor.cli.output import Output, OutputFormat, drawn_over, note, print_json, settings_of, show
 from proctor.cli.progress import at_work
 from proctor.core import DASH, Option, Table, columns, number, number_interval
 
@@ -23,7 +23,7 @@ def pool(
     """Join figures of sites that keep their cases.
 
     Each site sends sums of its groups. Means, intervals, differences and p are those that all items together would give.
-    What a run lacks counts as wrong.
+    What a run lacks counts as wrong. Metrics and systems that a site lacks are left out and named.
 
     Example: proctor pool berlin.json oxford.json
     """
@@ -33,8 +33,10 @@ def pool(
     with at_work("computing intervals"):
         benchmark, found = pool_sums(files, Resampling(draws=draws, seed=seed))
     if output is OutputFormat.JSON:
-        print_json([one.to_json() for one in found])
+        print_json([one.to_json() | settings_of({"draws": draws, "seed": seed}) for one in found])
         return
+    apart = [one.title for one in found if one.institutions < len(files)]
+    found = [one for one in found if one.institutions == len(files)]
     rows = [
         (
             one.condition,
@@ -76,5 +78,6 @@ def pool(
     tables += [Table("Differences", between, tuple(pairs), title="Differences")] if pairs else []
     show(output, records, *tables)
     out = {f"{name} under {one.condition}" for one in found for name in one.left_out}
+    note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))
     note(*([f"Not at every site whole, left out: {', '.join(sorted(out))}"] if out else []))
     note(drawn_over(draws, seed, two_level=False))

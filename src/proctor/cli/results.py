@@ -28,6 +28,7 @@ from proctor.cli.output import (
     print_json,
     print_records,
     say,
+    settings_of,
     show,
 )
 from proctor.cli.plugins import show_plugin_report
@@ -100,6 +101,8 @@ def results(
     from proctor.reports import results_tables, scarce_line, scarce_results  # after what may be refused: it takes long
 
     rows = [row.to_json() for row in found.rows]
+    if output is OutputFormat.JSON:
+        rows = [row | settings_of(options) for row in rows]
     if output is OutputFormat.CSV:
         rows = [_without(row, "facets", "levels") | row["facets"] for row in rows]
     few = [] if options["metrics"] else scarce_results(found)
@@ -193,7 +196,7 @@ def compare(
 
     found = table.data
     if output is not OutputFormat.TABLE:
-        rows = [one.to_json() for one in found.comparisons]
+        rows = [one.to_json() | settings_of(options) for one in found.comparisons]
         show(output, rows if output is OutputFormat.JSON else table.rows)
     elif options["by"]:
         print_blocks(*_part_tables(found, options["by"]))
@@ -296,7 +299,7 @@ def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOpt
         print_blocks(*table.tables)
         note(*table.notes, drawn_over(options["draws"], options["seed"], two_level=False))
     elif output is RankFormat.JSON:
-        print_json(table.rows)
+        print_json([row | settings_of({name: given[name] for name in names}) for row in table.rows])
     else:
         print_records(table.rows, tabs=output is RankFormat.TSV)
 

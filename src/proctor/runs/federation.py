@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -146,7 +147,8 @@ def write_sums(found: SumsFile, out: Path) -> int:
 @dataclass(frozen=True)
 class PooledMetric:
     """One metric over all institutions: the mean of each system, and each two systems compared. `lacking` counts the
-    items of each system that count as wrong; `left_out` are systems that not every institution has whole."""
+    items of each system that count as wrong; `left_out` are systems that not every institution has whole: all of them,
+    where fewer `institutions` than sent a file have the metric."""
 
     condition: str
     metric: str
@@ -157,6 +159,11 @@ class PooledMetric:
     pairs: tuple[Pair, ...]
     lacking: Mapping[str, int]
     left_out: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The metric, its scorer and the condition, in words."""
+        return _told(self.condition, self.metric, self.scorer)
 
     def rows(self) -> list[dict[str, JsonValue]]:
         """One row for each system, as programs read it."""
@@ -187,11 +194,11 @@ class PooledMetric:
 
 
 def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[str, list[PooledMetric]]:
-    """The benchmark, and every metric that all files have, over all their groups.
+    """The benchmark, and every metric over the groups of all files. One that a file lacks has no figures.
 
     Means, intervals, differences and p are those that the items together would give (what a run lacks counted as
     wrong); no group may lie in two files. Raises `InputError` for what is no such file, another benchmark, two files
-    of the same items, and metrics with other bounds.
+    of the same items, metrics with other bounds, and where no metric is in all files.
     """
     read = [(file, read_model(file, SumsFile, "sums of groups (proctor export --format sums)")) for file in files]
     if not read:
@@ -205,17 +212,25 @@ def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[s
             raise InputError(file, found=found, expected="each item in one file")
         seen[one.fingerprint] = file
     by_name = [{part.name: part for part in one.metrics} for _, one in read]
-    names = [name for name in by_name[0] if all(name in one for one in by_name)]
-    return read[0][1].benchmark, [_pooled([one[name] for one in by_name], plan) for name in names]
+    parts = {name: [one[name] for one in by_name if name in one] for name in dict.fromkeys(chain(*by_name))}
+    if not any(len(own) == len(read) for own in parts.values()):
+        known = ", ".join(f"{_told(*name)} in {len(own)}" for name, own in parts.items())
+        expected = "the same metric, by the same scorer under the same condition"
+        raise InputError("files", found=f"no metric in all {len(read)}: {known or 'none'}", expected=expected)
+    return read[0][1].benchmark, [_pooled(own, len(read), plan) for own in parts.values()]
 
 
-def _pooled(parts: Sequence[MetricSums], plan: Resampling) -> PooledMetric:
-    first = parts[0]
+def _told(condition: str, metric: str, scorer: str) -> str:
+    return f"{metric} by {scorer} under {condition}"
+
+
+def _pooled(parts: Sequence[MetricSums], files: int, plan: Resampling) -> PooledMetric:
+    first, whole = parts[0], len(parts) == files
     for one in parts:
-        if (one.low, one.high) != (first.low, first.high):
+        if whole and (one.low, one.high) != (first.low, first.high):
             found = f"bounds {one.low} to {one.high}, and {first.low} to {first.high}"
             raise InputError(f"metric {one.metric}", found=found, expected="the same bounds in all files")
-    common = [name for name in first.systems if all(name in one.systems for one in parts)]
+    common = [name for name in first.systems if whole and all(name in one.systems for one in parts)]
     every = dict.fromkeys(name for one in parts for name in (*one.systems, *one.left_out))
     low, high = -math.inf if first.low is None else first.low, math.inf if first.high is None else first.high
     own = plan.within(low, high)
