@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,14 +56,38 @@ def test_a_failed_answer_is_replaced_and_a_settled_one_stays(store: Store) -> No
     store.write(run, [marked(item, "second", 0.5) for item in ids])
     texts = [store.answers(run)[item].text for item in ids]
     assert texts == ["second" if place % 2 else "first" for place in range(len(ids))]
-    assert {one.value for one in store.score_rows(run)} == {0.5}
+    kept = {one.item_id: (one.value, one.label) for one in store.score_rows(run)}
+    assert kept == {item: (0.5, "second") if place % 2 else (1.0, "first") for place, item in enumerate(ids)}
 
 
 def test_of_two_answers_to_one_item_in_a_batch_the_first_settled_one_counts(store: Store) -> None:
     run, ids = many(store)
     store.write(run, [*(marked(item, "first") for item in ids), marked(ids[0], "second", 0.25)])
     assert store.answers(run)[ids[0]].text == "first"
-    assert [one.value for one in store.score_rows(run, item=ids[0])] == [0.25]
+    assert [(one.value, one.label) for one in store.score_rows(run, item=ids[0])] == [(1.0, "first")]
+
+
+@pytest.mark.parametrize("size", [7, FEWEST])  # in statements, and where PostgreSQL takes them by COPY
+def test_scores_are_those_of_the_answer_that_stands(store: Store, size: int) -> None:
+    """Against a plain account of what each item has: a failed answer gives way, any other stays with its scores."""
+    run, ids = many(store)
+    draw = random.Random(size)
+    answers, scores = dict[str, Answer](), dict[str, tuple[float, str]]()
+    for turn in range(8):
+        rows = list[tuple[Answer, list[Score]]]()
+        for place in range(size):
+            item, text = draw.choice(ids[: 2 * size]), draw.choice(("yes", "no"))
+            failed = draw.random() < 0.4
+            answer, own = marked(item, text, turn + place / size, **({"status": Status.FAILED} if failed else {}))
+            rows.append((answer, [] if failed else own))
+            there = answers.get(item)
+            if there is None or there.status is Status.FAILED:
+                answers[item] = answer
+            if answers[item] == answer and not failed:  # the same answer once more brings scores of it
+                scores[item] = (own[0].value, text)
+        store.write(run, rows)
+        assert store.answers(run) == answers
+        assert {one.item_id: (one.value, one.label) for one in store.score_rows(run)} == scores
 
 
 def test_all_of_a_batch_is_written_or_nothing(store: Store) -> None:

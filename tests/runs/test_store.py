@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
+from sqlalchemy import text
 
 from proctor.core import (
     ACCURACY,
@@ -28,7 +29,7 @@ from proctor.core import (
     Usage,
 )
 from proctor.core.formats import CountFormat
-from proctor.runs import Run, Store
+from proctor.runs import ItemClaims, Run, Store
 
 
 def a_benchmark(items: int = 4, *, question: str = "How many clips?") -> Benchmark:
@@ -218,6 +219,57 @@ def test_a_run_has_one_owner(url: str) -> None:
     process.join()
     with store.owning([run]):  # the killed owner is known to be gone
         pass
+    store.close()
+
+
+def test_a_run_has_one_owner_within_a_process(url: str) -> None:
+    store, other = Store(url), Store(url)
+    run = a_run(store, a_benchmark())
+    with store.owning([run]):
+        for each in (store, other):
+            with pytest.raises(InputError) as refused, each.owning([run]):
+                raise AssertionError("two owners")
+            assert str(refused.value) == (
+                f"{store.shown}: run of one under video: found another one in this process at work on it, expected one "
+                "process a run: wait for it, or stop it"
+            )
+        with pytest.raises(InputError, match="other settings"):  # they are not changed beneath the one at work
+            other.start_run("toy", "one", "video", {"seed": 1})
+    with other.owning([run]):
+        pass
+    store.close()
+    other.close()
+
+
+def test_an_owner_in_this_process_that_could_not_give_back_is_gone(url: str) -> None:
+    store = Store(url)
+    run = a_run(store, a_benchmark())
+    with pytest.raises(InputError, match="expected a store"), store.owning([run]), store.writing() as connection:
+        connection.execute(text("alter table runs rename to runs_elsewhere"))
+    with store.writing() as connection:
+        connection.execute(text("alter table runs_elsewhere rename to runs"))
+    with store.owning([run]):
+        pass
+    store.close()
+
+
+def test_settings_that_were_changed_since_a_run_was_planned_are_not_asked_under(url: str) -> None:
+    store = Store(url)
+    first = a_run(store, a_benchmark())
+    store.start_run("toy", "one", "video", {"seed": 1})  # nobody has answered: it takes them
+    with pytest.raises(InputError, match=r"other settings \(seed 1 then, 0 now\)"), store.owning([first]):
+        raise AssertionError("asked under settings of another")
+    store.close()
+
+
+def test_a_shared_run_at_which_a_worker_is_takes_no_other_settings(url: str) -> None:
+    store = Store(url)
+    run, claims = a_run(store, a_benchmark()), ItemClaims(store)
+    with claims.sharing([run]):
+        assert claims.take(run, ["q0"]) == ["q0"]
+        with pytest.raises(InputError, match="other settings"):
+            store.start_run("toy", "one", "video", {"seed": 1})
+    assert store.start_run("toy", "one", "video", {"seed": 1}).settings == {"seed": 1}
     store.close()
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
 from proctor.api.exchange import form_of, read_foreign
 from proctor.api.exchange_options import ImportOptions
-from proctor.api.option_texts import size_in_bytes
+from proctor.api.option_texts import conditions_of, size_in_bytes
 from proctor.api.options import RunOptions, filled, listed
 from proctor.api.sources import (
     Evaluation,
@@ -234,7 +234,7 @@ def arrange(
     from proctor.runs import PlanOptions, chosen_items
 
     given = filled("run", RunOptions, options)
-    access = ModelAccess(given)
+    under, access = conditions_of(given["conditions"]), ModelAccess(given)
     if given["batch"] is not None:
         access.batch = _batch(given, listed(system))
     if isinstance(benchmark, str) and benchmark in BENCHMARKS.names():
@@ -258,7 +258,7 @@ def arrange(
         budget_s=budget_s,
         skip_broken=given["skip_broken"],
     )
-    library, under = library_as(loaded, given), tuple(listed(given["conditions"]))
+    library = library_as(loaded, given)
     if not chosen.skip_broken:
         need_media(loaded, chosen_items(loaded, chosen), library, under)
     return Arranged(loaded, built, under, library, chosen, access, given, tuple(listed(system)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from proctor.core import InputError, UsageError
@@ -18,6 +18,22 @@ def settings_pairs(what: str) -> Callable[[Any], Any]:
         return parse_settings(pairs, what)
 
     return read
+
+
+def conditions_of(given: Any) -> tuple[str, ...]:
+    """What may be seen: one condition or several. Raises `UsageError` for none, for one twice, and for what is no name.
+
+    >>> conditions_of("video"), conditions_of(["video", "black"])
+    (('video',), ('video', 'black'))
+    """
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else (given,)
+    strange = [repr(one) for one in names if not isinstance(one, str)]
+    if strange or not names:
+        raise UsageError("--condition", "names of conditions (proctor list conditions)", found=(strange or ["none"])[0])
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise UsageError("--condition", "each once", found=f"{twice} twice")
+    return names
 
 
 def texts(pairs: Sequence[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ FEWEST = 200
 """Rows below which COPY is not worth its round trips."""
 
 _PART = 1000
+_COUNTED = {"preserve_rowcount": True}
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
@@ -26,9 +27,9 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         connection.execute(insert(table), rows)
 
 
-def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequence[Row]) -> None:
+def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequence[Row]) -> int:
     """Writes rows with all columns by a statement that says what becomes of those that are there (INSERT … ON
-    CONFLICT).
+    CONFLICT); how many were written.
 
     PostgreSQL gets many of them in a temporary table, from which the statement takes them. It refuses to meet one row
     twice: several rows of one key are written one after the other, as SQLite does it.
@@ -40,9 +41,8 @@ def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequenc
         aside = _aside(table)
         connection.execute(CreateTable(aside, if_not_exists=True))
         _copy(connection, aside.name, names, rows)
-        connection.execute(upsert.from_select(names, select(aside)))
-    elif rows:
-        connection.execute(upsert, rows)
+        return connection.execute(upsert.from_select(names, select(aside)), execution_options=_COUNTED).rowcount
+    return connection.execute(upsert, rows, execution_options=_COUNTED).rowcount if rows else 0
 
 
 @cache

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +191,22 @@ _SILENT_S = 3 * HEARTBEAT_S  # an owner elsewhere that was not heard of for so l
 
 
 class RunTakenError(InputError):
-    """Another living process has the run."""
+    """Another living process has the run, or another one at work in this process."""
+
+
+_owners: set[str] = set()
+"""Those at work in this process."""
+
+
+@contextmanager
+def owner() -> Iterator[str]:
+    """The name of one that works on runs, as long as it does: this process, and which one in it."""
+    name = f"{_process()}#{secrets.token_hex(8)}"
+    _owners.add(name)
+    try:
+        yield name
+    finally:
+        _owners.discard(name)
 
 
 def clock(connection: Connection) -> float:
@@ -203,33 +220,41 @@ def clock_of(dialect: str) -> ColumnElement[float]:
     return literal_column(own if dialect == "postgresql" else "((julianday('now') - 2440587.5) * 86400.0)", Float)
 
 
-def claim(connection: Connection, run_ids: Sequence[int], shown: str) -> None:
-    """Takes the runs for this process, or raises `RunTakenError` if living ones have them, alone or shared."""
+def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
+    """Takes the runs for an owner, without one for this transaction alone, or raises `RunTakenError` if living ones have
+    them, alone or shared."""
     refuse_owned(connection, run_ids, shown)
     table = schema.runs
-    mine = {"owner": _me(), "owner_seen": time.time()}
+    mine = {"owner": owner, "owner_seen": time.time()}
     connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
     # Owned first and looked at then: workers look at the owner under a lock.
-    shared = schema.claims.c.run.in_(run_ids)
-    live = select(schema.claims.c.run).where(shared, schema.claims.c.until >= clock(connection))
-    held = connection.execute(live.where(schema.claims.c.worker != "failed").limit(1)).first()
+    held = shared_run(connection, run_ids)
     if held is not None:
-        row = connection.execute(select(table).where(table.c.id == held.run)).mappings().one()
+        row = connection.execute(select(table).where(table.c.id == held)).mappings().one()
         raise _taken(row, shown, "workers at work on it (--share)")
-    connection.execute(delete(schema.claims).where(shared))
+    connection.execute(delete(schema.claims).where(schema.claims.c.run.in_(run_ids)))
+
+
+def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
+    """One of the runs that workers share and are at work on."""
+    table = schema.claims
+    live = table.c.run.in_(run_ids), table.c.worker != "failed", table.c.until >= clock(connection)
+    return connection.scalar(select(table.c.run).where(*live).limit(1))
 
 
 _OWNED = ("system", "condition", "owner", "owner_seen")  # settings are long
 
 
 def refuse_owned(connection: Connection, run_ids: Sequence[int], shown: str, *, share: bool = False) -> None:
-    """Raises `RunTakenError` where another living process has one of the runs for itself. With `share` nobody can take
-    them until the transaction ends."""
+    """Raises `RunTakenError` where a living owner has one of the runs for itself. With `share` nobody can take them until
+    the transaction ends."""
     table = schema.runs
     query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
     for row in connection.execute(query.with_for_update(read=True) if share else query).mappings():
         if at_work(row):
-            raise _taken(row, shown, f"process {row['owner']} at work on it")
+            process = row["owner"].partition("#")[0]
+            who = "another one in this process" if process == _process() else f"process {process}"
+            raise _taken(row, shown, f"{who} at work on it")
 
 
 def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
@@ -238,26 +263,27 @@ def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
 
 
 def at_work(row: RowMapping) -> bool:
-    """Whether another living process has this run."""
+    """Whether a living owner has this run, in another process or in this one."""
     return bool(row["owner"]) and not _is_gone(row["owner"], row["owner_seen"])
 
 
-def release(connection: Connection, run_ids: Sequence[int]) -> None:
-    """Gives the runs back, as far as this process still has them."""
+def release(connection: Connection, run_ids: Sequence[int], owner: str) -> None:
+    """Gives the runs back, as far as the owner still has them."""
     table = schema.runs
     connection.execute(
-        update(table).where(table.c.id.in_(run_ids), table.c.owner == _me()).values(owner="", owner_seen=0.0)
+        update(table).where(table.c.id.in_(run_ids), table.c.owner == owner).values(owner="", owner_seen=0.0)
     )
 
 
-def _me() -> str:
+def _process() -> str:
     return f"{os.getpid()}/{_started(os.getpid())}@{socket.gethostname()}"
 
 
 def _is_gone(owner: str, seen: float) -> bool:
-    who, _, host = owner.partition("@")
-    if owner == _me():
-        return True
+    process = owner.partition("#")[0]
+    if process == _process():
+        return owner not in _owners
+    who, _, host = process.partition("@")
     if host != socket.gethostname():
         return time.time() - seen > _SILENT_S
     pid, _, started = who.partition("/")

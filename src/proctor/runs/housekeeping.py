@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import InputError, Item, Judgement, first_problem, one_of
 from proctor.runs import schema
-from proctor.runs.database import READING_FAULTS, claim, release
+from proctor.runs.database import READING_FAULTS, claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
 from proctor.runs.store import Run, Store
 
@@ -93,7 +93,6 @@ def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) 
     with store.writing() as connection:
         claim(connection, ids, store.shown)
         connection.execute(update(table).where(table.c.id.in_(ids)).values(system=name))
-        release(connection, ids)
     card = store.card(benchmark)
     if any(one.system in old for one in card.rulings):
         rulings = tuple(one.model_copy(update={"system": name}) if one.system in old else one for one in card.rulings)

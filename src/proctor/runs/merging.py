@@ -16,9 +16,10 @@ from proctor.core import Benchmark, InputError, Item, Judgement, Status
 from proctor.runs import schema
 from proctor.runs.bulk import insert_rows
 from proctor.runs.contents import answer_digest, answer_rows, item_names, score_digest, score_rows, vote_digest
-from proctor.runs.database import READING_FAULTS, claim, damaged, release
+from proctor.runs.database import READING_FAULTS, claim, damaged
 from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, vote_row
-from proctor.runs.store import Store, changed_settings, same_run, with_servers
+from proctor.runs.settings import changed_settings, same_run, with_servers
+from proctor.runs.store import Store
 
 ITEMS, SETTINGS, ANSWERS, SCORES, JUDGEMENTS = "items", "settings", "answers", "scores", "judgements"
 _FAILED = Status.FAILED.value
@@ -200,9 +201,7 @@ class _Merge:
             settings = with_servers(settings, run["settings"])
         number = self._begin(kept, benchmark, name[1:], settings)
         merge = _RunMerge(name, self.into, number, [(source, run["id"]) for source, run in fits], self.contradicted)
-        rows = [told, *merge.rows()]
-        release(self.into.connection, [number])
-        return rows
+        return [told, *merge.rows()]
 
     def _begin(self, kept: Row | None, benchmark: int, key: RunName, settings: Any) -> int:
         table, into = schema.runs, self.into.connection

@@ -14,13 +14,24 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
 from proctor.runs import schema
 from proctor.runs.bulk import upsert_rows
-from proctor.runs.database import READING_FAULTS, at_work, away, claim, damaged, open_engine, release, shown_url
+from proctor.runs.database import (
+    READING_FAULTS,
+    at_work,
+    away,
+    claim,
+    damaged,
+    open_engine,
+    owner,
+    release,
+    shared_run,
+    shown_url,
+)
 from proctor.runs.schema import (
     BenchmarkCard,
     answer_from_row,
@@ -34,69 +45,10 @@ from proctor.runs.schema import (
     score_row,
     vote_row,
 )
+from proctor.runs.settings import changed_settings, same_run, with_servers
 
 ORACLE = "told_the_key"  # the name in stores since the first edition
 """The setting of a run that says whether its system got the reference answers beforehand."""
-
-_ADDRESS = "base_url"
-_SERVERS = "servers"
-
-
-def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings differ at most in the address of a server, which may move.
-
-    >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
-    True
-    >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
-    False
-    """
-    return bool(_without_addresses(old) == _without_addresses(new))
-
-
-def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new settings with every address that a run was asked at, in their order, where there were several.
-
-    >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
-    {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
-    """
-    known = list(dict.fromkeys([*old.get(_SERVERS, []), *_addresses(old), *_addresses(new)]))
-    plain = {name: value for name, value in new.items() if name != _SERVERS}
-    return plain | ({_SERVERS: known} if len(known) > len(set(_addresses(new))) else {})
-
-
-def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The settings that differ, by their dotted names, addresses left out.
-
-    >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
-    'system.seed 0 then, 1 now'
-    """
-    before, now = _flat(_without_addresses(old)), _flat(_without_addresses(new))
-    names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-    return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
-
-
-def _without_addresses(value: Any) -> Any:
-    if isinstance(value, dict):
-        kept = {name: one for name, one in value.items() if name not in {_ADDRESS, _SERVERS}}
-        return {name: _without_addresses(one) for name, one in kept.items()}
-    return [_without_addresses(one) for one in value] if isinstance(value, list) else value
-
-
-def _addresses(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [found for one in value for found in _addresses(one)]
-    if not isinstance(value, dict):
-        return []
-    own = [value.get(_ADDRESS), *(value.get(_SERVERS) or ())]
-    below = [found for one in value.values() for found in _addresses(one)]
-    return [*dict.fromkeys(one for one in own if isinstance(one, str)), *below]
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat
 
 
 @dataclass(frozen=True)
@@ -266,13 +218,8 @@ class Store:
             run_id = int(known["id"])
             if same_run(known["settings"], plain):
                 plain = with_servers(known["settings"], plain)
-            elif at_work(known) or _settled(connection, run_id):
-                raise InputError(
-                    self.shown,
-                    f"run of {system} under {condition}",
-                    found=f"other settings ({changed_settings(known['settings'], plain)})",
-                    expected="the same settings, another name with --name, or another --store",
-                )
+            elif at_work(known) or _begun(connection, run_id):
+                raise self._other_settings(system, condition, known["settings"], plain)
             if known["settings"] != plain:
                 connection.execute(update(table).where(table.c.id == run_id).values(settings=plain))
             return Run(run_id, benchmark, system, condition, plain)
@@ -288,18 +235,33 @@ class Store:
                 for row in connection.execute(query).mappings()
             ]
 
+    def _other_settings(self, system: str, condition: str, old: dict[str, Any], new: dict[str, Any]) -> InputError:
+        return InputError(
+            self.shown,
+            f"run of {system} under {condition}",
+            found=f"other settings ({changed_settings(old, new)})",
+            expected="the same settings, another name with --name, or another --store",
+        )
+
     @contextmanager
     def owning(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Holds these runs for this process, so that no other pays for the same answers meanwhile.
-        Raises `RunTakenError`, an `InputError`, when another living process holds one."""
-        ids = [run.id for run in runs]
-        with self.writing() as connection:
-            claim(connection, ids, self.shown)
-        try:
-            yield
-        finally:
+        """Holds these runs, so that nobody else pays for the same answers meanwhile. Raises `RunTakenError`, an
+        `InputError`, when another one holds a run, in another living process or in this one, and `InputError` when a
+        run has taken other settings since it was read."""
+        ids, table = [run.id for run in runs], schema.runs
+        with owner() as me:
             with self.writing() as connection:
-                release(connection, ids)
+                claim(connection, ids, self.shown, me)
+                kept = connection.execute(select(table.c.id, table.c.settings).where(table.c.id.in_(ids)))
+                settings = {row.id: row.settings for row in kept}
+                for run in runs:
+                    if not same_run(settings[run.id], run.settings):
+                        raise self._other_settings(run.system, run.condition, settings[run.id], run.settings)
+            try:
+                yield
+            finally:
+                with self.writing() as connection:
+                    release(connection, ids, me)
 
     def keep_owning(self, runs: Sequence[Run]) -> None:
         """Tells other machines that this process is still at work on the runs."""
@@ -330,7 +292,8 @@ class Store:
         return sum(counts.values()), failed
 
     def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
-        """Writes answers with their scores in one transaction; a `failed` one is replaced, any other stays."""
+        """Writes answers with their scores in one transaction; a `failed` one is replaced, any other stays, with its own
+        scores."""
         self.write_many([(run, answer, scores) for answer, scores in marked])
 
     def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> None:
@@ -344,13 +307,18 @@ class Store:
             if fence is not None:
                 let = fence(connection, [(run, answer) for run, answer, _ in rows])
                 rows = [row for row, through in zip(rows, let, strict=True) if through]
-            answers: list[dict[str, Any]] = []
+            answers = [
+                answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer) for run, answer, _ in rows
+            ]
+            if upsert_rows(connection, schema.answers, self._answer_upsert, answers) < len(rows):
+                # Another answer was there and stays: these scores are not its own. The upsert has locked it.
+                there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
+                own = [there[one["run"], one["item"]] == one for one in answers]
+                rows = [row for row, stands in zip(rows, own, strict=True) if stands]
             scores: list[dict[str, Any]] = []
-            for run, answer, marks in rows:
+            for run, _, marks in rows:
                 ids = self.item_numbers(run.benchmark)
-                answers.append(answer_row(run.id, ids[answer.item_id], answer))
                 scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
-            upsert_rows(connection, schema.answers, self._answer_upsert, answers)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
@@ -493,8 +461,17 @@ class Store:
         return statement.on_conflict_do_update(index_elements=["run", "metric", "scorer", "item"], set_=new)
 
 
-def _settled(connection: Connection, run_id: int) -> bool:
-    """Whether a run has an answer that is not to be asked again."""
+def _begun(connection: Connection, run_id: int) -> bool:
+    """Whether a run has an answer that is not to be asked again, or a worker that asks for one."""
     table = schema.answers
     query = select(table.c.item).where(table.c.run == run_id, table.c.status != Status.FAILED.value).limit(1)
-    return connection.execute(query).first() is not None
+    return connection.execute(query).first() is not None or shared_run(connection, [run_id]) is not None
+
+
+def _answers_at(connection: Connection, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Any]]:
+    """The rows of answers by run and item."""
+    table, found = schema.answers, dict[tuple[int, int], dict[str, Any]]()
+    for start in range(0, len(places), 500):
+        query = select(table).where(tuple_(table.c.run, table.c.item).in_(places[start : start + 500]))
+        found |= {(row["run"], row["item"]): dict(row) for row in connection.execute(query).mappings()}
+    return found
