@@ -158,6 +158,22 @@ def test_choices_become_preferences(tmp_path: Path) -> None:
     assert "preferred in every comparison" in said("scores", folder, "a")
 
 
+def test_a_disabled_reader_stops_no_review(tmp_path: Path) -> None:
+    folder = questions(tmp_path)
+    said("update", folder)
+    assert proctor("users", "disable", folder, "ben").returncode == 0
+    with (folder / "items.jsonl").open("a") as file:
+        file.write(json.dumps({"id": "q9", "group": "v9", "body": QUESTION}) + "\n")
+    done = proctor("review", "update", folder)
+    assert (done.returncode, done.stdout) == (0, "q: 1 new item, 0 changed, 4 as before, 0 assignments made\n")
+    assert "q: no new work for ben (disabled); proctor review reassign DIR q NAME passes on what is open" in done.stderr
+    assert "q: 1 item waiting until enough of the plan's people may log in" in done.stderr
+    proctor("users", "disable", folder, "ben", "--undo")
+    done = proctor("review", "update", folder)
+    assert done.stdout == "q: 0 new items, 0 changed, 5 as before, 3 assignments made\n"
+    assert done.stderr == ""
+
+
 def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     folder = questions(tmp_path)
     settings = (folder / "review.yaml").read_text()

@@ -7,12 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, select, update
 
 from proctor.core import InputError
 from proctor.web import schema
 from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import ItemTally, add_study, deal_study, import_items, my_studies, my_work, next_item
+from proctor.web.studies import (
+    ItemTally,
+    add_study,
+    deal_study,
+    disabled_people,
+    import_items,
+    items_without_reader,
+    my_studies,
+    my_work,
+    next_item,
+)
 from proctor.web.trail import first_fault
 from tests.support.web_study import NOW, accounts_of, new_items, review, study_of
 
@@ -77,6 +87,56 @@ def test_people_without_an_account_are_not_dealt_to(engine: Engine) -> None:
         import_items(connection, study, new_items(1), NOW)
         with pytest.raises(InputError, match=r"found 'zoe', expected an account \(proctor users add DIR zoe\)"):
             deal_study(connection, study, StudyPlan(readers=("anna", "zoe")), NOW)
+
+
+def assigned(engine: Engine) -> dict[str, list[str]]:
+    """The keys of the items that each person reads."""
+    with engine.begin() as connection:
+        query = (
+            select(schema.accounts.c.name, schema.study_items.c.key)
+            .join(schema.assignments, schema.assignments.c.account == schema.accounts.c.id)
+            .join(schema.study_items, schema.study_items.c.id == schema.assignments.c.item)
+            .where(schema.assignments.c.role == "reader")
+            .order_by(schema.study_items.c.key)
+        )
+        found: dict[str, list[str]] = {}
+        for name, key in connection.execute(query):
+            found.setdefault(name, []).append(key)
+        return found
+
+
+def disable(engine: Engine, name: str, at: str | None = "2026-11-23T09:00:00.000+00:00") -> None:
+    with engine.begin() as connection:
+        connection.execute(update(schema.accounts).where(schema.accounts.c.name == name).values(disabled=at))
+
+
+def test_who_is_disabled_keeps_what_was_dealt_and_gets_no_new_work(engine: Engine) -> None:
+    three = ("anna", "ben", "rita")
+    study_of(engine, new_items(6), readers=three)
+    before = assigned(engine)
+    disable(engine, "ben")
+    study_of(engine, new_items(10), readers=three)
+    after = assigned(engine)
+    new = [f"q{number:03d}" for number in range(6, 10)]
+    assert after == {"anna": before["anna"] + new, "ben": before["ben"], "rita": before["rita"] + new}
+
+
+@pytest.mark.parametrize("name", ["ben", "cleo"])
+def test_new_items_wait_while_too_few_of_a_plan_may_log_in(engine: Engine, name: str) -> None:
+    """Two readings of each, one reader left; or differences, and nobody to settle them."""
+    study_of(engine, new_items(2))
+    before = assigned(engine)
+    disable(engine, name)
+    study_of(engine, new_items(5))
+    with engine.begin() as connection:
+        assert disabled_people(connection, PLAN) == (name,)
+        assert items_without_reader(connection, 1) == 3
+    assert assigned(engine) == before
+    disable(engine, name, None)
+    study_of(engine, new_items(5))
+    with engine.begin() as connection:
+        assert items_without_reader(connection, 1) == 0
+    assert [*assigned(engine)["ben"]] == [f"q{number:03d}" for number in range(5)]
 
 
 def test_work_comes_in_the_order_of_the_deal(engine: Engine) -> None:

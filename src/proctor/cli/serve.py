@@ -99,3 +99,8 @@ def told_update(one: StudyUpdate) -> None:
     if tally.gone:
         gone = count_of(tally.gone, "item")
         note(f"{one.name}: {gone} no longer in the source, kept with all that was said about it")
+    if one.disabled:
+        out = f"no new work for {', '.join(one.disabled)} (disabled)"
+        note(f"{one.name}: {out}; proctor review reassign DIR {one.name} NAME passes on what is open")
+    if one.disabled and one.waiting:
+        note(f"{one.name}: {count_of(one.waiting, 'item')} waiting until enough of the plan's people may log in")

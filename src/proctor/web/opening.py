@@ -17,16 +17,19 @@ from proctor.web.server import Listening
 from proctor.web.settings import REVIEW_FILE, StudySettings, read_review
 from proctor.web.site import signing_key
 from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
-from proctor.web.studies import ItemTally, add_study, deal_study, import_items
+from proctor.web.studies import ItemTally, add_study, deal_study, disabled_people, import_items, items_without_reader
 
 
 @dataclass(frozen=True)
 class StudyUpdate:
-    """What became of a study when its review was opened: its items, and how many were assigned to somebody."""
+    """What became of a study when its review was opened: its items, and how many assignments were made; who of its plan
+    is `disabled` and gets no new work, and how many items wait because nobody reads them."""
 
     name: str
     items: ItemTally
     assigned: int
+    disabled: tuple[str, ...]
+    waiting: int
 
 
 def open_review(
@@ -64,7 +67,9 @@ def _up_to_date(review: ReviewSite, study: StudySettings, store: str) -> StudyUp
     with review.writing() as connection:
         number = add_study(connection, study, review.now())
         tally = import_items(connection, number, items, review.now())
-        return StudyUpdate(study.name, tally, deal_study(connection, number, study.plan, review.now()))
+        made = deal_study(connection, number, study.plan, review.now())
+        out = disabled_people(connection, study.plan)
+        return StudyUpdate(study.name, tally, made, out, items_without_reader(connection, number))
 
 
 def _items(review: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:

@@ -163,15 +163,22 @@ def read_version(item: ColumnElement[int]) -> ScalarSelect[int]:
 def deal_study(connection: Connection, study: int, plan: StudyPlan, at: datetime) -> int:
     """Deals the items that nobody reads yet, and returns how many assignments were made. Those that stand stay.
 
-    Raises `InputError` for a person without an account.
+    New items go to those of the plan who are not disabled; where these are too few for its readings, or none of its
+    adjudicators is left, they wait. Raises `InputError` for a person without an account.
     """
-    ids = _accounts(connection, (*plan.readers, *plan.adjudicators))
+    out = disabled_people(connection, plan)
+    readers, adjudicators = (
+        tuple(name for name in some if name not in out) for some in (plan.readers, plan.adjudicators)
+    )
+    enough = not out or (len(readers) >= plan.readings and bool(adjudicators) == bool(plan.adjudicators))
+    plan = plan.model_copy(update={"readers": readers, "adjudicators": adjudicators})
+    ids = _accounts(connection, (*readers, *adjudicators))
     rows = connection.execute(select(study_items).where(study_items.c.study == study)).mappings().all()
     keys = {row["key"]: row["id"] for row in rows}
     names = {number: name for name, number in ids.items()}
     gold = {row["key"] for row in rows if row["gold"] is not None}
     dealt, load, known = _dealt(connection, study)
-    new = [key for key in keys if key not in dealt and key not in gold]
+    new = [key for key in keys if key not in dealt and key not in gold] if enough else []
     given = deal(
         plan,
         new,
@@ -193,8 +200,23 @@ def deal_study(connection: Connection, study: int, plan: StudyPlan, at: datetime
     return len(made)
 
 
+def disabled_people(connection: Connection, plan: StudyPlan) -> tuple[str, ...]:
+    """Those of a plan who may not log in any more. What they did stays."""
+    people = (*plan.readers, *plan.adjudicators)
+    query = select(accounts.c.name).where(accounts.c.name.in_(people), accounts.c.disabled.is_not(None))
+    out = set(connection.execute(query).scalars())
+    return tuple(name for name in people if name in out)
+
+
+def items_without_reader(connection: Connection, study: int) -> int:
+    """How many items nobody reads, gold left out: new ones that wait."""
+    read = select(assignments.c.id).where(assignments.c.item == study_items.c.id, assignments.c.role == "reader")
+    query = select(func.count()).where(study_items.c.study == study, study_items.c.gold.is_(None), ~read.exists())
+    return int(connection.execute(query).scalar_one())
+
+
 def _accounts(connection: Connection, names: Sequence[str]) -> dict[str, int]:
-    query = select(accounts.c.name, accounts.c.id).where(accounts.c.name.in_(names), accounts.c.disabled.is_(None))
+    query = select(accounts.c.name, accounts.c.id).where(accounts.c.name.in_(names))
     ids = {row.name: int(row.id) for row in connection.execute(query)}
     for name in names:
         if name not in ids:
