@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +84,22 @@ def test_in_a_container_the_oracle_is_as_good_as_guessing(challenge: Challenge) 
     checks = open_phase(challenge, PHASE, podman())
     assert any("the cheat oracle was right in" in one for one in checks)
     assert state(challenge) is PhaseState.OPEN
+
+
+def test_opening_says_that_workers_will_wait_where_the_scorer_is_another(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path / "c", videos=4)
+    challenge = hosted.challenge
+    hosted.submit(team(challenge), 0.5)
+    assert not any("rerun" in line for line in open_phase(challenge, PHASE, None))
+    keys = challenge.folder / "sealed" / PHASE / "references.json"
+    known = json.loads(keys.read_text())
+    known[0]["answer"] = "no" if known[0]["answer"] == "yes" else "yes"
+    keys.write_text(json.dumps(known))
+    challenge.close()
+    again = Challenge.open(challenge.folder, "organiser")
+    (told,) = (line for line in open_phase(again, PHASE, None) if "rerun" in line)
+    assert told == "1 submission marked otherwise than now: workers wait for proctor challenge rerun"
+    again.close()
 
 
 def test_a_folder_that_is_not_in_order_opens_nothing(challenge: Challenge) -> None:

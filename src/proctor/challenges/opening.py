@@ -15,10 +15,12 @@ from sqlalchemy import Connection, func, select
 from proctor.api import results
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.checks import check_challenge
+from proctor.challenges.marking import scorer_fingerprint
 from proctor.challenges.phases import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import write_public_key
-from proctor.challenges.schema import submissions
+from proctor.challenges.schema import results as figures
+from proctor.challenges.schema import scorers, submissions
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
 from proctor.containers import CHEAT_ORACLE, BoxedSystem, Executor, program_image
 from proctor.core import Benchmark, InputError, ProblemsError, ProctorError, Table, count_of, percent, plain_table
@@ -57,9 +59,21 @@ def open_phase(
         checks.append(_oracle(challenge, one, executor, program))
     key = write_public_key(challenge.sealed)
     checks.append(f"receipts are signed with the key {key}")
+    if stale := _marked_otherwise(challenge):
+        checks.append(f"{stale} marked otherwise than now: workers wait for proctor challenge rerun")
     commitment = challenge.sealed.commitment(phase)
     _set(challenge, one, PhaseState.OPEN, checks, commitment=commitment)
     return (*checks, f"commitment {commitment}")
+
+
+def _marked_otherwise(challenge: Challenge) -> str:
+    """How many submissions have a result by another scorer than the present one, which a new phase changes, too; ""
+    where none has."""
+    with challenge.reading() as connection:
+        newest = select(scorers.c.fingerprint).order_by(scorers.c.version.desc()).limit(1)
+        known = connection.execute(newest).scalar()
+        marked = connection.execute(select(func.count(figures.c.submission.distinct()))).scalar_one()
+    return count_of(marked, "submission") if marked and known != scorer_fingerprint(challenge.sealed) else ""
 
 
 def close_phase(challenge: Challenge, phase: str) -> None:
