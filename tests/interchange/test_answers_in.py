@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import proctor
-from proctor.core import BenchmarkReader, ConfigurationError, InputError, Status, UsageError
+from proctor.core import BenchmarkReader, ConfigurationError, InputError, Status, UsageError, generator
 from proctor.interchange import recognised
+from proctor.runs import Store, read_safe_cell, safe_cell
 from tests.support.foreign import foreign
 from tests.support.lamp_benchmark import lamps
 from tests.support.program import proctor as program
@@ -352,3 +353,75 @@ def test_published_answers_go_round_without_a_change(data: Path, tmp_path: Path)
         assert {key: (one.status, one.text) for key, one in old.items()} == {
             key: (one.status, one.text) for key, one in new.items()
         }
+
+
+# -- what Proctor wrote itself comes back by the path that it was written to
+
+
+def test_a_csv_export_comes_back_word_for_word(tmp_path: Path) -> None:
+    parts = ["'", "=", "+1", "-", "@", "\t", "\n", "a", "''", " ", '"', ","]
+    draw = generator(0, "formulas")
+    texts = ["'=1", "''=1", "=1", "'tis", "'", "'\t=", "-", "'@", "'''+"]
+    texts += ["".join(draw.choice(parts, size=draw.integers(1, 6))) for _ in range(300)]
+    assert [read_safe_cell(safe_cell(text)) for text in texts] == texts
+    assert not any(str(safe_cell(text)).startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for text in texts)
+    texts = [text for text in texts if text.strip()]
+    marks = ("", "'", "=", "'=", "-")
+    ids = [f"{marks[number % 5]}{number}" for number in range(len(texts))]
+    questions, store, out = tmp_path / "own.json", tmp_path / "s.db", tmp_path / "out.csv"
+    asked = [{"id": name, "question": "Is it on?", "answer": "yes", "patient": name} for name in ids]
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    said = jsonl(tmp_path / "said.jsonl", [{"id": name, "answer": one} for name, one in zip(ids, texts, strict=True)])
+    first = proctor.import_answers(questions, said, name="=mine", store=store)
+    proctor.export(first, out)
+    assert program("import", questions, out, "--store", tmp_path / "t.db").returncode == 0
+    (run,) = (one for one in Store(tmp_path / "t.db").runs("own") if one.condition == "video")
+    assert run.system == "=mine"
+    assert {name: one.text for name, one in Store(tmp_path / "t.db").answers(run).items()} == dict(
+        zip(ids, texts, strict=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def recorded(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a model's published answers."""
+    store = tmp_path_factory.mktemp("recorded") / "s.db"
+    folder = data / "rexsonovqa"
+    proctor.import_answers("rexsonovqa", folder / "results" / "gemini-3-pro", data=folder, name="g", store=store)
+    return store
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "lmms-eval"])
+def test_what_was_exported_is_imported_by_its_path_alone(form: str, recorded: Path, data: Path, tmp_path: Path) -> None:
+    out, store = tmp_path / (f"out.{form}" if form != "lmms-eval" else "out"), tmp_path / "t.db"
+    proctor.export(recorded, out, systems="g", format=form)
+    done = program("import", "rexsonovqa", out, "--data", data / "rexsonovqa", "--store", store)
+    assert done.returncode == 0, done.stderr
+    first, again = Store(recorded), Store(store)
+    (old,), (new,) = ([run for run in one.runs("rexsonovqa") if run.system == "g"] for one in (first, again))
+    assert new.condition == old.condition == "video"
+    said = {name: (one.text, one.parsed, one.status) for name, one in first.answers(old).items()}
+    told = {name: (one.text, one.parsed, one.status) for name, one in again.answers(new).items()}
+    wanted = {name: said[name] for name in told}
+    assert (len(told) >= 249, told) == (True, wanted)
+
+
+def test_own_questions_take_the_folder_that_lmms_eval_wrote(tmp_path: Path) -> None:
+    questions, out = tmp_path / "own.csv", tmp_path / "out"
+    questions.write_text("id,question,answer,patient\nq1,Is it on?,yes,p1\nq2,Is it on?,no,p2\n")
+    made = proctor.run(proctor.load(questions), "random", conditions="text-only", store=tmp_path / "s.db")
+    proctor.export(made, out, format="lmms-eval")
+    again = proctor.import_answers(questions, out, name="again", store=":memory:")
+    samples = next(out.glob("*_samples_*.jsonl"))
+    assert again.runs[0].settings["recorded"] == samples.name
+    texts = [{name: one.text for name, one in own.store.answers(own.runs[0]).items()} for own in (made, again)]
+    assert texts[0] == texts[1] != {}
+    (out / "b_samples_own.jsonl").write_text(samples.read_text())
+    why = (
+        rf"out: files of samples \(\*_samples_\*.jsonl\): found 2 \({samples.name}, b_samples_own.jsonl\), expected one"
+    )
+    with pytest.raises(InputError, match=why):
+        proctor.import_answers(questions, out, name="again", store=":memory:")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="found none, expected one, or the path of one"):
+        proctor.import_answers(questions, tmp_path / "none", form="lmms-eval", name="x", store=":memory:")

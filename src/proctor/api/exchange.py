@@ -40,14 +40,15 @@ def export_place(where: Stored, out: Path, form: str, template: str | Path | Non
 
 def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
     """The format of another program that a file is read as: the one that was named, or the one that its content says;
-    "" for the benchmark's own. A plain table is the benchmark's own where it has a format for recorded answers."""
-    from proctor.interchange import FORMATS, TABLE, recognised
+    "" for the benchmark's own. A plain table that `proctor export` did not write is the benchmark's own where it has a
+    format for recorded answers."""
+    from proctor.interchange import FORMATS, TABLE, is_export, recognised
 
     if named:
         return FORMATS.get(named, FORMATS.read()).name
     found = recognised(path)
     own = type(reader).read_recorded is not BenchmarkReader.read_recorded and not reader.reads_paths
-    return "" if found == TABLE and (own or reader.ratings) else found
+    return "" if found == TABLE and (own or reader.ratings) and not is_export(path) else found
 
 
 def read_foreign(path: Path, form: str, benchmark: Benchmark, given: ImportOptions) -> RecordedAnswers:

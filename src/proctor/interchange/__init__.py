@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from proctor.interchange.export_source import ORIGIN, ExportSource, Written
     from proctor.interchange.formats import FORMATS, ForeignFormat
     from proctor.interchange.item_files import file_hash
-    from proctor.interchange.recognition import TABLE, recognised
+    from proctor.interchange.recognition import TABLE, is_export, recognised
     from proctor.interchange.task_items import LmmsTask, inspect_task
 else:
     export_lazily(__name__)
@@ -19,5 +19,5 @@ else:
 __all__ = [
     "DATASET_COLUMNS", "FORMATS", "ORIGIN", "TABLE", "Downloader", "ExportSource", "ForeignFormat", "LmmsTask",
     "RowForm", "Written", "content_sha256", "dataset_item", "dataset_row", "file_hash", "inspect_task", "is_archive",
-    "recognised", "row_form", "unpack",
+    "is_export", "recognised", "row_form", "unpack",
 ]  # fmt: skip

@@ -68,8 +68,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
     ids = "" if id_column == POSITION else _column(sheet, id_column, _IDS, "--id-column")
     texts = _column(sheet, answer_column, [one for one in _TEXTS if one != ids], "--answer-column")
     own = set(EXPORT_COLUMNS[:6]) <= set(sheet.columns)
-    quoted = own and file.suffix.lower() == ".csv"
-    rows = sheet.rows
+    rows = list(map(_without_apostrophes, sheet.rows)) if own and file.suffix.lower() == ".csv" else sheet.rows
     systems = next((one for one in _SYSTEMS if one in sheet.columns), "")
     system = _only(sheet, rows, systems, name)
     rows = [row for row in rows if not name or not systems or cell_text(row.cells.get(systems)) == system]
@@ -90,14 +89,19 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
             RecordedAnswer(
                 place,
                 key,
-                str(read_safe_cell(text)) if quoted else text,
+                text,
                 *found,
                 prompt=prompt,
                 model_s=_number(seconds),
-                parsed=kept_value(read_safe_cell(row.cells.get("parsed"))) if own else None,
+                parsed=kept_value(row.cells.get("parsed")) if own else None,
             )
         )
     return RecordedFile(answers, system, condition, tuple(sheet.notes), tuple(faults))
+
+
+def _without_apostrophes(row: SheetRow) -> SheetRow:
+    """A row as it was before `proctor export` wrote it as CSV."""
+    return SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
 def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Noted]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from proctor.core import Benchmark, RecordedAnswers, UsageError, one_of
 from proctor.interchange.export_source import ExportSource, Written
-from proctor.interchange.recognition import TABLE
+from proctor.interchange.recognition import TABLE, file_of
 from proctor.interchange.recorded import RecordedFile, mapped
 
 Writer = Callable[[ExportSource, Path], Written]
@@ -37,6 +37,7 @@ class ForeignFormat:
         self, file: Path, benchmark: Benchmark, id_column: str = "", answer_column: str = "", name: str = ""
     ) -> RecordedAnswers:
         """Reads answers to a benchmark's items; see the function's own errors, and `mapped`."""
+        file = file_of(file) if self.folder else file
         more = (answer_column, name) if self.name == TABLE else ()
         found: RecordedFile = _function(self.reader)(file, id_column, *more)
         read = mapped(file, self.name, found, benchmark, id_column)

@@ -1,4 +1,4 @@
-"""Which program wrote a file of answers: by what stands in it, not by its name."""
+"""Which program wrote answers: by what stands in the file, not by its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from proctor.core import SHEET_SUFFIXES
+from proctor.core import SHEET_SUFFIXES, InputError, read_sheet
 
 TABLE = "table"
 """The format of a plain table of ids and answers."""
@@ -23,9 +23,14 @@ _SIGNS: tuple[tuple[str, frozenset[str]], ...] = (
 _INSPECT = ('"version"', '"status"', '"eval"')
 
 
+_SAMPLES = "*_samples_*.jsonl"  # what lmms-eval, and `proctor export`, write into a folder
+
+
 def recognised(path: Path) -> str:
-    """The format's name; "" for a folder and for what is none of them."""
+    """The format's name; "" for a folder without samples of lmms-eval, and for what is none of them."""
     try:
+        if path.is_dir() and (samples := next(path.glob(_SAMPLES), None)) is not None:
+            return recognised(samples)
         if not path.is_file():
             return ""
         with path.open("rb") as stream:
@@ -43,6 +48,28 @@ def recognised(path: Path) -> str:
     return _columns(_names(start), path)
 
 
+def file_of(path: Path) -> Path:
+    """The file with the answers: the path itself, or the one file of samples in a folder. Raises `InputError` where a
+    folder has none, or several."""
+    if not path.is_dir():
+        return path
+    found = sorted(path.glob(_SAMPLES))
+    if len(found) != 1:
+        several = f"{len(found)} ({', '.join(one.name for one in found[:5])})" if found else "none"
+        raise InputError(path, f"files of samples ({_SAMPLES})", found=several, expected="one, or the path of one")
+    return found[0]
+
+
+def is_export(path: Path) -> bool:
+    """Whether a table holds the rows of `proctor export`."""
+    from proctor.runs import EXPORT_COLUMNS
+
+    try:
+        return set(EXPORT_COLUMNS[:6]) <= set(read_sheet(path).columns)
+    except InputError:
+        return False
+
+
 def _archive(path: Path) -> str:
     try:
         with ZipFile(path) as archive:
@@ -53,8 +80,6 @@ def _archive(path: Path) -> str:
         return "inspect"
     if not any(name.startswith("xl/") for name in names):
         return ""
-    from proctor.core import read_sheet
-
     return _columns(set(read_sheet(path).columns), path)
 
 

@@ -138,18 +138,22 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
 
 
 def safe_cell(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula: those get a leading apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    """A cell of a CSV file that no spreadsheet takes for a formula: those get a leading apostrophe, and so do those that
+    have one already, which `read_safe_cell` would take off."""
+    return f"'{value}" if _like_a_formula(value) else value
 
 
 def read_safe_cell(value: Any) -> Any:
     """The cell as it was before `safe_cell`.
 
-    >>> read_safe_cell(safe_cell("=1+1")), read_safe_cell("'tis")
-    ('=1+1', "'tis")
+    >>> read_safe_cell(safe_cell("=1+1")), read_safe_cell(safe_cell("'=1")), read_safe_cell("'tis")
+    ('=1+1', "'=1", "'tis")
     """
-    quoted = isinstance(value, str) and value.startswith("'") and value[1:].startswith(_FORMULA)
-    return value[1:] if quoted else value
+    return value[1:] if _like_a_formula(value) and value.startswith("'") else value
+
+
+def _like_a_formula(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip("'").startswith(_FORMULA)
 
 
 def _write_parquet(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str]) -> int:
