@@ -22,14 +22,18 @@ from proctor.api import answerer, fetching, numbers, ray_cluster, scores, source
 from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
 from proctor.core.formats import BinaryFormat
+from proctor.judges.dimensions import DimensionScorer
+from proctor.judges.dimensions.ensemble import RecordedJudge
 from proctor.media import Excerpts, MediaAs, MediaLibrary
 from proctor.reports import ReportSummary
 from proctor.reports.blocks import Story
+from proctor.runs import declare_scorer
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.killed_child import in_a_fork
 from tests.support.lamp_benchmark import lamps
 from tests.support.pretended_ray import PretendedRay
+from tests.support.votes import Votes
 
 
 def test_a_checkpoint_is_a_row() -> None:
@@ -177,6 +181,9 @@ def test_a_file_of_dimensions_brings_the_prompts_beside_it(tmp_path: Path) -> No
     assert (scheme is not None and [one.name for one in scheme.dimensions], prompts) == (["tone"], None)
     (tmp_path / "prompts").mkdir()
     assert scores._scheme(where, file)[1] == tmp_path / "prompts"
+    assert where.store.card("lamps").rating is None  # until the judge may score by it
+    assert scheme is not None
+    declare_scorer(where.store, "lamps", DimensionScorer(RecordedJudge("rater", {}), scheme, Votes()), scheme)
     assert where.store.card("lamps").rating == scheme
     assert scores._scheme(where, None) == (scheme, None)
 

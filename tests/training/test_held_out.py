@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from proctor.audits import CorrelationSettings, MetricScores, Rating, RatingsTable, audit
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, Dimension, RatedCase
 from proctor.training import held_out_agreement
@@ -57,3 +58,46 @@ def test_constant_scores_have_none_and_other_numbers_are_refused() -> None:
     assert (whole.value, whole.reason) == (None, "overall: all scores are 0.5")
     with pytest.raises(InputError, match="35"):
         held_out_agreement(cases, scores[:-1])
+
+
+def test_each_rater_counts_by_itself_as_in_an_audit() -> None:
+    """Over ratings that raters disagree on: the audit's own figures, interval included, and SciPy's over all ratings,
+    not those with the raters' mean."""
+    cases, scores = rated(seed=4)
+    rng = np.random.default_rng(5)
+    each = [
+        {name: tuple(float(rng.choice(LEVELS)) for _ in range(rng.integers(1, 4))) for name in one.values}
+        for one in cases
+    ]
+    people = [
+        RatedCase(one.case, {name: sum(own) / len(own) for name, own in given.items()}, given)
+        for one, given in zip(cases, each, strict=True)
+    ]
+    table = RatingsTable(
+        tuple(
+            Rating(one.case.id, "", str(place), name, f"r{rater}", value, group=one.case.encounter, language="en")
+            for place, one in enumerate(people)
+            for name in ("overall", "relevance")
+            for rater, value in enumerate(one.each[name])
+        )
+    )
+    given = {
+        (one.case.id, str(place), name): value
+        for place, (one, own) in enumerate(zip(people, scores, strict=True))
+        for name, value in own.items()
+    }
+    audited = audit(table, MetricScores("m", given), CorrelationSettings(draws=200, seed=3)).agreements
+    whole, *rows = held_out_agreement(people, scores, draws=200, seed=3)
+    for one in rows:
+        pairs = [
+            (own[one.dimension], value)
+            for own, given in zip(scores, each, strict=True)
+            for value in given[one.dimension]
+        ]
+        xs, ys = zip(*pairs, strict=True)
+        three = (stats.kendalltau(xs, ys), stats.pearsonr(xs, ys), stats.spearmanr(xs, ys))
+        assert one.value == pytest.approx(sum(float(kind.statistic) for kind in three) / 3, abs=1e-12)
+        assert (one.answers, one.encounters, one.missing) == (36, 12, 0)
+        cell = next(cell for cell in audited if cell.dimension == one.dimension)
+        assert (one.value, one.ci_low, one.ci_high) == (cell.mean.value, cell.mean.ci_low, cell.mean.ci_high)
+    assert whole.value == pytest.approx(sum(one.value or 0 for one in rows) / 2)

@@ -45,7 +45,8 @@ class Scored:
 @dataclass(frozen=True)
 class PreparedScorer:
     """A scorer and the runs whose answers it is to score. `asked` is asked; `scorer` is the one that is named, where
-    others stand in for it. `dimensions`: it rates on several. `notes` say whose answers are left out."""
+    others stand in for it. `dimensions`: it rates on several, which `scheme` names where they come from a file. `notes`
+    say whose answers are left out."""
 
     where: Stored
     runs: tuple[Run, ...]
@@ -56,15 +57,17 @@ class PreparedScorer:
     models: Sequence[ModelClient | ClientPool] = ()
     dimensions: bool = False
     notes: tuple[str, ...] = ()
+    scheme: RatingScheme | None = None
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[JudgeTally], None]) -> Scored:
-        """Scores what has no score yet, and closes the connections to models."""
-        from proctor.runs import JudgeLimits, judge_all
+        """Scores what has no score yet, and closes the connections to models. Raises as `declare_scorer` before anything
+        is asked."""
+        from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
         limits = JudgeLimits(given["concurrency"], most=given["limit"], shard=shard_of(given["shard"]))
-        store.declare_metrics(self.where.benchmark, self.scorer.metrics)
         try:
+            declare_scorer(store, self.where.benchmark, self.scorer, self.scheme)
             tally = await judge_all(
                 store, self.runs, self.asked, limits, all_items=given["all_items"], stop=stop, on_change=on_change
             )
@@ -248,7 +251,9 @@ async def _by_dimensions(
         pool,
         paid,
         {**({"folder": folder} if folder else {}), **{key: str(value) for key, value in given["options"].items()}},
-        rated=list(ratings_in(rated, benchmark, images)[1].values()) if given["rated"] or name == _FEW_SHOT else (),
+        rated=list(ratings_in(rated, benchmark, images, scheme if rated is store else None)[1].values())
+        if given["rated"] or name == _FEW_SHOT
+        else (),
         recorded=None
         if scheme is None
         else lambda scorer: scored_cases(store, benchmark, scheme, scorer, images=images),
@@ -259,17 +264,18 @@ async def _by_dimensions(
         raise InputError(images, found="no such folder", expected="the folder of images")
     scorer = build_dimension_judge(name, setup, scheme, store if votes is None else NoVotes(), images)
     await reachable(url for client in pool.opened for url in client.spec.servers)
-    return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True)
+    of_file = scheme if given["dimensions"] else None
+    return PreparedScorer(where, _runs(where), scorer, scorer, paid, given, [pool], dimensions=True, scheme=of_file)
 
 
 def ratings_in(
-    store: Store, benchmark: str, images: Path | None = None
+    store: Store, benchmark: str, images: Path | None = None, scheme: RatingScheme | None = None
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
-    """What a benchmark's answers are rated on, and those that people rated. Raises `InputError` where there are
-    none."""
+    """What a benchmark's answers are rated on (`scheme`, where it is given), and those that people rated. Raises
+    `InputError` where there are none."""
     from proctor.runs import rated_cases
 
-    scheme = store.card(benchmark).rating
+    scheme = scheme or store.card(benchmark).rating
     found = {} if scheme is None else rated_cases(store, benchmark, scheme, images=images)
     if scheme is None or not found:
         place = f"ratings of {benchmark}"
@@ -406,5 +412,4 @@ def _scheme(where: Stored, file: str | Path | None) -> tuple[RatingScheme | None
     if file is None:
         return store.card(benchmark).rating, judge_prompts_of(benchmark)
     scheme, prompts = read_scheme(Path(file)), Path(file).parent / "prompts"
-    store.change_card(benchmark, lambda card: card.with_metrics(scheme.metrics).model_copy(update={"rating": scheme}))
     return scheme, prompts if prompts.is_dir() else None

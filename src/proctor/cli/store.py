@@ -48,21 +48,30 @@ def delete(
     benchmark: BenchmarkName,
     options: Selection,
     everything: Annotated[bool, Option("The benchmark with its items and all runs.", "--all")] = False,
+    scorer: Annotated[str, Option("All scores by this scorer; answers stay.")] = "",
     store: StoreUrl = None,
     yes: Yes = False,
 ) -> None:
-    """Delete runs, or a benchmark with all runs.
+    """Delete runs, scores, or a whole benchmark.
 
     What judges replied stays, so that the same answers are not paid for again.
 
     Example: proctor store delete focus --system team-a --store runs.db
     """
     from proctor import api
-    from proctor.runs import chosen_runs, delete_benchmark, delete_runs
+    from proctor.runs import chosen_runs, count_scores, delete_benchmark, delete_runs, delete_scores
 
-    if everything == bool(options["systems"] or options["conditions"]):
-        raise UsageError("--all", "it, or runs by --system and --condition", found="both" if everything else "neither")
+    named = bool(options["systems"] or options["conditions"])
+    if [everything, named, bool(scorer)].count(True) != 1:
+        expected = "it, or runs by --system and --condition, or a --scorer"
+        raise UsageError("--all", expected, found="several" if everything or named else "neither")
     opened = api.open_store(store, create=False)
+    if scorer:
+        count = count_scores(opened, benchmark, scorer)
+        told = count_of(count, "score")
+        _confirm(f"Delete {told} by {scorer} of {benchmark} from {opened.shown}?", yes=yes)
+        say(f"Deleted {count_of(delete_scores(opened, benchmark, scorer), 'score')} by {scorer}")
+        return
     runs = chosen_runs(opened, benchmark, tuple(options["systems"]), tuple(options["conditions"]))
     if not runs and not everything:
         raise UsageError("--condition", "those of a run", found="no run of this system and condition")

@@ -150,7 +150,7 @@ class Panel:
     @property
     def settings(self) -> dict[str, JsonValue]:
         """Everything that changes its verdicts."""
-        return {"judges": [judge.settings for judge in self._judges]}
+        return {"judges": [judge.settings for judge in sorted(self._judges, key=lambda one: one.name)]}
 
     def applies(self, item: Item) -> bool:
         """To free text with a reference."""

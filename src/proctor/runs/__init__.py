@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, chosen_baselines, policies
     from proctor.runs.schema import BenchmarkCard, check_given_name
     from proctor.runs.schema import meta as store_meta
+    from proctor.runs.scorer_records import count_scores, declare_scorer, delete_scores
     from proctor.runs.scoring import (
         JudgeLimits,
         JudgeTally,
@@ -132,7 +133,8 @@ __all__ = [
     "Result", "Results", "Run", "RunEstimate", "RunTakenError", "ScoredAnswer", "SecondVotes", "Store", "SumsFile",
     "Tally", "add_baselines", "add_recorded_scores", "analyse", "answer_keys", "ask", "audit_stored", "board_json",
     "board_rows", "bucket_mean", "check_given_name", "check_store", "choose_run", "chosen_baselines", "chosen_items", "chosen_runs",
-    "compare", "compare_runs", "compared", "composition", "decide", "delete_benchmark", "delete_runs",
+    "compare", "compare_runs", "compared", "composition", "count_scores", "decide", "declare_scorer",
+    "delete_benchmark", "delete_runs", "delete_scores",
     "derive_guessable", "disqualify", "estimate_runs", "evaluation_content", "execute", "export", "export_rows",
     "flag_guessable", "flagged_votes", "group_sums", "import_answers", "import_systems", "item_history", "join",
     "judge_agreement", "judge_all", "judgements_behind", "judgements_of", "judges_of", "lead_rows", "leaderboard",

@@ -255,7 +255,9 @@ def _card(row: Row, shown: Mapping[str, str]) -> Row:
         Ruling(system=shown.get(one.system, one.system), reason="", since=one.since, lifted=one.lifted)
         for one in card.rulings
     )
-    return row | {"card": card.model_copy(update={"rulings": rulings, "folders": {}}).model_dump(mode="json")}
+    return row | {
+        "card": card.model_copy(update={"rulings": rulings, "folders": {}, "scorers": {}}).model_dump(mode="json")
+    }
 
 
 def _item(row: Row) -> Row:

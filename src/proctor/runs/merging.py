@@ -59,8 +59,8 @@ def merge_stores(target: Store, sources: Sequence[Store]) -> list[MergedRows]:
 
     Rows are the same where they say the same (see `evaluation_content`), by whomever they were written and whatever they cost. An
     answer that failed gives way to one that did not. A contradiction is refused: two answers to one item, two values of
-    one score, two replies under one key, a benchmark's name with other items, a run's name with other settings. The
-    target's row stays as it is, and of contradicting sources none is taken, so that their order does not matter.
+    one score, two replies under one key, a benchmark's name with other items, a run's or a scorer's name with other
+    settings. The target's row stays as it is, and of contradicting sources none is taken, so that their order does not matter.
 
     Raises `InputError` where a store is named twice, another process is at work on a run, or a row is damaged.
     """
@@ -131,6 +131,8 @@ class _Merge:
     sources: Sequence[_Side]
     contradicted: set[str] = field(default_factory=set)
     """Keys of judgements under which the stores have different replies."""
+    mixed: set[str] = field(default_factory=set)
+    """Names under which the stores have different scorers of the benchmark that is joined."""
 
     def rows(self) -> list[MergedRows]:
         found = [self._judgements()]
@@ -166,7 +168,8 @@ class _Merge:
             told.refuse("other items under the same name", len(having) - len(fits))
         if not fits:
             return [told]
-        card = _joined(kept["card"] if kept else None, [row["card"] for _, row in fits])
+        cards = [*([kept["card"]] if kept else []), *(row["card"] for _, row in fits)]
+        card, self.mixed = _joined(kept["card"] if kept else None, [row["card"] for _, row in fits]), _mixed(cards)
         if kept is None:
             items = fits[0][0].items(fits[0][1]["id"])
             told.taken = len(items)
@@ -200,7 +203,8 @@ class _Merge:
         for _, run in fits:
             settings = with_servers(settings, run["settings"])
         number = self._begin(kept, benchmark, name[1:], settings)
-        merge = _RunMerge(name, self.into, number, [(source, run["id"]) for source, run in fits], self.contradicted)
+        parts = [(source, run["id"]) for source, run in fits]
+        merge = _RunMerge(name, self.into, number, parts, self.contradicted, self.mixed)
         return [told, *merge.rows()]
 
     def _begin(self, kept: Row | None, benchmark: int, key: RunName, settings: Any) -> int:
@@ -224,6 +228,7 @@ class _RunMerge:
     number: int
     parts: Sequence[tuple[_Side, int]]
     contradicted: set[str]
+    mixed: set[str]
 
     def rows(self) -> list[MergedRows]:
         benchmark = self.name[0]
@@ -231,6 +236,7 @@ class _RunMerge:
         answers = [source.answers(benchmark, run) for source, run in self.parts]
         told, settled = self._answers(answers, numbers)
         scores = MergedRows(*self.name, SCORES)
+        kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
         said: dict[Place, dict[str, Row]] = {}
         for (source, run), own in zip(self.parts, answers, strict=True):
             digests = {item: answer_digest(item, row) for item, row in own.items()}
@@ -239,9 +245,10 @@ class _RunMerge:
                     scores.refuse(f"item {place[0]}: a score of another answer")
                 elif row["vote_key"] in self.contradicted:
                     scores.refuse(f"item {place[0]}: a score by a judgement that is refused")
+                elif place[2] in self.mixed and kept.get(place) != score_digest(place[0], row):
+                    scores.refuse(f"item {place[0]}: a score by {place[2]} with other settings")
                 else:
                     said.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
-        kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
         new = []
         for place, found in said.items():
             if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
@@ -290,11 +297,19 @@ def _fits(told: MergedRows, why: str, kept: str | None, found: Mapping[str, Row]
 
 
 def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> BenchmarkCard:
-    """The target's card, or else a source's without the folders of its machine; with all metrics and rulings."""
+    """The target's card, or else a source's without the folders of its machine; with all metrics, scorers and rulings."""
     known = sorted(cards, key=lambda one: one.model_dump_json())
     card = known[0].model_copy(update={"folders": {}}) if kept is None else kept
     rulings = list(card.rulings)
     for one in known:
         card = card.with_metrics(one.metrics)
         rulings += [ruling for ruling in one.rulings if ruling not in rulings]
-    return card.model_copy(update={"rulings": tuple(rulings)})
+    scorers = {name: settings for one in (*known, card) for name, settings in one.scorers.items()}
+    return card.model_copy(update={"rulings": tuple(rulings), "scorers": scorers})
+
+
+def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:
+    """The scorers that have other settings in one store than in another."""
+    names = {name for card in cards for name in card.scorers}
+    said = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
+    return {name for name, settings in said.items() if any(one != settings[0] for one in settings)}

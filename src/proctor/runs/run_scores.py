@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs.schema import BenchmarkCard, Ruling
+from proctor.runs.scorer_records import refuse_out_of_range
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     BASELINES,
@@ -239,6 +240,9 @@ def load_run_scores(
     found = []
     for one in series:
         metric = card.metric(one.metric)
+        if metric in card.metrics and np.any(one.marked):
+            ends = float(np.nanmin(one.values)), float(np.nanmax(one.values))
+            refuse_out_of_range(store, card.name, metric, one.scorer, *ends)
         open_ones = unresolved.get(one.scorer, nothing)
         found.append(
             run_scores(metric, one, items.scorable(metric, one.scorer), outcomes, open_ones, baseline=baseline)

@@ -227,6 +227,12 @@ class BenchmarkCard(BaseModel):
     reading: tuple[str, ...] = ()  # which of the notes say how files were understood
     chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
 
+    own: tuple[str, ...] = ()  # the metrics that are the benchmark's own, by name; the others are those of scorers
+
+    scorers: dict[str, dict[str, JsonValue]] = {}
+    """What each scorer is, by its name: its settings without the addresses of servers. None is known of those that scored
+    before this was recorded."""
+
     folders: dict[str, str] = {}
     """Where the files lay on this machine at the last run or import: `data`, `media`; and the `track`."""
 
@@ -273,10 +279,12 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
     more += [metric for metric in graded_metrics(kinds) if metric.name not in known]
     metrics = (*benchmark.metrics, *more)
     levels = {metric.name: chance_level(metric, counted) for metric in metrics}
-    same = set(BenchmarkCard.model_fields) - {"metrics", "excerpts", "chance", "folders", "rulings"}
+    made = {"metrics", "excerpts", "chance", "own", "scorers", "folders", "rulings"}
+    same = set(BenchmarkCard.model_fields) - made
     return BenchmarkCard(
         **{name: getattr(benchmark, name) for name in same},
         metrics=metrics,
+        own=tuple(metric.name for metric in metrics),
         excerpts=dict(benchmark.excerpts),
         chance={name: level for name, level in levels.items() if level is not None},
     )

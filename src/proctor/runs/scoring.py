@@ -29,6 +29,7 @@ from proctor.core import (
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
 from proctor.runs.schema import check_given_name
+from proctor.runs.scorer_records import refuse_other_metrics
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
@@ -41,12 +42,7 @@ async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, al
     """
     scored = 0
     for run in runs:
-        card = store.card(run.benchmark)
-        for metric in scorer.metrics:
-            known = {one.name: one for one in card.metrics}.get(metric.name, metric)
-            if replace(known, label="", formats=(), chance=None) != replace(metric, label="", formats=(), chance=None):
-                expected = "the same range and direction, or another name"
-                raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
+        refuse_other_metrics(store, run.benchmark, scorer.metrics, scorer.name)
         pairs = [pair for pair in _answered(store, run, all_items=all_items) if scorer.applies(pair[0])]
         found: list[Score] = []
         for item, answer in pairs:

@@ -1,4 +1,4 @@
-"""The settings of a run compared with those that it is to go on with."""
+"""The settings of a run, or of a scorer, compared with those that it is to go on with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
     >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
     False
     """
-    return bool(_without_addresses(old) == _without_addresses(new))
+    return bool(without_addresses(old) == without_addresses(new))
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -36,16 +36,17 @@ def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
     >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
     'system.seed 0 then, 1 now'
     """
-    before, now = _flat(_without_addresses(old)), _flat(_without_addresses(new))
+    before, now = _flat(without_addresses(old)), _flat(without_addresses(new))
     names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
 
 
-def _without_addresses(value: Any) -> Any:
+def without_addresses(value: Any) -> Any:
+    """Settings without the addresses of servers, at any depth."""
     if isinstance(value, dict):
         kept = {name: one for name, one in value.items() if name not in {_ADDRESS, _SERVERS}}
-        return {name: _without_addresses(one) for name, one in kept.items()}
-    return [_without_addresses(one) for one in value] if isinstance(value, list) else value
+        return {name: without_addresses(one) for name, one in kept.items()}
+    return [without_addresses(one) for one in value] if isinstance(value, list) else value
 
 
 def _addresses(value: Any) -> list[str]:

@@ -136,9 +136,8 @@ class Store:
                 insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
-            card = card.with_metrics(before.metrics).model_copy(
-                update={"rulings": before.rulings, "folders": before.folders}
-            )
+            kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers")}
+            card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
                 table = schema.benchmarks
                 statement = update(table).where(table.c.id == known["id"])

@@ -44,7 +44,8 @@ def held_out_agreement(
     rated: Sequence[RatedCase], scores: Sequence[Mapping[str, float]], *, draws: int = 2000, seed: int = 0
 ) -> list[HeldOutAgreement]:
     """The agreement of `scores` (by dimension, one mapping for each rated answer, in the same order) with the ratings:
-    for each language the mean over its dimensions, then each dimension.
+    for each language the mean over its dimensions, then each dimension. Each rater's rating counts by itself, as in an
+    audit: the mean of the raters, where only that is known.
 
     A score that is missing is never filled in: that dimension, and the mean over the dimensions, have no agreement.
     `draws` of 0 leaves the intervals out. Raises `InputError` for another number of scores.
@@ -62,8 +63,9 @@ def held_out_agreement(
         cells = [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
         rows, sampled = [], []
         for cell in cells:
-            missing = sum(given[key] is None for key in cell.keys)
-            reason = f"no score for {missing} of {count_of(len(cell.keys), 'answer')}" if missing else ""
+            answers = set(cell.keys)
+            missing = sum(given[key] is None for key in answers)
+            reason = f"no score for {missing} of {count_of(len(answers), 'answer')}" if missing else ""
             measured = frame.measure(cell, paired(cell, MetricScores("held out", given))[0], reason)
             sampled.append(measured.mean)
             rows.append(_told(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
@@ -78,8 +80,9 @@ def _table(rated: Sequence[RatedCase]) -> RatingsTable:
     for place, one in enumerate(rated):
         case, where = one.case, {"group": one.case.encounter, "language": one.case.language}
         ratings += [
-            Rating(case.id, case.candidate, str(place), name, "people", value, **where)
-            for name, value in one.values.items()
+            Rating(case.id, case.candidate, str(place), name, str(rater), value, **where)
+            for name, mean in one.values.items()
+            for rater, value in enumerate(one.each.get(name) or (mean,))
         ]
     return RatingsTable(tuple(ratings))
 
@@ -92,7 +95,7 @@ def _told(sampled: Sampled, cell: RatingCell, dimension: str, missing: int, reas
         value=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
-        answers=len(cell.keys),
+        answers=len(set(cell.keys)),
         encounters=len(set(cell.groups)),
         missing=missing,
         reason=reason,

@@ -195,8 +195,10 @@ class DimensionScorer:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The judge's."""
-        return self._judge.settings
+        """The judge's, and what is rated: each dimension by its name, and the rules between them."""
+        scheme = self._scheme.model_dump(mode="json")
+        scheme["dimensions"] = {one["name"]: one for one in scheme["dimensions"]}
+        return {**self._judge.settings, "scheme": scheme}
 
     def applies(self, item: Item) -> bool:
         """To free text in a language that has dimensions."""
