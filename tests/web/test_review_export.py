@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, select
 
-from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, ProblemsError, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.runs import Store, compared
 from proctor.stats import Resampling
+from proctor.web import schema
+from proctor.web.agreement import study_agreement
 from proctor.web.export import (
     CONSENSUS_COLUMNS,
     READING_COLUMNS,
@@ -26,11 +28,12 @@ from proctor.web.export import (
     scores_into_store,
     write_readings,
 )
-from proctor.web.readings import Save, adjudicate, edit_item, seal
+from proctor.web.readings import Save, adjudicate, edit_item, save_draft, seal
 from proctor.web.settings import StudyPlan, StudySettings
 from proctor.web.sheets import SheetTally, read_sheet, write_sheet
 from proctor.web.sources import items_of_runs
 from proctor.web.studies import add_study, deal_study, import_items
+from proctor.web.tables import agreement_tables
 from tests.support.web_study import ACCEPT, ALL_CHECKS, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 
 
@@ -223,6 +226,24 @@ def filled(file: Path, cells: dict[str, dict[str, str]]) -> None:
 
 
 YES = dict.fromkeys(ALL_CHECKS, "yes")
+NO_SECOND = YES | {"one_right": "no", "reason": "two options are right"}
+
+
+def items_of(connection: Connection) -> dict[str, int]:
+    return {row.key: row.id for row in connection.execute(select(schema.study_items.c.key, schema.study_items.c.id))}
+
+
+def drafts(engine: Engine, account: int) -> dict[str, str]:
+    """The comments of a person's readings, sealed or not, by item."""
+    with engine.begin() as connection:
+        query = (
+            select(schema.study_items.c.key, schema.readings.c.comment)
+            .join(schema.versions, schema.versions.c.item == schema.study_items.c.id)
+            .join(schema.readings, schema.readings.c.version == schema.versions.c.id)
+            .where(schema.readings.c.account == account)
+            .order_by(schema.study_items.c.key)
+        )
+        return {row.key: row.comment for row in connection.execute(query)}
 
 
 def test_a_sheet_is_written_filled_in_and_sealed(engine: Engine, tmp_path: Path) -> None:
@@ -253,8 +274,23 @@ def test_a_sheet_is_written_filled_in_and_sealed(engine: Engine, tmp_path: Path)
             {"decision": "accept", **YES, "pictures": "maybe"},
             "row 2, column 'pictures': found 'maybe', expected yes or",
         ),
-        ({"decision": "perhaps", **YES}, "row 2: found reading, field 'decision'"),
-        ({"decision": "accept"}, "row 2: found no question.check.pictures, .*, expected a whole reading"),
+        ({"decision": "perhaps", **YES}, "row 2: reading, field 'decision': found 'perhaps', expected"),
+        (
+            {"decision": "accept"},
+            (
+                "row 2: not yet complete: the check: answerable from the pictures; the check: one right option; "
+                "the check: the other options; the check: clinically right$"
+            ),
+        ),
+        (
+            {"decision": "accept", **YES, "pictures": "no"},
+            "row 2: not yet complete: a question with a failed check can't be accepted; edit or reject it$",
+        ),
+        (
+            {"decision": "Edit", **YES},
+            "row 2, column 'decision': found 'edit', expected accept or reject: a question is edited in the browser$",
+        ),
+        ({"decision": "accept", **YES, "revision": "x"}, "row 2, column 'revision': found 'x', expected the number as"),
         ({"item": "q9"}, "row 2, column 'item': found 'q9', expected an item of this person's work"),
         ({"version": "2"}, "row 2, column 'version': found '2', expected 1: write a new sheet"),
     ],
@@ -272,6 +308,81 @@ def test_a_wrong_sheet_is_refused_as_a_whole(engine: Engine, tmp_path: Path, cel
         read_sheet(connection, who["anna"], "s", file, NOW)
     with engine.begin() as connection:
         assert write_sheet(connection, who["anna"], "s", file) == 2
+
+
+def test_a_sheet_overwrites_nothing_that_was_saved_or_sealed_in_the_browser_since(
+    engine: Engine, tmp_path: Path
+) -> None:
+    study_of(engine, new_items(4))
+    file, old = tmp_path / "anna.csv", tmp_path / "old.csv"
+    with engine.begin() as connection:
+        anna = accounts_of(connection)["anna"]
+        ids = items_of(connection)
+        save_draft(connection, anna, ids["q003"], Save(1, 0, REJECT, "before", page="p", number=1), NOW)
+        assert write_sheet(connection, anna, "s", file) == 4
+        save_draft(connection, anna, ids["q000"], Save(1, 0, REJECT, "typed since", page="p", number=1), NOW)
+        seal(connection, anna, ids["q001"], Save(1, 0, REJECT), NOW)
+    filled(file, {f"q00{number}": {"decision": "accept", **YES} for number in range(4)})
+    with file.open(newline="") as opened:
+        rows = {row["item"]: number for number, row in enumerate(csv.DictReader(opened), start=2)}
+    with pytest.raises(ProblemsError) as caught, engine.begin() as connection:
+        read_sheet(connection, anna, "s", file, NOW)
+    draft, sealed = "found a draft, saved since the sheet was", "found another reading, sealed since the sheet was"
+    said = {rows["q000"]: f"row {rows['q000']}, item 'q000': {draft}"}
+    said[rows["q001"]] = f"row {rows['q001']}, item 'q001': {sealed}"
+    assert [one[: len(said[row])] for row, one in zip(sorted(said), caught.value.problems, strict=True)] == [
+        said[row] for row in sorted(said)
+    ]
+    assert drafts(engine, anna) == {"q000": "typed since", "q001": "", "q003": "before"}
+    with file.open(newline="") as opened, old.open("w", newline="") as written:  # as sheets were before
+        names = ["item", "version", "decision", *YES]
+        writer = csv.DictWriter(written, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(row for row in csv.DictReader(opened) if row["item"] != "q001")
+    with pytest.raises(ProblemsError, match="item 'q003': found a draft"), engine.begin() as connection:
+        read_sheet(connection, anna, "s", old, NOW)
+    filled(file, {"q000": dict.fromkeys(["decision", *YES], ""), "q001": {"decision": "reject"} | NO_SECOND})
+    with engine.begin() as connection:
+        assert read_sheet(connection, anna, "s", file, NOW) == SheetTally(2, 1, 1)
+    assert drafts(engine, anna) == {"q000": "typed since", "q001": "", "q002": "", "q003": "before"}
+
+
+def test_a_comment_without_a_decision_is_kept_and_the_sheet_goes_on(engine: Engine, tmp_path: Path) -> None:
+    study_of(engine, new_items(2))
+    file = tmp_path / "anna.csv"
+    with engine.begin() as connection:
+        anna = accounts_of(connection)["anna"]
+        write_sheet(connection, anna, "s", file)
+    filled(file, {"q000": {"comment": "please look at this one"}})
+    for _ in range(2):
+        with engine.begin() as connection:
+            assert read_sheet(connection, anna, "s", file, NOW) == SheetTally(0, 2, 0, 1)
+        assert drafts(engine, anna) == {"q000": "please look at this one"}
+    filled(file, {"q000": {"comment": "seen again"}})
+    with engine.begin() as connection:
+        assert read_sheet(connection, anna, "s", file, NOW) == SheetTally(0, 2, 0, 1)
+    filled(file, {"q000": {"comment": "", "decision": "accept", **YES}})
+    with engine.begin() as connection:
+        assert read_sheet(connection, anna, "s", file, NOW) == SheetTally(1, 1, 0)
+        (kept,) = connection.execute(select(schema.readings.c.comment, schema.readings.c.sealed)).all()
+    assert tuple(kept) == ("seen again", NOW.isoformat())
+
+
+def test_nobody_measures_the_time_of_a_sheet(engine: Engine, tmp_path: Path) -> None:
+    ids = study_of(engine, new_items(2))
+    with engine.begin() as connection:
+        who = accounts_of(connection)
+        write_sheet(connection, who["anna"], "s", tmp_path / "anna.csv")
+        filled(tmp_path / "anna.csv", {key: {"decision": "accept", **YES} for key in ids})
+        read_sheet(connection, who["anna"], "s", tmp_path / "anna.csv", NOW)
+        for key, seconds in (("q000", 12.0), ("q001", 0.0)):
+            seal(connection, who["ben"], ids[key], Save(1, 0, ACCEPT, seconds=seconds), NOW)
+        found = study_agreement(connection, who["olga"], "s")
+        assert [row["seconds"] for row in reading_rows(connection, who["olga"], "s")] == [None, 12.0, None, None]
+    assert [one.seconds for one in found.readers] == [None, 12.0]
+    assert [(one.key, one.seconds) for one in found.slowest] == [("q000", 12.0), ("q001", None)]
+    by_reader = next(one for one in agreement_tables(found) if one.title == "By reader")
+    assert [row[2] for row in by_reader.texts] == ["–", "12.0"]
 
 
 def test_another_persons_sheet_is_refused(engine: Engine, tmp_path: Path) -> None:

@@ -140,7 +140,8 @@ def decisions(
 ) -> None:
     """Seal the decisions of a filled-in sheet.
 
-    All of them or, where one row is wrong, none. Empty rows are left open.
+    All of them or, where one row is wrong or was saved in the browser since, none. Rows without a decision are left
+    open, with their comment as a draft.
 
     Example: proctor review decisions my-review questions anna anna.csv
     """
@@ -148,7 +149,8 @@ def decisions(
     from proctor.web import decisions_from
 
     tally = decisions_from(folder, study, name, file, store)
-    say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open")
+    kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
+    say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open{kept}")
 
 
 def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:

@@ -40,7 +40,7 @@ PLAN = Resampling(draws=1000)
 @dataclass(frozen=True)
 class SealedReading:
     """One sealed reading by an assigned reader, as its viewer may see it. `gold` is the known reading of a gold
-    item."""
+    item, `seconds` are None where nobody measured them."""
 
     item: int
     key: str
@@ -52,7 +52,7 @@ class SealedReading:
     payload: Any
     said: Said
     comment: str
-    seconds: float
+    seconds: float | None
     sealed: str
 
 
@@ -97,7 +97,7 @@ def sealed_readings(connection: Connection, viewer: int, study: str) -> list[Sea
                 payload,
                 form.said(body, payload),
                 row["comment"],
-                row["seconds"],
+                row["seconds"] or None,
                 row["sealed"],
             )
         )
@@ -121,12 +121,12 @@ class DimensionAgreement:
 
 @dataclass(frozen=True)
 class ReaderFigures:
-    """One reader: sealed readings, median seconds for one, how often two readings of an item with this reader say the
-    same, and on how many gold items the reading is the known one."""
+    """One reader: sealed readings, median seconds for one (of those that were measured), how often two readings of an
+    item with this reader say the same, and on how many gold items the reading is the known one."""
 
     reader: str
     sealed: int
-    seconds: float
+    seconds: float | None
     with_others: Estimate
     gold: Estimate
 
@@ -151,14 +151,15 @@ class PartFigures:
 
 @dataclass(frozen=True)
 class ItemFigures:
-    """One item: in how many of its pairs of readings they differ, and the median seconds for it."""
+    """One item: in how many of its pairs of readings they differ, and the median seconds for it; None where nobody
+    measured them, as in a sheet."""
 
     item: int
     key: str
     group: str
     pairs: int
     differing: int
-    seconds: float
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def study_agreement(connection: Connection, viewer: int, study: str, plan: Resam
         tuple(_pairs(pairs, plan)),
         tuple(_over_time(by_item, pairs, plan)),
         tuple(sorted((one for one in figures if one.differing), key=lambda one: (-one.differing / one.pairs, one.key))),
-        tuple(sorted(figures, key=lambda one: (-one.seconds, one.key))),
+        tuple(sorted(figures, key=lambda one: (-(one.seconds or 0), one.key))),
     )
 
 
@@ -214,10 +215,15 @@ def _share(pairs: Sequence[_Pair], plan: Resampling) -> Estimate:
     return mean_interval([float(one.same) for one in pairs], [one.group for one in pairs], plan.within(0, 1))
 
 
+def _median_seconds(some: Sequence[SealedReading]) -> float | None:
+    """Of the readings whose time was measured."""
+    measured = [one.seconds for one in some if one.seconds is not None]
+    return median(measured) if measured else None
+
+
 def _item_figures(some: Sequence[SealedReading], pairs: Sequence[_Pair]) -> ItemFigures:
     first, differing = some[0], sum(not one.same for one in pairs)
-    seconds = median(one.seconds for one in some)
-    return ItemFigures(first.item, first.key, first.group, len(pairs), differing, seconds)
+    return ItemFigures(first.item, first.key, first.group, len(pairs), differing, _median_seconds(some))
 
 
 def _readers(
@@ -230,7 +236,7 @@ def _readers(
         right = [float(form.same(one.body, one.gold, one.payload)) for one in known]
         gold = mean_interval(right, [one.group for one in known], plan.within(0, 1))
         mine = _share([one for one in pairs if name in one.readers], plan)
-        found.append(ReaderFigures(name, len(own), median(one.seconds for one in own), mine, gold))
+        found.append(ReaderFigures(name, len(own), _median_seconds(own), mine, gold))
     return found
 
 

@@ -40,7 +40,7 @@ CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "current", "by
 
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
     """Every sealed reading that an account may see, of all versions, by item, version and reader: the columns of
-    `READING_COLUMNS`."""
+    `READING_COLUMNS`; `seconds` are None where nobody measured them."""
     query = sealed_of_study(
         viewer,
         study,
@@ -56,7 +56,10 @@ def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[s
         readings.c.seconds,
         readings.c.sealed,
     )
-    return [dict(row) | {"gold": bool(row["gold"])} for row in connection.execute(query).mappings()]
+    return [
+        dict(row) | {"gold": bool(row["gold"]), "seconds": row["seconds"] or None}
+        for row in connection.execute(query).mappings()
+    ]
 
 
 def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:

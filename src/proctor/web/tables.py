@@ -26,7 +26,7 @@ def agreement_tables(found: StudyAgreement) -> list[Table]:
         for one in found.dimensions
     ]
     readers = [
-        (one.reader, one.sealed, Cell(seconds(one.seconds), raw=one.seconds), _share(one.with_others), _share(one.gold))
+        (one.reader, one.sealed, _seconds(one.seconds), _share(one.with_others), _share(one.gold))
         for one in found.readers
     ]
     pairs = [(one.first, one.second, one.same.n, _share(one.same)) for one in found.pairs]
@@ -48,11 +48,12 @@ def agreement_tables(found: StudyAgreement) -> list[Table]:
 
 
 def _items(title: str, some: tuple[ItemFigures, ...]) -> Table:
-    rows = [
-        (one.key, one.group, f"{one.differing} of {one.pairs}", Cell(seconds(one.seconds), raw=one.seconds))
-        for one in some[:_SHOWN]
-    ]
+    rows = [(one.key, one.group, f"{one.differing} of {one.pairs}", _seconds(one.seconds)) for one in some[:_SHOWN]]
     return plain_table(title, ("item", "group", ">pairs that differ", ">seconds (median)"), rows, wrapped=("item",))
+
+
+def _seconds(one: float | None) -> Cell:
+    return Cell(DASH) if one is None else Cell(seconds(one), raw=one)
 
 
 def _share(one: Estimate) -> Cell:
