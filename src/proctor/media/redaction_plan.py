@@ -159,13 +159,16 @@ def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
     kept: list[int] = []
     pieces: list[VideoPiece] = []
     stamps, touched = [0], []
+    first = index.at([0.0])[0]  # those before it are over when the video's clock begins
     for pts, after in zip(index.pts.tolist(), ends, strict=True):
-        from_ = index.seconds(pts) if kept or pts != index.pts[0] else min(0.0, index.seconds(pts))
+        if pts < first:
+            continue
+        from_ = index.seconds(pts) if kept or pts != first else min(0.0, index.seconds(pts))
         to = index.seconds(after)
         here = [one for one in redactions if one.start < to and (one.end is None or one.end > from_)]
         if any(one.how == "remove" for one in here):
             continue
-        begins = index.zero if pts == index.pts[0] else pts
+        begins = index.zero if pts == first else pts
         if not pieces or abs(pieces[-1].end - index.seconds(begins)) > 1e-9:
             pieces.append(VideoPiece(start=index.seconds(begins), end=to, at=float(stamps[-1] * base)))
         else:

@@ -25,6 +25,7 @@ _STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
+_MOST_BEHIND = 8  # pictures in a row whose timestamps do not go on
 _USUAL_RATE = 25  # for how long a last picture is shown where the file does not tell
 
 
@@ -200,8 +201,8 @@ class FrameIndex:
     """`pts` are the presentation timestamps of all pictures in ticks of `time_base`, ascending; `keys` those
     at which decoding can begin; `zero` is the tick at which the video's own clock shows 0.
 
-    `stamped` is False where packets do not tell when they are shown (AVI, raw streams): then pictures are
-    found by counting them, from the start or from a keyframe's time of decoding, which `keys` then holds.
+    `stamped` is False where not every packet tells when it is shown (AVI, raw streams, a timestamp that is missing or
+    repeated): then pictures are found by counting them, from the start or from a keyframe's time of decoding, which `keys` then holds.
     An edit list may begin within a group of pictures: its keyframe is in `keys`, but not in `pts`.
     """
 
@@ -274,7 +275,8 @@ class FrameIndex:
 
 
 def read_index(path: Path) -> FrameIndex:
-    """Reads all packets of the video once. Raises `InputError` where there is no picture."""
+    """Reads all packets of the video once, and decodes it where they do not tell all times of showing. Raises
+    `InputError` where there is no picture, and where time goes back in it."""
     import av
 
     with open_video(path) as (container, stream):
@@ -296,8 +298,8 @@ def read_index(path: Path) -> FrameIndex:
             keys = np.array([*stamps[:1], *starts[1:]], dtype=np.int64)
             return FrameIndex(base, int(stamps[0]), stamps, keys, stamped=False)
     stamps = _ascending([pts for pts, _, _ in packets])
-    keys = np.array(sorted(pts for pts, _, key, _ in all_packets if key and pts is not None), dtype=np.int64)
-    if stamps is None or not len(keys) or in_order:
+    keys = np.array([pts for pts, _, key, _ in all_packets if key and pts is not None], dtype=np.int64)
+    if stamps is None or not len(keys) or in_order or np.any(np.diff(keys) < 0):
         return _counted(path, zero)
     return FrameIndex(base, zero, stamps, keys)
 
@@ -309,16 +311,60 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 
 def _counted(path: Path, zero: int) -> FrameIndex:
-    """By decoding everything once: timestamps as the decoder gives them, or else by the average rate."""
+    """By decoding everything once: timestamps as the decoder gives them (see `_corrected`), or else by the average rate."""
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
         given = [frame.pts for frame in container.decode(stream)]
     if not given:
         raise InputError(path, found="a video without a picture")
-    stamps = _ascending(given)
-    if stamps is None or list(stamps) != given:
-        if not rate:
-            raise InputError(path, found="a video without timestamps or frame rate")
+    if len(set(given)) > 1 or (len(given) == 1 and given[0] is not None):
+        _check_order(path, given, base)
+        stamps, finer = _corrected(given, 1 / (rate * base) if rate else None)
+        base, zero = base / finer, zero * finer
+    elif rate:
         base, zero, stamps = 1 / Fraction(rate), 0, np.arange(len(given), dtype=np.int64)
+    else:
+        raise InputError(path, found="a video without timestamps or frame rate")
     return FrameIndex(base, zero, stamps, stamps[:1], stamped=False)
+
+
+def _check_order(path: Path, given: Sequence[int | None], base: Fraction) -> None:
+    """Raises `InputError` where time goes back for more pictures than mistakes explain, as in joined recordings."""
+    latest, behind = None, 0
+    for number, stamp in enumerate(given, start=1):
+        if stamp is None or latest is None or stamp > latest:
+            latest, behind = latest if stamp is None else stamp, 0
+            continue
+        behind += 1
+        if behind > _MOST_BEHIND:
+            back = given[number - behind] or 0
+            found = f"timestamps that go back to {float(back * base):.3f} s after {float(latest * base):.3f} s"
+            expected = "times that go on (joined recordings: encode them as one)"
+            raise InputError(path, f"picture {number - behind + 1}", found=found, expected=expected)
+
+
+def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDArray[np.int64], int]:
+    """Ascending timestamps for what a decoder gives in order, and how many of their ticks one of its ticks has (more
+    than 1 only where there is no room): one that is repeated comes a tick later each time; one that is missing or goes
+    back lies between its neighbours, and before the first and after the last one in the usual steps of the others
+    (`usual` ticks where there is but one)."""
+    places: list[int] = []
+    told: list[tuple[int, int]] = []
+    for place, stamp in enumerate(given):
+        if stamp is not None and (not told or stamp >= told[-1][0]):
+            again = told[-1][1] + 1 if told and stamp == told[-1][0] else 0
+            places.append(place)
+            told.append((stamp, again))
+    steps = np.diff([stamp for stamp, _ in told]) / np.diff(places)
+    step = float(np.median(steps[steps > 0])) if np.any(steps > 0) else float(usual or 1)
+    finer = 1
+    while True:
+        known = [stamp * finer + again for stamp, again in told]
+        before = known[0] - (places[0] + 1) * step * finer
+        after = known[-1] + (len(given) - places[-1]) * step * finer
+        between = np.interp(np.arange(len(given)), [-1, *places, len(given)], [before, *known, after])
+        stamps = np.floor(between).astype(np.int64)
+        if np.all(np.diff(stamps) > 0):
+            return stamps, finer
+        finer *= 10
