@@ -97,6 +97,34 @@ def test_other_answers_under_a_systems_name_are_refused_and_nothing_is_written(t
     assert [run.system for run in Store(store, create=False).runs("mediqa-eval")] == ["SYSTEM002", "SYSTEM003"]
 
 
+def test_a_files_name_decides_nothing_and_a_persons_rating_is_never_replaced(task: Path, tmp_path: Path) -> None:
+    """The same ratings from another file change nothing, another value of one of them is refused with its row, and a
+    further rater of some of the answers is welcome."""
+    store = tmp_path / "runs.db"
+    rows = rows_of(task / "ratings.csv")
+    assert imported(task, task / "ratings.csv", store)[0] == 0
+    before = scores_in(Store(store, create=False))
+    assert imported(task, written(tmp_path / "renamed.csv", rows), store)[0] == 0
+    assert scores_in(Store(store, create=False)) == before
+    other = [*rows[:-1], rows[-1] | {"value": "0.5" if rows[-1]["value"] != "0.5" else "1.0"}]
+    for name in ("ratings.csv", "another.csv"):
+        code, said = imported(task, written(tmp_path / name, other), store)
+        item = f"{rows[-1]['dataset']}/{rows[-1]['encounter_id']}/{rows[-1]['lang']}"
+        row = f"{item}, {rows[-1]['candidate_author_id']}, {rows[-1]['metric']} by {rows[-1]['rater_id']}"
+        value = float(rows[-1]["value"])
+        assert (code, f"the rating of {row}: found {float(other[-1]['value']):g}, expected {value:g}, as " in said) == (
+            1,
+            True,
+        )
+        assert scores_in(Store(store, create=False)) == before
+    third = [row | {"rater_id": "third", "value": "1.0"} for row in rows[::7]]
+    code, said = imported(task, written(tmp_path / "third.csv", third), store)
+    assert code == 0, said
+    after = scores_in(Store(store, create=False))
+    assert {key: value for key, value in after.items() if key[3] != "human:third"} == before
+    assert len(after) == len(before) + len(third)
+
+
 @pytest.mark.parametrize("how", ["no columns", "empty cells", "asked for"])
 def test_a_template_has_answers_and_no_ratings(how: str, task: Path, tmp_path: Path) -> None:
     rows = rows_of(task / "ratings.csv")

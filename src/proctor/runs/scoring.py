@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from proctor.core import (
     ACCURACY,
+    HUMAN,
     Answer,
     Benchmark,
     InfrastructureError,
@@ -269,16 +270,7 @@ async def import_answers(
     for answer in recorded.answers:
         if answer.status is not Status.FAILED:
             marked[answer.item_id] += await scores_of(scorers, items[answer.item_id], answer)
-    for score in recorded.scores:
-        marked[score.item_id].append(score)
-    _refuse_others(store, benchmark.name, name, condition, recorded)
-    settings = recorded.settings | {"notes": list(recorded.notes)}
-    run = store.start_run(benchmark.name, name, condition, settings)
-    with store.owning([run]):
-        _refuse_others(store, benchmark.name, name, condition, recorded)
-        store.put_votes(recorded.votes)
-        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers])
-    return run
+    return _kept(store, benchmark.name, recorded, marked, (name, condition))
 
 
 async def import_systems(
@@ -286,29 +278,69 @@ async def import_systems(
 ) -> list[Run]:
     """Keeps the answers of several systems, each under its own name, with the scores that came with them.
 
-    Raises `InputError` where one of these names has other answers already; then nothing is written.
+    They may be a part of those that a system has, rated by further people. Raises `InputError` where one of these names
+    has another answer already, or a person has rated one otherwise; then nothing is written.
     """
     store.add_benchmark(benchmark)
     for one in recorded:
-        _refuse_others(store, benchmark.name, one.system, condition, one)
+        _refuse_others(store, benchmark.name, one, (one.system, condition), part=True)
     return [
-        await import_answers(store, benchmark, one, name=one.system, condition=condition, scorers=())
+        _kept(
+            store, benchmark.name, one, {given.item_id: [] for given in one.answers}, (one.system, condition), part=True
+        )
         for one in recorded
     ]
 
 
-def _refuse_others(store: Store, benchmark: str, name: str, condition: str, recorded: RecordedAnswers) -> None:
-    """Raises `InputError` where the name has answers already, and any of them is another one."""
-    runs = store.runs(benchmark)
-    given = {answer.item_id: answer for answer in recorded.answers}
-    for run in runs:
-        if (run.system, run.condition) == (name, condition) and store.answers(run) not in ({}, given):
-            raise InputError(
-                store.shown,
-                f"run of {name} under {condition}",
-                found="other answers already",
-                expected=f"the same answers, or a new name: --name {_free(name, {one.system for one in runs})}",
-            )
+def _kept(
+    store: Store,
+    benchmark: str,
+    recorded: RecordedAnswers,
+    marked: Mapping[str, list[Score]],
+    name: tuple[str, str],
+    *,
+    part: bool = False,
+) -> Run:
+    """The run of a system under a condition (`name`) with these answers, their recorded scores and those in `marked`."""
+    for score in recorded.scores:
+        marked[score.item_id].append(score)
+    _refuse_others(store, benchmark, recorded, name, part=part)
+    settings = recorded.settings | {"notes": list(recorded.notes)}
+    run = store.start_run(benchmark, *name, settings)
+    with store.owning([run]):
+        _refuse_others(store, benchmark, recorded, name, part=part)
+        store.put_votes(recorded.votes)
+        store.write(run, [(answer, marked[answer.item_id]) for answer in recorded.answers])
+    return run
+
+
+def _refuse_others(
+    store: Store, benchmark: str, recorded: RecordedAnswers, name: tuple[str, str], *, part: bool = False
+) -> None:
+    """Raises `InputError` where the run has answers already, and any of them is another one (or, unless these are a
+    `part`, is not among them), and where it has another rating by the same person."""
+    runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
+    if name not in runs:
+        return
+    before, given = store.answers(runs[name]), {answer.item_id: answer for answer in recorded.answers}
+    if part:
+        before = {item: answer for item, answer in before.items() if item in given}
+    if before not in ({}, given):
+        other = f"a new name: --name {_free(name[0], {system for system, _ in runs})}"
+        raise InputError(
+            store.shown,
+            f"run of {name[0]} under {name[1]}",
+            found="other answers already",
+            expected=f"the same answers, or {'another --store' if part else other}",
+        )
+    rows = store.score_rows(runs[name])
+    rated = {(row.item_id, row.metric, row.scorer): row.value for row in rows if row.scorer.startswith(HUMAN)}
+    for score in recorded.scores:
+        value = rated.get((score.item_id, score.metric, score.scorer), score.value)
+        if value != score.value:
+            place = f"the rating of {score.item_id}, {name[0]}, {score.metric} by {score.scorer.removeprefix(HUMAN)}"
+            expected = f"{value:g}, as {store.shown} has it already, or another --store"
+            raise InputError(place, found=f"{score.value:g}", expected=expected)
 
 
 def _free(name: str, taken: set[str]) -> str:

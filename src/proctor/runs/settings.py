@@ -6,17 +6,19 @@ from typing import Any
 
 _ADDRESS = "base_url"
 _SERVERS = "servers"
+_FILE = "recorded"
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings differ at most in the address of a server, which may move.
+    """Whether two settings differ at most in the address of a server, which may move, and in the name of the file that
+    answers were recorded in.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
     >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
     False
     """
-    return bool(without_addresses(old) == without_addresses(new))
+    return _told(old) == _told(new)
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -31,14 +33,20 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The settings that differ, by their dotted names, addresses left out.
+    """The settings that differ, by their dotted names, without addresses and the name of a file of recorded answers.
 
     >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
     'system.seed 0 then, 1 now'
     """
-    before, now = _flat(without_addresses(old)), _flat(without_addresses(new))
+    before, now = _flat(_told(old)), _flat(_told(new))
     names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
+
+
+def _told(settings: dict[str, Any]) -> dict[str, Any]:
+    """What makes a run another one."""
+    plain: dict[str, Any] = without_addresses(settings)
+    return {name: value for name, value in plain.items() if name != _FILE}
 
 
 def without_addresses(value: Any) -> Any:
