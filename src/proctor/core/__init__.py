@@ -109,7 +109,7 @@ if TYPE_CHECKING:
     from proctor.core.sheets import Sheet, SheetRow, cell_text, is_empty
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
-    from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, natural, printable, unfit
+    from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, looks_secret, natural, printable, unfit
     from proctor.core.verified import Verified, VerifiedFigure
     from proctor.core.words import (
         DASH,
@@ -150,7 +150,7 @@ __all__ = [
     "UsageError", "ValidationRequest", "Verified", "VerifiedFigure", "VideoClip", "View", "aside", "benchmark_path",
     "by_cause", "cell_number", "cell_text", "clean", "clock_text", "columns", "content_hash", "count_of", "difference",
     "dollars", "fingerprint", "first_problem", "generator", "human", "input_bytes", "input_text", "interval",
-    "is_empty", "kept_text", "load_json", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
+    "is_empty", "kept_text", "load_json", "looks_secret", "natural", "number", "number_interval", "object_in_file", "one_of", "output_file", "p_value",
     "parse_json", "parse_model", "percent", "pip_install", "plain_name", "plain_table", "printable", "problem_texts",
     "rank_range", "read_arrays", "read_bytes", "read_criteria", "read_json", "read_jsonl", "read_model", "read_sheet",
     "read_source", "read_table", "read_text", "read_yaml", "reader_of", "reader_of_paths", "reader_or_default",

@@ -9,14 +9,15 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ConfigurationError, InputError
+from proctor.core.function_state import source_hash, state_of
 
 
 class PlainFunction:
@@ -58,8 +59,11 @@ class PlainFunction:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Its name and the hash of its source: a function that was edited is another one."""
-        return {"function": self.name, "source_sha256": _source_hash(self.function)}
+        """Its name, the hash of its source, and what it was made with (see `state_of`): a function that was edited is
+        another one, and so is one with other values."""
+        state: dict[str, JsonValue] = dict(state_of(self.function))
+        plain: dict[str, JsonValue] = {"function": self.name, "source_sha256": source_hash(self.function)}
+        return plain | ({"state": state} if state else {})
 
     async def call(self, values: Mapping[str, Any]) -> Any:
         """What the function returns; what it raises comes out as it is."""
@@ -133,25 +137,6 @@ def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what
             expected = f"expected of {what}: {', '.join(offered)}"
             raise ConfigurationError(f"{name}: found the parameter {one.name!r}, {expected}")
     return tuple(taken)
-
-
-def _source_hash(function: Callable[..., Any]) -> str:
-    try:
-        told = inspect.getsource(function if hasattr(function, "__code__") else type(function))
-    except (OSError, TypeError):  # typed into an interpreter: no text is kept
-        code = getattr(function, "__code__", None)
-        told = "\n".join(_told(code)) if code else repr(type(function))
-    return hashlib.sha256(told.encode()).hexdigest()
-
-
-def _told(code: CodeType) -> Iterator[str]:
-    """What compiled code does, without the places where it lies."""
-    yield from (code.co_code.hex(), repr(code.co_names))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _told(constant)
-        else:
-            yield repr(constant)
 
 
 def _place(trace: TracebackType | None, file: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, JsonValue
 
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
+_SECRET_NAME = re.compile(r"(api[_-]?key|secret|passw|authorization|credential|bearer)", re.IGNORECASE)
 _REPLACEMENT = "\ufffd"
 _MOST_DEPTH = 60
 _MOST_BITS = 1024
@@ -22,6 +23,15 @@ def kept_text(text: str) -> str:
     True
     """
     return text if text.isascii() and "\x00" not in text else _UNFIT.sub(_REPLACEMENT, text)
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a setting of this name would hold a secret.
+
+    >>> looks_secret("api_key"), looks_secret("max_tokens")
+    (True, False)
+    """
+    return bool(_SECRET_NAME.search(name))
 
 
 def unfit(text: str) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
 from proctor.models.body_limit import BodyError
 
-_SECRET_NAME = re.compile(r"(api[_-]?key|secret|passw|authorization|credential|bearer)", re.IGNORECASE)
 _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
     r"(?i:bearer\s+)\S+"  # a whole header
@@ -20,15 +19,6 @@ _SECRET_SHAPE = re.compile(
 _DATA_URI = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 _MAX_CHARS = 240
 _READ_CHARS = 100_000  # a body of megabytes says no more in its one line than its beginning
-
-
-def looks_secret(name: str) -> bool:
-    """Whether a setting of this name would hold a secret.
-
-    >>> looks_secret("api_key"), looks_secret("max_tokens")
-    (True, False)
-    """
-    return bool(_SECRET_NAME.search(name))
 
 
 def one_line(text: str) -> str:

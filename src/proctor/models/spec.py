@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
-from proctor.core import ConfigurationError, InputError, Usage, UsageError
-from proctor.models.faults import looks_secret
+from proctor.core import ConfigurationError, InputError, Usage, UsageError, looks_secret
 
 TRANSCRIPTION, WHISPER = "openai-transcription:", "faster-whisper:"
 """What the names of recognisers of speech begin with."""
