@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from scipy import stats
 
 import proctor
-from proctor.audits import Key, Rating, recorded_by_system
+from proctor.audits import Key, Rating, RatingsTable, recorded_by_system
 from proctor.core import Benchmark, Dimension, InputError, Item, RatingScheme, Reference, UsageError, generator
 from proctor.core.formats import FreeTextFormat
 from proctor.runs import Store, add_recorded_scores, import_systems
@@ -190,3 +191,29 @@ def test_a_score_without_a_dimension_is_one_of_quality_in_tables_as_in_a_store(m
         own = english[english["dimension"] == dimension].merge(table, on=["item", "system"])
         by_hand = sign * stats.kendalltau(own["value_y"], own["value_x"])[0]
         assert of_tables[dimension, "ALL", ""] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "means", "of_python"),
+    [
+        ("rater", "mean", "the raters' mean", Rating("q", "", "s", "d", "mean", 1.0)),
+        ("dataset", "ALL", "all datasets", Rating("q", "", "s", "d", "r", 1.0, dataset="ALL")),
+        ("dimension", "ALL", "all dimensions", Rating("q", "", "s", "ALL", "r", 1.0)),
+    ],
+)
+def test_names_that_figures_are_told_by_are_refused(
+    made: Made, column: str, name: str, means: str, of_python: Rating
+) -> None:
+    """Their rows could not be told from those of the mean and of all; another spelling is a name like any other."""
+    ratings = made.ratings[made.ratings["dimension"] == "good"].reset_index(drop=True)
+    ratings.loc[ratings[column] == ratings[column].iloc[3], column] = name
+    row = 2 + int(ratings.index[ratings[column] == name][0])
+    scores = {"all": ratings.drop_duplicates(["item", "system"])[["item", "system", "value"]]}
+    with pytest.raises(InputError) as caught:
+        proctor.audit(scores, ratings, draws=0)
+    expected = f"expected another name: it stands for {means}"
+    assert str(caught.value) == f"ratings: row {row}, column '{column}': found '{name}', {expected}"
+    with pytest.raises(InputError, match=re.escape(f"found the {column} '{name}', {expected}")):
+        RatingsTable((of_python,))
+    ratings[column] = ratings[column].replace(name, name.swapcase())
+    assert proctor.audit(scores, ratings, draws=0).rows

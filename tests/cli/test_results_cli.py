@@ -239,7 +239,7 @@ def test_metrics_are_chosen_by_name(chosen: tuple[str, ...], shown: list[str], t
 def test_every_object_of_json_says_how_it_was_drawn(
     two_metrics: Path, command: tuple[str, ...], more: dict[str, bool]
 ) -> None:
-    options = (
+    options: tuple[str | Path, ...] = (
         "--store",
         two_metrics,
         "--format",

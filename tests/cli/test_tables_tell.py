@@ -155,6 +155,8 @@ def test_comparison_of_two_runs(store: Path) -> None:
     ) in out
     assert (one["only_first"], one["only_second"]) == (5, 0)
     assert "Left out: 5 items with a score on one side only (5 / 0)" in out
+    assert (one["n"], a + b + c + d) == (120, 115)
+    assert "(5 / 0) in the reading without what is lacking, which has 115." in out
     assert one["difference_if_wrong"] == pytest.approx((a + b + 5 - 5 - (a + c)) / ITEMS, abs=0.05)
 
 

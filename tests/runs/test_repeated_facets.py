@@ -1,12 +1,15 @@
-"""A value that an item's tag names twice, and a facet that is named twice, count once."""
+"""A value that an item's tag names twice, and a facet that is named twice, count once; a declared facet that no item has
+counts for nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import proctor
-from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score, TagValue
+from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Reference, Score, TagValue
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Contest, Options, Store, composition, rank_runs, results
 from proctor.stats import RankingPlan
@@ -15,7 +18,7 @@ from tests.support.contest import NAME, contest_store, skilled, write_run
 TOPICS: tuple[TagValue, ...] = (("neck", "neck"), ("neck",), ("hip", "neck"), ("yes", "hip", "yes"))
 
 
-def _store(folder: Path) -> Store:
+def _store(folder: Path, facets: tuple[str, ...] = ("topic",)) -> Store:
     """Four questions about these topics, all "yes"; `one` says so of all but the second, `other` of the first alone."""
     items = tuple(
         Item(
@@ -29,7 +32,7 @@ def _store(folder: Path) -> Store:
         for number, topic in enumerate(TOPICS)
     )
     store = Store(folder / "runs.db")
-    store.add_benchmark(Benchmark("own", "own", items, (ACCURACY,), "accuracy", facets=("topic",)))
+    store.add_benchmark(Benchmark("own", "own", items, (ACCURACY,), "accuracy", facets=facets))
     for system, right in (("one", (1, 0, 1, 1)), ("other", (1, 0, 0, 0))):
         rows = [
             (
@@ -79,3 +82,18 @@ def test_a_bucket_holds_the_items_that_name_it_twice(tmp_path: Path) -> None:
     write_run(store, "team", skilled(0.8, 0.6))
     found = rank_runs(store, NAME, Contest(baselines=()), plan=RankingPlan(stability=0))[0]
     assert (found.items, found.unbucketed) == (239, 1)
+
+
+def test_a_declared_facet_that_no_item_has_stops_nothing(tmp_path: Path) -> None:
+    """Ranks and analyses are those of a benchmark that declares only what its items have."""
+    found = []
+    for name, facets in (("with", ("side", "topic")), ("without", ("topic",))):
+        (tmp_path / name).mkdir()
+        store = _store(tmp_path / name, facets)
+        ranked = proctor.rank(store, draws=100, stability=0).rows
+        analyzed = proctor.analyze(store, draws=100, stability=0).data.tables
+        found.append((ranked, analyzed, composition(store, "own")))
+        with pytest.raises(InputError, match="found no facet 'side', expected one of format, group, topic"):
+            proctor.rank(store, by="side")
+    assert found[0] == found[1]
+    assert [board.standings.buckets for board in rank_runs(_store(tmp_path, ("side",)), "own")] == [("all",)]

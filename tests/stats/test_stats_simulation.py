@@ -55,6 +55,26 @@ def holds(estimate: Estimate, truth: float) -> bool:
     return estimate.ci_low <= truth <= estimate.ci_high
 
 
+@pytest.mark.parametrize(
+    ("n_groups", "skewed", "low", "high"),
+    [(2, False, 0.74, 0.83), (3, False, 0.87, 0.94), (2, True, 0.62, 0.72), (3, True, 0.75, 0.84)],
+)
+def test_two_or_three_unequal_groups_of_unbounded_values_are_covered_less(
+    n_groups: int, skewed: bool, low: float, high: float
+) -> None:
+    """What the documentation says of one group of 200 items beside others of 3: no width would be enough where one group
+    is nearly all that is known."""
+    rng = np.random.default_rng(n_groups)
+    repetitions, covered = simulated(1000), 0
+    groups = np.repeat(np.arange(n_groups), [200] + [3] * (n_groups - 1))
+    for _ in range(repetitions):
+        own, noise = rng.normal(size=n_groups)[groups], rng.normal(size=len(groups))
+        values = np.exp(own + 0.5 * noise) if skewed else own + noise
+        found = mean_interval(values, groups, Resampling(draws=500, bounds=(0, np.inf) if skewed else None))
+        covered += holds(found, float(np.exp(0.625)) if skewed else 0.0)
+    assert_share(covered, repetitions, low, high)
+
+
 @pytest.mark.parametrize("n_groups", [10, 30, 100])
 @pytest.mark.parametrize("kind", ["geometric", "lognormal"])
 @pytest.mark.parametrize("alike", [True, False])

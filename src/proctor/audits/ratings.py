@@ -26,6 +26,9 @@ from proctor.core import (
 ALL = "ALL"
 """The name of all datasets together."""
 
+_TAKEN = {"rater": ("mean", "the raters' mean"), "dataset": (ALL, "all datasets"), "dimension": (ALL, "all dimensions")}
+"""Names that figures are told by, with what they mean: nothing that is rated has them."""
+
 Key = tuple[str, str, str]
 """Item, system, dimension: what a metric gives one score to."""
 
@@ -69,8 +72,8 @@ class RatingsTable:
     are to be shown; what it leaves out follows in the order of the ratings. `lower_is_better` names the
     dimensions on which a lower rating is the better one.
 
-    Raises `InputError` for a value that is not finite, a rater's second rating of one key, and a key with
-    two candidates.
+    Raises `InputError` for a value that is not finite, a rater's second rating of one key, a key with two candidates,
+    a rater called "mean", and a dataset or dimension called "ALL".
 
     >>> table = RatingsTable((Rating("e1", "Eczema.", "s1", "overall", "r1", 0.5),))
     >>> table.dimensions, table.datasets
@@ -88,6 +91,11 @@ class RatingsTable:
             place = f"rating {number} ({', '.join(one.key)})"
             if not math.isfinite(one.value):
                 raise InputError(place, found=str(one.value), expected="a finite number")
+            for what, (name, means) in _TAKEN.items():
+                if getattr(one, what) == name:
+                    raise InputError(
+                        place, found=f"the {what} {name!r}", expected=f"another name: it stands for {means}"
+                    )
             if (one.key, one.rater) in seen:
                 raise InputError(place, found=f"a second rating by {one.rater}", expected="one of each rater")
             seen.add((one.key, one.rater))
@@ -185,6 +193,9 @@ def read_ratings(file: Path) -> RatingsTable:
             dataset=cells.get("dataset", ""),
             language=cells.get("language", ""),
         )
+        for what, (name, means) in _TAKEN.items():
+            if getattr(one, what) == name:
+                raise TableFault(row.number, what, repr(name), f"another name: it stands for {means}").error(file)
         first = seen.setdefault((one.key, one.rater), row.number)
         if first != row.number:
             found = f"a second rating by {one.rater!r}, after row {first}"

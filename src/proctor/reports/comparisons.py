@@ -86,9 +86,10 @@ def comparison_blocks(one: Comparison, metric: Metric, *, turned: bool = False) 
             "verdicts)."
         )
     if one.only_first or one.only_second:
+        where = f" in the reading without what is lacking, which has {one.if_excluded.n}" if one.policy == BOTH else ""
         notes.append(
             f"Left out: {count_of(one.only_first + one.only_second, 'item')} with a score on one side only "
-            f"({one.only_first} / {one.only_second})."
+            f"({one.only_first} / {one.only_second}){where}."
         )
     return [*blocks, *([Prose(" ".join(notes), quiet=True)] if notes else [])]
 

@@ -110,8 +110,8 @@ def rank_runs(
     """The boards of a benchmark: "technical" over all questions and, where the benchmark says which are
     relevant, "clinical" over these.
 
-    Buckets are all combinations of the values of the tags `by` (the benchmark's own, if none are named). What a run
-    lacks counts by the policy; it takes nothing from the scores of others. Unless that is `wrong`, an incomplete run is
+    Buckets are all combinations of the values of the tags `by` (if none are named, the benchmark's own, of which some
+    item has a value). What a run lacks counts by the policy; it takes nothing from the scores of others. Unless that is `wrong`, an incomplete run is
     ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
     baseline or tag, and where nothing can be ranked.
     """
@@ -302,12 +302,14 @@ def _buckets(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """The names of all buckets, and which one each item is in; −1 for an item that lacks one of the tags, or has two
     values of it."""
-    tags = list(dict.fromkeys(by)) or list(card.buckets) or list(card.facets[:1])
-    if not tags:  # a benchmark that says nothing of its questions: one bucket
+    known = items.facet_names()
+    for tag in by:
+        if tag not in known:
+            raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(known, tag))
+    buckets, facets = ([tag for tag in tags if tag in known] for tags in (card.buckets, card.facets))
+    tags = list(dict.fromkeys(by)) or buckets or facets[:1]
+    if not tags:  # nothing is said of these questions: one bucket
         return ["all"], np.zeros(len(items), dtype=np.int64)
-    for tag in tags:
-        if tag not in items.facet_names():
-            raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(items.facet_names(), tag))
     columns = [items.facet(tag) for tag in tags]
     values = [sorted({name for names in column for name in names}, key=natural) for column in columns]
     cells = {cell: number for number, cell in enumerate(product(*values))}

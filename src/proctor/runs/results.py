@@ -180,7 +180,7 @@ def composition(
     if by:
         return [{**facets, **counted(mask)} for facets, mask in facet_cells(items, by, store.shown)]
     rows = [{"facet": "all", "value": "", **counted(np.ones(len(items), dtype=np.bool_))}]
-    for name in dict.fromkeys(("format", *card.facets)):
+    for name in dict.fromkeys(("format", *(name for name in card.facets if name in items.facet_names()))):
         cells = facet_cells(items, (name,), store.shown)
         rows += [{"facet": name, "value": facets[name], **counted(mask)} for facets, mask in cells]
     return rows
