@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import resource
+import sqlite3
 import struct
 import tempfile
 import zlib
@@ -15,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from proctor.cli.main import _place
+from proctor.cli.main import _is_of_the_database, _place
 from proctor.construction.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
@@ -242,3 +244,22 @@ def test_no_command_waits_for_a_pipe_or_reads_a_device(name: str, device: bool, 
     others = {"tracks": "found no such file or folder", "pictures": "found a name that leads out of the folder"}
     assert "found no regular file" in said or others.get(name, "-") in said, said
     assert len([line for line in said.splitlines() if "found" in line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "away", "told"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", False, True),
+        ("SQLITE_FULL", False, True),
+        ("SQLITE_ERROR", False, False),
+        ("SQLITE_CONSTRAINT_UNIQUE", False, False),
+        ("", False, False),
+        ("", True, True),
+    ],
+)
+def test_of_a_databases_errors_only_those_of_the_machine_are_one_line(name: str, away: bool, told: bool) -> None:
+    reason = sqlite3.OperationalError("a reason")
+    if name:
+        reason.sqlite_errorname = name
+    assert _is_of_the_database(OperationalError("select 1", {}, reason, connection_invalidated=away)) is told
+    assert not _is_of_the_database(ValueError("a fault of the program"))

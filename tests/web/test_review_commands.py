@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Reference, Score
 from proctor.core.formats import FreeTextFormat
-from proctor.runs import Store
+from proctor.runs import Store, database
 from tests.support.program import proctor
 from tests.support.web_study import ALL_CHECKS, QUESTION
 
@@ -195,3 +197,23 @@ def test_who_leaves_passes_open_work_on(tmp_path: Path) -> None:
     assert counts[0] == 4
     assert sorted(counts[1:]) == [1, 2]
     assert said("reassign", folder, "q", "ben") == "0 items passed on, 0 gold items taken away, 0 kept\n"
+
+
+def test_who_reads_a_review_waits_for_nobody_and_leaves_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = questions(tmp_path)
+    said("update", folder)
+    monkeypatch.setattr(database, "_BUSY_S", 0.0)
+    with closing(sqlite3.connect(folder / "review.sqlite", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        assert said("status", folder).startswith("Studies")
+        for words in ("list", "trail"):
+            done = proctor("users", words, folder)
+            assert (done.returncode, "olga" in done.stdout) == (0, True)
+        refused = proctor("users", "disable", folder, "ben")
+        told = "proctor: found database is locked, expected a database that can be written\n"
+        assert (refused.returncode, refused.stderr) == (1, told)
+        other.execute("rollback")
+    said("status", folder)
+    assert [one.name for one in folder.iterdir() if "sqlite" in one.name] == ["review.sqlite"]

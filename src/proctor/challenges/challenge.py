@@ -20,7 +20,7 @@ from proctor.challenges.schema import CHALLENGE_VERSION, metadata
 from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Phase, read_challenge
 from proctor.core import ConfigurationError, InputError, input_bytes
-from proctor.runs import open_engine, shown_url
+from proctor.runs import open_engine, reading, shown_url
 from proctor.web import StoredTables, prepare_accounts
 
 Access = Literal["web", "worker", "organiser"]
@@ -95,7 +95,7 @@ class Challenge:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reading, which sees one state and holds up nobody."""
-        with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
+        with reading(self.engine) as connection:
             yield connection
 
     @contextmanager

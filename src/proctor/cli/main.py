@@ -33,6 +33,9 @@ _OF_THE_MACHINE = {
 """A full or read-only disk, a file that this user may not touch, a name that no file can have: nothing that a command
 could do better, wherever it happens."""
 
+_OF_THE_DATABASE = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
+"""The same of SQLite: its results by name."""
+
 RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challenges"
 JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review in the browser", "Media", "Store"
 
@@ -230,6 +233,18 @@ def main() -> None:
             raise
         sys.stderr.write(f"proctor: {_place(error)}{error.strerror}\n")
         sys.exit(1)
+    except Exception as error:  # what a store says itself has become an `InputError`
+        if not _is_of_the_database(error):
+            raise
+        sys.stderr.write(f"proctor: found {getattr(error, 'orig', '')}, expected a database that can be written\n")
+        sys.exit(1)
+
+
+def _is_of_the_database(error: Exception) -> bool:
+    """Whether a database can't be used just now: locked, full, read-only, away. SQLAlchemy is there if it raised it."""
+    name = getattr(getattr(error, "orig", None), "sqlite_errorname", "")  # such as SQLITE_BUSY_SNAPSHOT
+    away = getattr(error, "connection_invalidated", False)
+    return away or any(part in _OF_THE_DATABASE for part in name.split("_")[1:2])
 
 
 def _place(error: OSError) -> str:

@@ -72,7 +72,6 @@ def run(
             return await ask_on_ray(prepared, workers, address)
         if on:
             say(api.slurm_job(prepared, workers).rstrip() if place == "slurm" else _waiting(prepared))
-            prepared.store.close()
             return None
         if workers > 1:
             from proctor.cli.workers import ask_with_workers

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from proctor.runs.claims import ItemClaims
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
     from proctor.runs.contents import EvaluationContent, evaluation_content
-    from proctor.runs.database import RunTakenError, open_engine, shown_url, store_files
+    from proctor.runs.database import RunTakenError, open_engine, reading, shown_url, store_files
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask, parsed_answer
     from proctor.runs.export import COLUMNS as EXPORT_COLUMNS
@@ -141,7 +141,7 @@ __all__ = [
     "load_answers", "load_consumption", "load_items", "load_orders", "load_scores", "merge_stores", "newest_run",
     "official_summaries", "open_engine", "open_orders", "parsed_answer", "people_ratings", "place_order", "plan",
     "policies", "pool_sums", "probe", "pseudonyms_of", "public_copy", "rank_runs", "rated_cases", "rating_summary",
-    "read_parcel", "read_safe_cell", "reading_once", "recorded", "reinstate", "rename_system", "results",
+    "read_parcel", "read_safe_cell", "reading", "reading_once", "recorded", "reinstate", "rename_system", "results",
     "results_of_recorded",
     "revise_benchmark", "rule_rows", "run_settings", "safe_cell", "score_answers", "scored_answers", "scored_cases",
     "shown_url", "similarity_scores", "skipped_baselines", "status_counts", "store_files", "store_meta", "stored_runs",

@@ -7,14 +7,18 @@ import os
 import re
 import secrets
 import socket
+import sqlite3
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import (
+    URL,
     ColumnElement,
     Connection,
     Engine,
@@ -32,7 +36,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
-from proctor.core import InputError, first_problem
+from proctor.core import InputError, first_problem, when_gone
 from proctor.runs import schema
 
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
@@ -49,23 +53,44 @@ _CONNECTIONS = 8  # kept open at most, each opened when it is needed: opening on
 def open_engine(store: str | Path, *, create: bool) -> Engine:
     """An engine on a store whose tables exist and whose version is known.
 
-    `store` is a path of an SQLite file or an SQLAlchemy URL. Raises `InputError` where there is no
-    store (unless `create`), where the file is no store, or where a newer Proctor wrote it.
+    `store` is a path of an SQLite file or an SQLAlchemy URL. A file that this process can't write is read as it is.
+    The connections are given back at the end of the program at the latest: the last process that has a file open
+    leaves all of it in that one file. Raises `InputError` where there is no store (unless `create`), where the file is
+    no store, or where a newer Proctor wrote it.
     """
-    engine = _engine(store, create=create)
+    engine, expected = _engine(store, create=create), "a store"
+    when_gone(engine, _give_back, weakref.ref(engine))
     try:
-        with engine.begin() as connection:
-            _prepare(connection, str(shown_url(store)), create=create)
+        with reading(engine) as connection:
+            ready = _is_ready(connection, str(shown_url(store)), create=create)
+        if not ready:
+            expected = "a store that can be written"
+            with engine.begin() as connection:
+                _prepare(connection, str(shown_url(store)))
     except (DBAPIError, ValueError) as error:  # ValueError: a name that no file can have
         engine.dispose()
         reason = getattr(error, "orig", error)
         raise InputError(
-            shown_url(store), found=str(reason).strip() or type(reason).__name__, expected="a store"
+            shown_url(store), found=str(reason).strip() or type(reason).__name__, expected=expected
         ) from error
     except InputError:
         engine.dispose()
         raise
     return engine
+
+
+def _give_back(known: weakref.ref[Engine]) -> None:
+    """Closes an engine that is still there; the connections of one that is gone went with it."""
+    engine = known()
+    if engine is not None:
+        engine.dispose()
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection for reading: it sees one state of the database and holds up nobody."""
+    with engine.connect().execution_options(reading=True) as connection, connection.begin():
+        yield connection
 
 
 class StoreAwayError(InputError):
@@ -130,43 +155,134 @@ def _engine(store: str | Path, *, create: bool) -> Engine:
         raise InputError(shown_url(store), found="no URL", expected="a path or an SQLAlchemy URL") from error
     except OSError as error:
         raise InputError(text, found=error.strerror or "an error", expected="a place for a store") from error
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _BUSY_S, "check_same_thread": False})
+    return _sqlite_engine(path, create=create)
+
+
+def _sqlite_engine(path: Path, *, create: bool) -> Engine:
+    url = URL.create("sqlite", database=str(path))
+    how: dict[str, Any] = {"timeout": _BUSY_S, "check_same_thread": False}
+    whole = path.resolve() if path.is_symlink() else path
+    closed = _closed_part(whole)
+    if closed is None:
+        engine = create_engine(url, connect_args=how)
+    elif whole.exists():
+        address = f"{whole.absolute().as_uri()}?mode=ro{_unchanging(whole)}"
+        engine = create_engine(url, creator=lambda: sqlite3.connect(address, uri=True, **how))
+        event.listen(engine, "begin", partial(_refuse_writing, closed))
+        if "immutable" in address:
+            event.listen(engine, "commit", partial(_refuse_changes, whole, _state(whole)))
+    else:
+        raise _read_only(closed)
     event.listen(engine, "connect", _set_up_sqlite)
+    if create and closed is None:
+        event.listen(engine, "connect", _use_wal)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    """What SQLite keeps beside a file that is in use, or that a killed process had in use: what was written last, and
+    the memory that its processes share."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def _closed_part(path: Path) -> Path | None:
+    """What this process may not write of a file, its folder and what lies beside it; SQLite writes there to read."""
+    parts = (path, *_beside(path), path.parent)
+    return next((one for one in parts if one.exists() and not os.access(one, os.W_OK)), None)
+
+
+def _read_only(part: Path) -> InputError:
+    return InputError(part, found=f"a read-only {'folder' if part.is_dir() else 'file'}", expected="one to write to")
+
+
+def _unchanging(path: Path) -> str:
+    """What lets SQLite read a file without writing beside it: nothing where others have it open, else that it does not
+    change. Raises `InputError` where part of the store can't be read."""
+    wal, shared = _beside(path)
+    if not os.access(path, os.R_OK):
+        raise InputError(path, found="permission denied", expected="a store that can be read")
+    if not wal.exists() or not wal.stat().st_size:
+        return "&immutable=1"
+    if not (os.access(wal, os.R_OK) and os.access(shared, os.R_OK)):
+        found = f"its last answers in {wal.name}, which can't be read without writing"
+        raise InputError(path, found=found, expected="both files copied into a folder to write to")
+    return ""
+
+
+def _refuse_writing(closed: Path, connection: Connection) -> None:
+    if not connection.get_execution_options().get("reading", False):
+        raise _read_only(closed)
+
+
+def _refuse_changes(path: Path, state: tuple[int, ...], connection: Connection) -> None:
+    """SQLite takes no notice of what changes in a file that it was told not to change."""
+    del connection
+    if _state(path) != state:
+        expected = "none while it is read without permission to write: run the command again"
+        raise InputError(path, found="a change by another process", expected=expected)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        known = path.stat()
+    except OSError:  # deleted meanwhile
+        return ()
+    return known.st_ino, known.st_size, known.st_mtime_ns
 
 
 def _set_up_sqlite(connection: Any, record: object) -> None:
     del record
     connection.isolation_level = None  # the driver's own BEGIN comes too late for a safe upgrade to writing
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", f"synchronous={_SYNCHRONOUS}", "foreign_keys=ON"):
+    for pragma in (f"synchronous={_SYNCHRONOUS}", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
+def _use_wal(connection: sqlite3.Connection, record: object) -> None:
+    """The mode of every store; it stays in the file. Of several processes that make one file at once, SQLite lets one
+    wait for the other, but for this."""
+    del record
+    patience = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _begin_sqlite(connection: Connection) -> None:
-    reading = connection.get_execution_options().get("reading", False)
-    connection.exec_driver_sql(f"PRAGMA cache_size=-{_READING_KB if reading else _WRITING_KB}")
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    reads = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql(f"PRAGMA cache_size=-{_READING_KB if reads else _WRITING_KB}")
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
-def _prepare(connection: Connection, shown: str, *, create: bool) -> None:
-    if create:
-        _alone(connection)
+def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
+    """Whether these are today's tables."""
+    if connection.dialect.has_table(connection, "meta"):
+        return _version(connection, shown) == schema.VERSION
+    if not create:
+        raise InputError(shown, found="no Proctor tables", expected="a store")
+    if connection.dialect.has_table(connection, "answers"):
+        raise InputError(shown, found="tables of another program", expected="a store or an empty file")
+    return False
+
+
+def _prepare(connection: Connection, shown: str) -> None:
+    """Makes the tables, or brings those of an older version to today's, unless another process just did."""
+    _alone(connection)
     if not connection.dialect.has_table(connection, "meta"):
-        if not create:
-            raise InputError(shown, found="no Proctor tables", expected="a store")
-        if connection.dialect.has_table(connection, "answers"):
-            raise InputError(shown, found="tables of another program", expected="a store or an empty file")
         schema.metadata.create_all(connection)
         connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
-        return
-    if _version(connection, shown) < schema.VERSION:
+    elif (version := _version(connection, shown)) < schema.VERSION:
         from proctor.runs.migrations import migrate
 
-        _alone(connection)
-        migrate(connection, _version(connection, shown))
+        migrate(connection, version)
 
 
 def _alone(connection: Connection) -> None:

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of
+from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of, when_gone
 from proctor.runs import schema
 from proctor.runs.bulk import upsert_rows
 from proctor.runs.database import (
@@ -28,6 +28,7 @@ from proctor.runs.database import (
     damaged,
     open_engine,
     owner,
+    reading,
     release,
     shared_run,
     shown_url,
@@ -69,13 +70,13 @@ class Fence(Protocol):
 
 
 class Store:
-    """One open store. Reading and writing may happen from several threads and processes."""
+    """One open store, until it is closed or gone. Reading and writing may happen from several threads and processes."""
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
         self._engine = open_engine(store, create=create)
+        when_gone(self, self._engine.dispose)
         self.shown = shown_url(store)
-        # Rows that are fetched past SQLAlchemy raise what the driver raises.
-        self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error
+        self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error  # of rows past SQLAlchemy
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
         """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
@@ -99,7 +100,7 @@ class Store:
         """A connection for reading: it sees one state of the store and holds up nobody. What of it can't be read,
         or decoded inside the block, is an `InputError`: the store is damaged."""
         try:
-            with self._engine.connect().execution_options(reading=True) as connection, connection.begin():
+            with reading(self._engine) as connection:
                 yield connection
         except (DBAPIError, self._driver_error, *READING_FAULTS) as error:
             raise away(self.shown, error, self.dialect) or damaged(self.shown, error) from error

@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, RowMapping, func, select
 
 from proctor.core import Table, columns
+from proctor.runs import reading
 from proctor.web.accounts import Changed, add_account, all_accounts, disable, enable, find_account, invite, set_role
 from proctor.web.review import open_store
 from proctor.web.schema import Role, accounts, invitations, logins, trail, utc_text
@@ -106,7 +107,7 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
 
 def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
-    with _changing(place) as connection:
+    with _reading(place) as connection:
         rows = [
             (one.name, one.role, one.pseudonym, one.language, _told(one), one.last_login)
             for one in people_of(connection, datetime.now(UTC))
@@ -126,7 +127,7 @@ class TrailReport:
 
 def read_trail(place: AccountsPlace) -> TrailReport:
     """Who changed what at a place, checked entry by entry."""
-    with _changing(place) as connection:
+    with _reading(place) as connection:
         who = (
             select(trail, accounts.c.name)
             .join(accounts, accounts.c.id == trail.c.account, isouter=True)
@@ -152,6 +153,16 @@ def _changing(place: AccountsPlace) -> Iterator[Connection]:
     engine = place.opened()
     try:
         with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _reading(place: AccountsPlace) -> Iterator[Connection]:
+    engine = place.opened()
+    try:
+        with reading(engine) as connection:
             yield connection
     finally:
         engine.dispose()

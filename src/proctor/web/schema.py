@@ -35,7 +35,7 @@ from sqlalchemy import (
 )
 
 from proctor.core import InputError
-from proctor.runs import shown_url, store_meta
+from proctor.runs import reading, shown_url, store_meta
 
 Role = Literal["organiser", "reviewer", "annotator", "adjudicator", "participant", "public"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -252,24 +252,29 @@ class StoredTables:
     def prepare(self, engine: Engine) -> None:
         """Creates them in a store that has none, and columns that came since in one that has, else changes nothing.
         Raises `InputError` where a newer Proctor wrote them."""
+        with reading(engine) as connection:
+            if self._are_there(connection) and not _new_columns(connection, self.tables):
+                return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
-            key = store_meta.c.key
-            version = connection.execute(select(store_meta.c.value).where(key == self.key)).scalar()
-            if version is None:
-                self.tables[0].metadata.create_all(connection, tables=self.tables)
-                for statement in (*self.views, *_triggers(connection, self.lasting)):
-                    connection.execute(text(statement))
-                connection.execute(insert(store_meta).values(key=self.key, value=str(self.version)))
-            elif version != str(self.version):
-                raise InputError(
-                    shown_url(str(engine.url)),
-                    found=f"{self.what} of version {version[:20]}",
-                    expected=f"version {self.version}: update Proctor to open it",
-                )
-            else:
+            if self._are_there(connection):
                 _add_new_columns(connection, self.tables)
+                return
+            self.tables[0].metadata.create_all(connection, tables=self.tables)
+            for statement in (*self.views, *_triggers(connection, self.lasting)):
+                connection.execute(text(statement))
+            connection.execute(insert(store_meta).values(key=self.key, value=str(self.version)))
+
+    def _are_there(self, connection: Connection) -> bool:
+        version = connection.execute(select(store_meta.c.value).where(store_meta.c.key == self.key)).scalar()
+        if version not in {None, str(self.version)}:
+            raise InputError(
+                shown_url(str(connection.engine.url)),
+                found=f"{self.what} of version {version[:20]}",
+                expected=f"version {self.version}: update Proctor to open it",
+            )
+        return version is not None
 
 
 ACCOUNT_TABLES = StoredTables(
@@ -288,13 +293,17 @@ REVIEW_TABLES = StoredTables(
 """A review's own tables."""
 
 
-def _add_new_columns(connection: Connection, tables: tuple[Table, ...]) -> None:
+def _new_columns(connection: Connection, tables: tuple[Table, ...]) -> list[Column[object]]:
     """Columns that came since these tables were made: they may be empty, so that an older Proctor can go on, too."""
-    for one in tables:
-        known = {found["name"] for found in inspect(connection).get_columns(one.name)}
-        for new in (each for each in one.columns if each.name not in known):
-            kind = new.type.compile(connection.dialect)
-            connection.execute(text(f"alter table {one.name} add column {new.name} {kind}"))
+    inspector = inspect(connection)
+    known = {one.name: {found["name"] for found in inspector.get_columns(one.name)} for one in tables}
+    return [each for one in tables for each in one.columns if each.name not in known[one.name]]
+
+
+def _add_new_columns(connection: Connection, tables: tuple[Table, ...]) -> None:
+    for new in _new_columns(connection, tables):
+        kind = new.type.compile(connection.dialect)
+        connection.execute(text(f"alter table {new.table.name} add column {new.name} {kind}"))
 
 
 def prepare_accounts(engine: Engine) -> None:

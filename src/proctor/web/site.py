@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlalchemy import Connection, Engine
 
 from proctor.core import InputError, input_text
+from proctor.runs import reading
 from proctor.web.schema import ROLES, Role, new_token
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Site(ABC):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reading, which sees one state and holds up nobody."""
-        with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
+        with reading(self.engine) as connection:
             yield connection
 
     @contextmanager
