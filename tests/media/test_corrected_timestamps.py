@@ -34,12 +34,22 @@ from tests.support.clock_video import ClockVideo, read_clock, shown_by_decoding,
         ([3, None, None, 4], [30, 33, 36, 40], 10),
         ([7, 7, None], [7, 8, 48], 1),
         ([None, 5], [-35, 5], 1),
+        ([0, 40, 80, 40, 80, 120], [0, 40, 80, 81, 82, 120], 1),
+        ([7, None, 7, 8], [70, 71, 72, 80], 10),
     ],
 )
 def test_each_is_corrected_between_its_neighbours(given: list[int | None], expected: list[int], finer: int) -> None:
     usual = Fraction(3600 if 3600 in given else 40)
     stamps, found = _corrected(given, usual)
     assert (stamps.tolist(), found) == (expected, finer)
+
+
+@drawn(st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=40).filter(any))
+def test_whatever_is_given_they_ascend(given: list[int | None]) -> None:
+    stamps, finer = _corrected(given, None)
+    assert len(stamps) == len(given)
+    assert np.all(np.diff(stamps) > 0)
+    assert finer <= 100
 
 
 @drawn(st.lists(st.integers(1, 90), min_size=2, max_size=60), st.data())

@@ -22,8 +22,9 @@ REFRESHED = {"x264-params": "intra-refresh=1:keyint=30:bframes=0"}
         ("v.mpg", ClockVideo(STEADY, codec="mpeg2video", b_frames=2, keyint=15, options={"flags": "+ilme+ildct"})),
         ("v.mp4", ClockVideo(STEADY, options=REFRESHED)),
         ("v.mkv", ClockVideo(STEADY, options=REFRESHED)),
+        ("v.avi", ClockVideo(STEADY, options=REFRESHED)),
     ],
-    ids=["transport-stream", "program-stream", "interlaced", "intra-refresh", "intra-refresh-matroska"],
+    ids=["transport-stream", "program-stream", "interlaced", "refresh-mp4", "refresh-matroska", "refresh-avi"],
 )
 def test_each_picture_asked_for_alone_and_all_that_follow_it(tmp_path: Path, name: str, video: ClockVideo) -> None:
     """The n-th timestamp shows the number n, whatever was asked before."""

@@ -64,8 +64,7 @@ def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> 
 
 def _shots(source: VideoSource, index: FrameIndex, stretch: Sequence[int]) -> Iterator[Shot]:
     if not index.stamped:
-        packets = source.packets_from(index.key_before(stretch[0]), index)
-        yield from source.shots(_pick(_counted(packets, index), stretch, source.path, index))
+        yield from source.shots(_pick(source.counted(stretch[0], index), stretch, source.path, index))
         return
     done = 0
     with suppress(_NeverShownError):
@@ -140,6 +139,16 @@ class VideoSource:
             if place <= 0 or (first is not None and first[0] <= pts):
                 return pictures if first is None else chain([first], pictures)
             place, back = place - back, back * 2
+
+    def counted(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
+        """The same where pictures are counted: from the file's first one where the keyframe before is none by itself."""
+        from av.video.frame import PictureType
+
+        pictures = _counted(self.packets_from(index.key_before(pts), index), index)
+        first = next(pictures, None)
+        if first is None or first[1].pict_type not in {PictureType.I, PictureType.NONE}:
+            return _counted(self.packets(), index)
+        return chain([first], pictures)
 
     def shots(self, picked: Iterator[tuple[int, VideoFrame]]) -> Iterator[Shot]:
         aspect = pixel_aspect(self._stream)

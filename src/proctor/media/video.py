@@ -353,7 +353,7 @@ def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDA
     told: list[tuple[int, int]] = []
     for place, stamp in enumerate(given):
         if stamp is not None and (not told or stamp >= told[-1][0]):
-            again = told[-1][1] + 1 if told and stamp == told[-1][0] else 0
+            again = told[-1][1] + place - places[-1] if told and stamp == told[-1][0] else 0
             places.append(place)
             told.append((stamp, again))
     steps = np.diff([stamp for stamp, _ in told]) / np.diff(places)
