@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from proctor.reports.terminal import show_table
+from proctor.reports import Block, Prose
+from proctor.reports.terminal import show_block, show_table
 from tests.support.program import proctor, within_terminal
 from tests.support.text_folder import write_text_folder
 
@@ -36,6 +37,22 @@ def test_every_number_is_whole_at_every_width(width: int) -> None:
     for row in ROWS:
         for cell in row[3:]:
             assert re.search(rf"(?<![\w.]){re.escape(cell)}(?![\w.])", said), cell
+
+
+@pytest.mark.parametrize(
+    "block", ["one long title of a table " * 9, Prose("a sentence of several words " * 9, ("point " * 30,))]
+)
+def test_prose_and_titles_wrap_at_words_on_a_terminal_alone(block: Block | str) -> None:
+    shown = {}
+    for terminal in (True, False):
+        out = io.StringIO()
+        show_block(Console(file=out, width=80, force_terminal=terminal, color_system=None, emoji=False), block)
+        shown[terminal] = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    lines = shown[True].splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 80
+    assert shown[True].split() == shown[False].split()
+    assert len(shown[False].splitlines()) == (1 if isinstance(block, str) else 2)
 
 
 def test_what_fits_is_one_table() -> None:

@@ -310,7 +310,7 @@ async def import_answers_async(
     """
     from proctor.media import CONDITIONS
     from proctor.metrics import code_scorers
-    from proctor.runs import add_baselines, import_answers, import_systems
+    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems
 
     given = filled("import_answers", ImportOptions, options)
     name, condition, path = given["name"], given["condition"], Path(path)
@@ -326,6 +326,8 @@ async def import_answers_async(
         if name:
             raise UsageError("--name", "none: the file names its systems", found=repr(name))
         found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+        for one in found:
+            check_given_name(one.system)
         opened, under = open_store(given["store"]), condition or "video"
         runs = await import_systems(opened, loaded, found, condition=under)
         notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
@@ -341,6 +343,7 @@ async def import_answers_async(
         name = name or recorded.system
         if not name:
             raise UsageError("--name", "one: the file does not name its system")
+        check_given_name(name)
         if condition and recorded.condition and condition != recorded.condition:
             expected = f"{recorded.condition}, as the files' names say"
             raise InputError(path, "--condition", found=condition, expected=expected)

@@ -163,7 +163,7 @@ def _higher(source: Source, key: Key, one: Comparison) -> bool | None:
 def _words(source: Source, key: Key, one: Comparison) -> str:
     metric, each = source.metric(key.metric), one.difference
     ends = interval(metric, each.ci_low, each.ci_high)
-    return f"{difference(metric, one.drawn)} ({_ci(source)} {ends}, p {p_value(one.p_holm)})"
+    return f"{difference(metric, one.drawn)} ({_ci(source)} {ends}, adjusted p {p_value(one.p_holm)})"
 
 
 def _gain(source: Source, key: Key, one: Comparison) -> str:

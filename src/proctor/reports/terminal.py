@@ -33,7 +33,7 @@ def show_block(console: Console, block: Block | str) -> None:
     elif isinstance(block, Prose):
         style = "dim" if block.quiet else None
         for line in (*([block.text] if block.text else []), *(f"- {point}" for point in block.points)):
-            console.print(escape(clean(line)), style=style, soft_wrap=True, highlight=False)
+            _line(console, line, style)
     elif isinstance(block, Table):
         _heading(console, block.title or block.caption)
         kept = [k for k, column in enumerate(block.columns) if not column.drawn]
@@ -48,7 +48,12 @@ def show_block(console: Console, block: Block | str) -> None:
 
 
 def _heading(console: Console, text: str, style: str = "bold") -> None:
-    console.print(escape(clean(text)), style=style, soft_wrap=True, highlight=False)
+    _line(console, text, style)
+
+
+def _line(console: Console, text: str, style: str | None) -> None:
+    """A terminal gets it wrapped at words; what is no terminal gets it whole."""
+    console.print(escape(clean(text)), style=style, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def show_table(
