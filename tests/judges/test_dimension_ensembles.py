@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from pydantic import JsonValue
 from proctor.core import ConfigurationError, InputError
 from proctor.judges.dimensions import Case, DimensionScores
 from proctor.judges.dimensions.ensemble import median_ensemble, pooled
+from proctor.runs import Store
 from tests.support.dimension_cases import case, judged, rating
 from tests.support.faulty_server import Fault, FaultyServer, Request
+from tests.support.rated_task import CHINESE, score, stored
 from tests.support.votes import Votes
 
 
@@ -197,3 +201,47 @@ def test_scores_that_are_missing_and_given_are_a_bug() -> None:
 def test_pooled_flags_name_each_once() -> None:
     said: dict[str, Any] = {name: DimensionScores(full(0, 0.5), flags=("steering",)) for name in ("a", "b", "c")}
     assert pooled(case(), said, 2).flags == ("steering",)
+
+
+NAME = "temperature-ensemble[openai:judge]"
+
+
+def both(request: Request) -> str:
+    if "患者的问题" in request.text:
+        return rating(dict.fromkeys(CHINESE, 0.5))
+    return rating(disagree_flag=0, completeness=0.2 + request.body["temperature"])
+
+
+def test_a_member_whose_call_failed_is_asked_again_alone(tmp_path: Path) -> None:
+    """The others' median stands meanwhile, the exit code says that something lacks, and nothing else is paid again."""
+
+    def away(request: Request) -> str:
+        return "I would rather not." if request.body["temperature"] == 0.7 else both(request)
+
+    def completeness() -> list[float]:
+        opened = Store(store, create=False)
+        return [
+            row.value for row in opened.score_rows(opened.runs("mediqa-eval")[0], metric="completeness", scorer=NAME)
+        ]
+
+    store = stored(tmp_path, {"S1": "Eczema."})
+    more = ("--judge", "temperature-ensemble", "--model", "openai:judge", "--timeout", "60", "--retries", "0")
+    with FaultyServer(away, port=0) as server:
+        for _ in range(2):
+            code, said = score(store, *more, "--base-url", server.url)
+            assert code == 3
+            assert "2 answers without a member's score (no reply came): run the same command again." in said
+        assert "2 answers scored by" in said
+        asked = Counter((request.body["temperature"], "患者的问题" in request.text) for request in server.requests)
+        assert {key: count for key, count in asked.items() if key[0] != 0.7} == {
+            (temperature, chinese): 1 for temperature in (0.0, 0.3) for chinese in (False, True)
+        }
+        assert asked[0.7, True] == asked[0.7, False] > 1
+        assert completeness() == pytest.approx([0.35])  # of 0.2 and 0.5
+        server._reply = both
+        before = len(server.requests)
+        code, said = score(store, *more, "--base-url", server.url)
+        assert (code, len(server.requests) - before) == (0, 2), said
+        assert completeness() == pytest.approx([0.5])  # of 0.2, 0.5 and 0.9
+        code, said = score(store, *more, "--base-url", server.url)
+        assert (code, len(server.requests) - before) == (0, 2), said

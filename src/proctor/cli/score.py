@@ -101,7 +101,8 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
         say(f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}")
     if tally.left and one.options["limit"] is None:
         lack = "judgement" if tally.awaiting == tally.left else "verdict"
-        lack = "score" if one.dimensions else lack
+        if one.dimensions:  # an ensemble's score may stand without one of its members
+            lack = "member's score" if tally.awaiting == tally.left else "score"
         reason = tally.last_reason or ("no reply came" if tally.awaiting else "stopped")
         note(f"{count_of(tally.left, 'answer')} without a {lack} ({reason}): run the same command again.")
         raise typer.Exit(UNMARKED_EXIT)

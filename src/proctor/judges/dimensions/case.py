@@ -139,7 +139,8 @@ class DimensionScores:
     stand as given), `flags` what a person should look at ("steering", `IMAGES_ABSENT` …), `disagreement`
     how far the members of an ensemble are apart, per dimension. `evidence` is what the scores rest on
     (reasons, claims, passages …), plain JSON in whatever form the judge has. `votes` are the keys of the
-    judgements behind the scores.
+    judgements behind the scores. `awaiting` names the members of an ensemble that gave no score of some dimension, where
+    the others were enough: they are asked again by the next run.
 
     Raises `ValueError` for a dimension that is in both, and for a value that is not finite.
     """
@@ -151,6 +152,7 @@ class DimensionScores:
     disagreement: Mapping[str, float] = field(default_factory=dict)
     evidence: tuple[Mapping[str, JsonValue], ...] = ()
     votes: tuple[str, ...] = ()
+    awaiting: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         both = sorted(self.values.keys() & self.missing.keys())

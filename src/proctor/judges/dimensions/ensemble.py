@@ -10,6 +10,7 @@ another's from retrieval, the others' from examples.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from pydantic import JsonValue
@@ -75,7 +76,7 @@ def pooled(case: Case, said: Said, quorum: int) -> DimensionScores:
     the distance from the lowest to the highest score, of a flag the share of the minority.
 
     Missing where fewer than `quorum` members gave a score, and where a flag is split evenly (which takes a
-    member without a vote). Rules are checked on the result.
+    member without a vote). A member that lacks a score is `awaiting`, also where the others are enough. Rules are checked on the result.
     """
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
@@ -91,7 +92,9 @@ def pooled(case: Case, said: Said, quorum: int) -> DimensionScores:
             missing[one.name] = f"the {len(votes)} members that gave a score are split evenly"
         else:
             values[one.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
-    return _joined(case, said, values, missing, apart, [_told(name, scores) for name, scores in said.items()])
+    short = tuple(name for name, scores in said.items() if scores.missing or scores.awaiting)
+    joined = _joined(case, said, values, missing, apart, [_told(name, scores) for name, scores in said.items()])
+    return replace(joined, awaiting=short)
 
 
 def _apart(one: Dimension, votes: Sequence[float]) -> float:
@@ -127,6 +130,7 @@ def _joined(
         disagreement=apart,
         evidence=tuple(evidence),
         votes=tuple(key for scores in said.values() for key in scores.votes),
+        awaiting=tuple(name for scores in said.values() for name in scores.awaiting),
     )
 
 
@@ -136,7 +140,7 @@ class RecordedJudge:
     def __init__(self, name: str, given: Mapping[Case, Mapping[str, float]]) -> None:
         self.name = name
         self._given = given
-        self.settings: dict[str, JsonValue] = {"recorded": name}
+        self.settings: dict[str, JsonValue] = {"judge": name}
 
     async def judge(self, case: Case) -> DimensionScores:
         """The scores that were given (see `DimensionJudge`); missing is what it gave no score for."""

@@ -26,7 +26,7 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, case_of
-from proctor.judges.verdicts import PartialScoresError
+from proctor.judges.verdicts import RESOLVED_SHORT, UNRESOLVED, PartialScoresError
 from proctor.models import ModelSpec
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ class DimensionScorer:
             self._said |= dict(zip(cases, await self._judge.judge_all(cases), strict=True))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """A score for each dimension of the item's language.
+        """A score for each dimension of the item's language; where members of an ensemble are `awaiting`, also one of
+        `unresolved` that says so.
 
         Raises `InfrastructureError` where there is none at all, `PartialScoresError` where some are missing,
         `ProctorError` for scores that are not of the scheme.
@@ -236,6 +237,8 @@ class DimensionScorer:
         scores = [self._score(item, name, value, vote_key=vote.key) for name, value in said.values.items()]
         if reasons:
             raise PartialScoresError(f"{next(iter(said.missing))}: {reasons[0]}", scores)
+        if said.awaiting:
+            scores.append(self._score(item, UNRESOLVED.name, 0.0, label=RESOLVED_SHORT))
         return scores
 
     def _case(self, item: Item, answer: Answer) -> Case:
