@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def test_an_exception_is_an_error_with_its_place() -> None:
     assert given["room-1/q2"].reason == f"KeyError: 'Is lamp 2 on?' ({Path(__file__).name}, line {line})"
 
 
-def raises(error: Exception) -> Callable[[str], str]:
+def raises(error: BaseException) -> Callable[[str], str]:
     def system(question: str) -> str:
         raise error
 
@@ -124,6 +124,73 @@ def raises(error: Exception) -> Callable[[str], str]:
 def test_other_errors_mean_what_they_mean_of_every_system(error: Exception, status: Status, reason: str) -> None:
     given = answers(raises(error), limit=1)
     assert [(answer.status, answer.reason.startswith(reason)) for answer in given.values()] == [(status, True)]
+
+
+async def ends_awaited(question: str) -> str:
+    sys.exit("no weights")
+
+
+async def cancels_itself(question: str) -> str:
+    inner = asyncio.ensure_future(asyncio.sleep(600))
+    inner.cancel()
+    await inner
+    return "yes"
+
+
+class EndsWhole:
+    name = "ends"
+    settings: Mapping[str, Any] = {}
+
+    def supports(self, item: Item) -> bool:
+        return True
+
+    async def answer(self, item: Item, view: View) -> Answer:
+        raise SystemExit(0)
+
+
+def ends_later(question: str) -> Any:
+    return ends_awaited(question)
+
+
+@pytest.mark.parametrize(
+    ("system", "reason"),
+    [
+        (raises(SystemExit(0)), "RuntimeError: SystemExit: 0 (test_function_systems.py, line "),
+        (raises(SystemExit("no weights")), "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
+        (raises(asyncio.CancelledError()), "RuntimeError: CancelledError (test_function_systems.py, line "),
+        (ends_awaited, "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
+        (ends_later, "RuntimeError: SystemExit: no weights (test_function_systems.py, line "),
+        (cancels_itself, "RuntimeError: CancelledError (test_function_systems.py, line "),
+        (EndsWhole(), "RuntimeError: SystemExit: 0"),
+    ],
+)
+def test_a_system_that_ends_the_program_or_cancels_itself_is_its_own_error(system: Any, reason: str) -> None:
+    given = answers(system)
+    assert {answer.status for answer in given.values()} == {Status.ERROR}
+    assert len(given) == 12
+    assert all(answer.reason.startswith(reason) for answer in given.values())
+
+
+def test_a_cancellation_from_outside_cancels_a_system(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    async def waits(question: str) -> str:
+        begun.set()
+        await asyncio.sleep(600)
+        return "yes"
+
+    async def stopped() -> None:
+        asked = asyncio.ensure_future(
+            proctor.run_async(lamps(), waits, conditions="text-only", store=tmp_path / "runs.db", baselines=False)
+        )
+        await begun.wait()
+        asked.cancel()
+        await asked
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+    store = proctor.open_store(tmp_path / "runs.db")
+    assert store.answers(store.runs("lamps")[0]) == {}
 
 
 def test_a_function_returns_words_or_an_answer() -> None:
@@ -283,6 +350,18 @@ def test_what_is_wrong_with_a_file_is_one_sentence(folder: Path) -> None:
     (folder / "bad.py").write_text("x = 1\nimport no_such_module\n", encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"bad.py: can't be loaded: ModuleNotFoundError: .*\(bad.py, line 2\)"):
         answers(f"{folder}/bad.py:answer")
+    for name, text, said in (
+        ("exits", "import sys\nsys.exit(0)\n", "SystemExit: 0 (exits.py, line 2)"),
+        (
+            "class",
+            "class It:\n    def __init__(self):\n        raise SystemExit(3)\n",
+            "SystemExit: 3 (class.py, line 3)",
+        ),
+    ):
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigurationError) as refused:
+            answers(f"{folder}/{name}.py:It")
+        assert str(refused.value) == f"{folder}/{name}.py: can't be loaded: {said}"
     given = answers(f"{folder}/mine.py:broken", limit=1)
     assert [answer.reason for answer in given.values()] == ["IndexError: string index out of range (mine.py, line 33)"]
 

@@ -9,15 +9,17 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
 from proctor.core.errors import ConfigurationError, InputError
 from proctor.core.function_state import source_hash, state_of
+
+Result = TypeVar("Result")
 
 
 class PlainFunction:
@@ -66,17 +68,44 @@ class PlainFunction:
         return plain | ({"state": state} if state else {})
 
     async def call(self, values: Mapping[str, Any]) -> Any:
-        """What the function returns; what it raises comes out as it is."""
+        """What the function returns; what it raises comes out as it is, but see `contained`."""
         given = {name: values[name] for name in self._takes}
         if self.is_async:
-            return await self.function(**given)
+            return await contained(self.function(**given))
         result = await _in_thread(self.function, given)
-        return await result if inspect.isawaitable(result) else result
+        return await contained(result) if inspect.isawaitable(result) else result
 
     def fault(self, error: BaseException) -> str:
         """An exception of the function in one line, with the file and the line of its code."""
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return f"{text} ({_place(error.__traceback__, self._file)})"
+
+
+async def contained(work: Awaitable[Result]) -> Result:
+    """What other people's code gives. Where it ends the program, or is cancelled by itself, that is a `RuntimeError`;
+    a cancellation from outside cancels it.
+
+    >>> async def ends() -> None:
+    ...     raise SystemExit(0)
+    >>> asyncio.run(contained(ends()))
+    Traceback (most recent call last):
+    RuntimeError: SystemExit: 0
+    """
+    try:
+        return await work
+    except SystemExit as error:
+        raise _escaped(error) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _escaped(error) from error
+
+
+def _escaped(error: BaseException) -> RuntimeError:
+    """What would end more than the function that raised it, as an error of the function."""
+    told = f"{type(error).__name__}: {error}".rstrip(": ")
+    return RuntimeError(told).with_traceback(error.__traceback__)
 
 
 def object_in_file(address: str) -> Any:
@@ -113,13 +142,20 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # data classes and pydantic look their own module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigurationError(
-            f"{path}: can't be loaded: {text} ({_place(error.__traceback__, str(file))})"
-        ) from error
+        raise unloadable(path, error) from error
     return module
+
+
+def unloadable(path: Path, error: BaseException) -> ConfigurationError:
+    """What becomes of an exception of a file's own code while it is loaded: one line with the place in it.
+
+    >>> print(unloadable(Path("mine.py"), ValueError("no weights")))
+    mine.py: can't be loaded: ValueError: no weights (mine.py, line 0)
+    """
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return ConfigurationError(f"{path}: can't be loaded: {text} ({_place(error.__traceback__, str(path.resolve()))})")
 
 
 def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what: str) -> tuple[str, ...]:
@@ -169,8 +205,8 @@ async def _in_thread(function: Callable[..., Any], given: Mapping[str, Any]) -> 
         error: BaseException | None = None
         try:
             result = context.run(function, **given)
-        except StopIteration as raised:  # a future can't carry it
-            error = RuntimeError(f"StopIteration: {raised}").with_traceback(raised.__traceback__)
+        except (StopIteration, SystemExit, asyncio.CancelledError) as raised:  # a future can't carry the first one
+            error = _escaped(raised)
         except BaseException as raised:  # noqa: BLE001 - it is raised where the function was called
             error = raised
         try:

@@ -36,6 +36,7 @@ from proctor.core import (
     SystemFaultError,
     Usage,
     View,
+    contained,
     count_of,
 )
 from proctor.media import RecordsShown
@@ -397,7 +398,7 @@ async def ask(
         async with limit:
             watch = Stopwatch(limit)
             with watch.running(), near("\n".join(sources_of(item))):
-                answer = await system.answer(item.as_asked(), seen)
+                answer = await contained(system.answer(item.as_asked(), seen))
             _check_heard(system, item, seen)
     except TimeoutError as error:
         if limit.expired():

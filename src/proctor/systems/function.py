@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import JsonValue
@@ -22,6 +23,7 @@ from proctor.core import (
     SystemFaultError,
     View,
     object_in_file,
+    unloadable,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +200,12 @@ def system_in_file(address: str, *, name: str = "") -> System:
     """
     found = object_in_file(address)
     if isinstance(found, type):
-        found = found()
+        try:
+            found = found()
+        except ProctorError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise unloadable(Path(address.rpartition(":")[0]), error) from error
     if isinstance(found, FunctionSystem) or not is_system(found):
         return _named(found, name)
     made: System = found
