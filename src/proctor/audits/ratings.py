@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from proctor.core import (
+    SHEET_SUFFIXES,
     Answer,
     InputError,
     RecordedAnswers,
@@ -16,10 +17,12 @@ from proctor.core import (
     TableFault,
     TableRow,
     cell_number,
+    cell_text,
     count_of,
     human,
     one_of,
     printable,
+    read_sheet,
     read_table,
 )
 
@@ -173,7 +176,7 @@ _YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False,
 
 
 def read_ratings(file: Path) -> RatingsTable:
-    """Ratings from a CSV file with the columns `item, system, rater, value`, and where they are wanted `candidate`,
+    """Ratings from a table (see `read_sheet`) with the columns `item, system, rater, value`, and where they are wanted `candidate`,
     `dimension` (without it there is one), `lower_is_better` (yes or no, of the dimension), `group`, `dataset` and
     `language` (see `Rating`).
 
@@ -182,8 +185,9 @@ def read_ratings(file: Path) -> RatingsTable:
     ratings: list[Rating] = []
     seen: dict[tuple[Key, str], int] = {}
     texts: dict[tuple[str, str], tuple[str, int]] = {}
+    groups: dict[tuple[str, str], tuple[str, int]] = {}
     lower: dict[str, tuple[bool, int]] = {}
-    for row in read_table(file, _RATING_COLUMNS).checked(file):
+    for row in _rows(file, _RATING_COLUMNS):
         cells = {"dimension": _ONE_DIMENSION, "candidate": ""} | row.cells
         one = Rating(
             value=_value(file, row),
@@ -203,6 +207,9 @@ def read_ratings(file: Path) -> RatingsTable:
         text, where = texts.setdefault((one.item, one.system), (one.candidate, row.number))
         if text != one.candidate:
             raise TableFault(row.number, "candidate", "another text", f"that of row {where}").error(file)
+        group, where = groups.setdefault((one.item, one.system), (one.group, row.number))
+        if group != one.group:
+            raise TableFault(row.number, "group", "another group", f"that of row {where}").error(file)
         turned = _is_lower(file, row)
         before, where = lower.setdefault(one.dimension, (turned, row.number))
         if before != turned:
@@ -213,6 +220,28 @@ def read_ratings(file: Path) -> RatingsTable:
     )
 
 
+def _rows(file: Path, columns: Sequence[str]) -> list[TableRow]:
+    """The rows of a table that has at least these columns, all cells as texts; numbers with a point. A file without a
+    known extension is CSV. Raises `InputError`, with the row, for the first fault."""
+    if file.suffix.lower() not in SHEET_SUFFIXES:
+        return read_table(file, columns).checked(file)
+    sheet = read_sheet(file)
+    if sheet.faults:
+        raise sheet.faults[0].error(file)
+    rows = [
+        TableRow(row.number, {name: one if isinstance(one, str) else cell_text(one) for name, one in row.cells.items()})
+        for row in sheet.rows
+    ]
+    for row in rows:
+        missing = [name for name in columns if name not in row.cells]
+        if missing:
+            listed = f"the columns {', '.join(columns)}"
+            raise TableFault(1, "", f"no column {missing[0]!r}", listed).error(file)
+        for name in row.cells.keys() - _NO_METRIC | {_VALUE} & row.cells.keys() if sheet.decimal_comma else ():
+            row.cells[name] = row.cells[name].replace(",", ".")
+    return rows
+
+
 def _is_lower(file: Path, row: TableRow) -> bool:
     said = row.cells.get("lower_is_better", "")
     if (found := _YES_OR_NO.get(said.strip().casefold())) is None:
@@ -221,7 +250,7 @@ def _is_lower(file: Path, row: TableRow) -> bool:
 
 
 def read_scores(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> MetricScores:
-    """One metric's scores of rated answers from a CSV file with the columns `item, system, value`, and `dimension`,
+    """One metric's scores of rated answers from a table (see `read_sheet`) with the columns `item, system, value`, and `dimension`,
     without which a score is one of quality that stands for every rated dimension of its answer: 1 − the score where
     lower is better. A column `candidate`, where there is one, must hold the rated texts. The metric is named after the
     file.
@@ -229,7 +258,7 @@ def read_scores(file: Path, table: RatingsTable, *, allow_missing: bool = False)
     Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
     answer, and, unless with `allow_missing`, ratings without a score.
     """
-    rows = read_table(file, _SCORE_COLUMNS).checked(file)
+    rows = _rows(file, _SCORE_COLUMNS)
     return MetricScores(file.stem, _scores_in(file, rows, _VALUE, table, allow_missing))
 
 
@@ -240,7 +269,7 @@ def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False
     Raises `InputError` as `read_scores`; for a wide table with a cell that is no number, and for a table with `value`
     and other columns of numbers, which may be meant either way.
     """
-    rows = read_table(file, _SCORE_COLUMNS[:2]).checked(file)
+    rows = _rows(file, _SCORE_COLUMNS[:2])
     others = [name for name in rows[0].cells if name not in _NO_METRIC]
     if _VALUE in rows[0].cells:
         numbers = [name for name in others if all(cell_number(row.cells[name]) is not None for row in rows)]
