@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, Table, insert, select
 
-from proctor.core import NO_ANSWER, Answer, Item, Status, generator, when_gone, whole_file
+from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, when_gone, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
 from proctor.runs import schema
 from proctor.runs.judgements import judgements_of
@@ -69,7 +69,8 @@ def export_rows(
     store: Store, benchmark: str, card: BenchmarkCard, *, all_items: bool = False, runs: Sequence[Run] | None = None
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
     """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric
-    that marks its format has `value` None."""
+    that marks its format has `value` None; one that no score of the run speaks of has one such row, of the first metric
+    that marks it."""
     table = load_items(store, card, all_items=all_items)
     facets = [name for name in table.facet_names() if name not in {*COLUMNS, "scorer"}]
     chosen = chosen_runs(store, benchmark) if runs is None else list(runs)
@@ -82,22 +83,25 @@ def _rows(
     items = {item.id: item for item in store.items(card.name)}
     columns = {name: table.facet(name) for name in facets}
     scorable: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    unscored = [Series(metric.name, "", np.full(len(table.ids), np.nan)) for metric in _first(card)]
     for run in runs:
         answers = store.answers(run)
-        series = load_series(store, run, table) or [_unscored(card, table)]
-        for one in series:
+        series = load_series(store, run, table)
+        for one in (*series, *unscored):
             scorable[one.metric, one.scorer] = table.scorable(card.metric(one.metric), one.scorer)
         for position, name in enumerate(table.ids):
             if name not in answers:
                 continue
             tags = {facet: "|".join(values[position]) for facet, values in columns.items()}
-            for one in series:
-                if scorable[one.metric, one.scorer][position]:
-                    yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
+            own = [one for one in series if scorable[one.metric, one.scorer][position]]
+            marking = (one for one in unscored if scorable[one.metric, one.scorer][position])
+            for one in own or [next(marking, unscored[0])]:
+                yield _row(run, items[name], answers[name], one, position) | tags | {"scorer": one.scorer}
 
 
-def _unscored(card: BenchmarkCard, table: ItemTable) -> Series:
-    return Series(card.headline, "", np.full(len(table.ids), np.nan))
+def _first(card: BenchmarkCard) -> list[Metric]:
+    """The benchmark's metrics, the headline first."""
+    return [card.metric(card.headline), *(one for one in card.metrics if one.name != card.headline)]
 
 
 def _row(run: Run, item: Item, answer: Answer, series: Series, place: int) -> dict[str, Any]:
