@@ -185,12 +185,26 @@ def test_a_reply_that_the_token_limit_cut_is_kept_and_flagged() -> None:
 
 @pytest.mark.parametrize("fault", [Fault.CONTENT_FILTER, Fault.REFUSAL])
 def test_a_filter_or_a_refusal_is_the_models_and_not_retried(fault: Fault) -> None:
-    with (
-        FaultyServer(script=[fault]) as server,
-        pytest.raises(RefusalError, match=r"^openai:m: the model or its provider declined to answer$"),
-    ):
-        ask(server)
-    assert server.count == 1
+    with FaultyServer("yes", script=[fault]) as server:
+        with pytest.raises(RefusalError, match=r"^openai:m: the model or its provider declined to answer$") as refused:
+            ask(server)
+        assert server.count == 1
+        told = ask(server).usage  # of a reply that the server counts alike
+    assert refused.value.usage is not None
+    assert (refused.value.usage.requests, refused.value.usage.input_tokens) == (1, told.input_tokens)
+    assert told.input_tokens > 0
+
+
+def test_what_replies_without_the_form_consumed_is_known() -> None:
+    with FaultyServer("no form") as server, pytest.raises(SystemFaultError) as ended:
+        ask_colour(server)
+    assert ended.value.usage is not None
+    assert (ended.value.usage.requests, server.count) == (3, 3)
+    script = [None, Fault.CONTENT_FILTER]
+    with FaultyServer("no form", script=script) as server, pytest.raises(RefusalError) as refused:
+        ask_colour(server)
+    assert refused.value.usage is not None
+    assert (refused.value.usage.requests, server.count) == (2, 2)
 
 
 def test_an_empty_reply_is_asked_again_twice_and_then_believed() -> None:

@@ -20,6 +20,7 @@ from proctor.core import (
     InfrastructureError,
     InputError,
     Item,
+    ProctorError,
     Reference,
     RefusalError,
     Status,
@@ -35,6 +36,23 @@ from proctor.runs.engine import Job, ask_all
 from proctor.runs.run_scores import load_run_scores
 from proctor.runs.table import load_labels
 from tests.support.virtual_time import run_in_virtual_time
+
+
+@pytest.mark.parametrize("kind", [RefusalError, SystemFaultError, InfrastructureError])
+def test_what_was_consumed_before_an_error_is_kept_with_the_answer(kind: type[ProctorError], tmp_path: Path) -> None:
+    spent = Usage(requests=1, input_tokens=100, output_tokens=5, cost_usd=0.25)
+
+    def ends(item: Item) -> Answer:
+        raise kind("no").after(spent)
+
+    store = Store(tmp_path / "runs.db")
+    store.add_benchmark(toy(2))
+    run = store.start_run("toy", "scripted", "text-only", {})
+    job = Job(run, Scripted(ends), store.items("toy"), lambda _: BlindView(), (AccuracyScorer(),))
+    tally = asyncio.run(ask_all([job], store))
+    assert [one.usage for one in store.answers(run).values()] == [spent, spent]
+    assert tally.usage == spent + spent
+    store.close()
 
 
 class BlindView:

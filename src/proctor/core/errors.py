@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from proctor.core.records import Usage
 
 
 class ProctorError(Exception):
@@ -21,8 +25,16 @@ class ProctorError(Exception):
     two lines
     """
 
+    usage: Usage | None = None
+    """What was consumed before it, where that is known."""
+
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+    def after(self, usage: Usage) -> Self:
+        """The same, after this was consumed as well."""
+        self.usage = usage if self.usage is None else usage + self.usage
+        return self
 
 
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}

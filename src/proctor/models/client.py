@@ -156,21 +156,25 @@ class ModelClient:
         try:
             return _reply(response, usage, None, read_tokens(response))
         except UnreadableReplyError as error:
-            raise SystemFaultError(f"{self.name}: {error}") from error
+            raise SystemFaultError(f"{self.name}: {error}").after(usage) from error
 
     async def _ask_for(self, schema: type[T], parts: Sequence[Part], system: str) -> Reply[T]:
         usage, reason = Usage(), ""
         for _ in range(_FORM_TRIES):
             again = [f"Your last reply could not be read ({reason}). Reply again, in the form asked for."]
             message = self._message([*parts, *(again if reason else [])], system)
-            response, spent = await self.converse([message], self._form(schema))
+            try:
+                response, spent = await self.converse([message], self._form(schema))
+            except ProctorError as error:
+                error.after(usage)
+                raise
             usage += spent
             try:
                 value = read_value(response, schema, [part for part in parts if isinstance(part, str)])
                 return _reply(response, usage, value, read_tokens(response))
             except UnreadableReplyError as error:
                 reason = str(error)
-        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}")
+        raise SystemFaultError(f"{self.name}: no readable reply in {_FORM_TRIES} tries: {reason}").after(usage)
 
     async def converse(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
@@ -184,7 +188,7 @@ class ModelClient:
             else:
                 usage += self.spec.priced(read_usage(outcome, self._unpriced))
                 if outcome.finish_reason == "content_filter":
-                    raise RefusalError(f"{self.name}: the model or its provider declined to answer")
+                    raise RefusalError(f"{self.name}: the model or its provider declined to answer").after(usage)
                 if empty == self._empty_tries or outcome.finish_reason == "length" or _says_something(outcome):
                     return outcome, usage
                 fault, empty = Fault(InfrastructureError("an empty reply"), again=True), empty + 1
@@ -193,7 +197,7 @@ class ModelClient:
                 continue
             if not fault.again or faults > self.spec.retries:
                 after = f" (after {faults} tries)" if faults > 1 else ""
-                raise type(fault.error)(f"{self.name}: {fault.error}{after}")
+                raise type(fault.error)(f"{self.name}: {fault.error}{after}").after(usage)
             with aside("retry"):
                 await asyncio.sleep(self._wait(faults + empty - 1, fault.wait_s))
 

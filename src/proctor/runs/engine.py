@@ -335,7 +335,7 @@ class _Worker:
                 if not job.skip_broken:
                     self._end(InputError(f"{error} (item {item.id!r})"))
                     continue
-                answer = _ended(item, Status.FAILED, str(error))
+                answer = _ended(item, Status.FAILED, str(error), error.usage)
             except ConfigurationError as error:
                 self._end(error)
                 continue
@@ -406,11 +406,11 @@ async def ask(
         else:
             answer = _ended(item, Status.FAILED, _one_line(error))
     except InfrastructureError as error:
-        answer = _ended(item, Status.FAILED, str(error))
+        answer = _ended(item, Status.FAILED, str(error), error.usage)
     except RefusalError as error:
-        answer = _ended(item, Status.REFUSED, str(error))
+        answer = _ended(item, Status.REFUSED, str(error), error.usage)
     except SystemFaultError as error:
-        answer = _ended(item, Status.ERROR, str(error))
+        answer = _ended(item, Status.ERROR, str(error), error.usage)
     except ProctorError:
         raise
     except OSError as error:  # the network's or the machine's, whichever code was calling it
@@ -457,8 +457,8 @@ def _shown(seen: View) -> dict[str, JsonValue]:
     return {SHOWN: [one.model_dump(mode="json", exclude_defaults=True) for one in shown]}
 
 
-def _ended(item: Item, status: Status, reason: str) -> Answer:
-    return Answer(item_id=item.id, status=status, reason=reason)
+def _ended(item: Item, status: Status, reason: str, usage: Usage | None = None) -> Answer:
+    return Answer(item_id=item.id, status=status, reason=reason, usage=usage or Usage())
 
 
 def _cause(reason: str) -> str:
