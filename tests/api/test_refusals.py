@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -61,6 +62,13 @@ REFUSED: list[tuple[str, Callable[[Any, Path], Any]]] = [
      lambda _s, _f: run(model=["openai:m temperature=0", "openai:m temperature=1"])),
     ("--system and --model: found two that are called 'openai:m', expected a name for each",
      lambda _s, _f: run(proctor.system(name="openai:m")(no), model="openai:m")),
+    ("settings: found temperature, expected none: they are those of a model",
+     lambda _s, _f: run(yes, settings={"temperature": 0})),
+    ("--concurrency: found 0, expected a number of 1 or more", lambda _s, _f: run(yes, concurrency=0)),
+    ("--concurrency: found True, expected a number of 1 or more", lambda _s, _f: run(yes, concurrency=True)),
+    ("--budget: found 'a', expected a number of 0.001 or more", lambda _s, _f: run(yes, budget_s="a")),
+    ("lamps: found ids twice: room-1/q1, room-1/q2, room-1/q3, expected each id once",
+     lambda _s, _f: proctor.run(replace(lamps(), items=lamps().items * 2), yes, conditions="text-only", store=":memory:")),
     ("--condition: found text-only twice, expected each once", lambda _s, _f: run(yes, conditions=["text-only"] * 2)),
     ("--condition: found none, expected names of conditions (proctor list conditions)",
      lambda _s, _f: run(yes, conditions=[])),

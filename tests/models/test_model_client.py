@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from proctor.core import ConfigurationError, Frame, RefusalError, SystemFaultError, UsageError
+from proctor.core import ConfigurationError, Frame, InfrastructureError, RefusalError, SystemFaultError, UsageError
 from proctor.media import StoredPicture
 from proctor.models import ModelClient, ModelSpec, Reply, parse_price
 from proctor.models.connections import Connections, Posted
@@ -193,6 +193,14 @@ def test_a_filter_or_a_refusal_is_the_models_and_not_retried(fault: Fault) -> No
     assert refused.value.usage is not None
     assert (refused.value.usage.requests, refused.value.usage.input_tokens) == (1, told.input_tokens)
     assert told.input_tokens > 0
+
+
+def test_an_error_that_is_sent_as_a_success_is_told_in_the_servers_words() -> None:
+    with (
+        FaultyServer(script=[Fault.ERROR_AS_SUCCESS]) as server,
+        pytest.raises(InfrastructureError, match=r"can't be read: an error under status 200: upstream failed$"),
+    ):
+        ask(server, name="m", retries=0)
 
 
 def test_what_replies_without_the_form_consumed_is_known() -> None:

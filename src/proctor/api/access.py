@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from proctor.api.option_texts import check_limits
 from proctor.api.options import ModelOptions, RunOptions, listed
 from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
@@ -107,6 +108,7 @@ def build_systems(
     """
     from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
+    check_limits(options)
     models, name, seed = listed(options["model"]), _name_in(options), options["seed"]
     if not systems and not models:
         raise UsageError("--system and --model", "what is to answer", found="neither")
@@ -134,6 +136,12 @@ def build_systems(
         briefing = reader_or_default(benchmark).briefing
         built += [ModelSystem(one, template, name or None, sampling, briefing) for one in access.clients(models)]
     _check_names([one.name for one in built])
+    return built if models else _without_settings(built, options)
+
+
+def _without_settings(built: list[System], options: RunOptions) -> list[System]:
+    if options["settings"]:
+        raise InputError("settings", found=", ".join(options["settings"]), expected="none: they are those of a model")
     return built
 
 

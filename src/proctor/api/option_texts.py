@@ -36,6 +36,15 @@ def conditions_of(given: Any) -> tuple[str, ...]:
     return names
 
 
+def check_limits(given: Any) -> None:
+    """Raises `UsageError` for limits of a run that are no numbers, or too small."""
+    for name, option, least in (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001)):
+        value = given[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (number and value >= least):
+            raise UsageError(option, f"a number of {least:g} or more", found=repr(value))
+
+
 def texts(pairs: Sequence[str]) -> dict[str, str]:
     """KEY=VALUE pairs as they are typed, each key once."""
     found: dict[str, str] = {}

@@ -29,6 +29,7 @@ from proctor.media import StoredPicture
 from proctor.models.batch_folder import BatchFolder
 from proctor.models.body_limit import ENCODINGS
 from proctor.models.connections import Connections, Posted
+from proctor.models.faults import told_in
 from proctor.models.servers import ModelServers
 
 _ERROR = 300  # the first status that is no reply of the model
@@ -222,6 +223,8 @@ def _completion(posted: Posted) -> ChatCompletion | str:
         return posted.body.decode(errors="replace")
     if not isinstance(said, dict):
         return str(said)
+    if said.get("error") and not said.get("choices"):
+        raise UnexpectedModelBehavior(f"an error under status {posted.status}: {told_in(said)}")
     said["created"] = said.get("created") or 0
     choices = said.get("choices")
     for choice in choices if isinstance(choices, list) else ():

@@ -161,7 +161,7 @@ def _words(error: Exception) -> str:
     from pydantic_core import ValidationError
 
     if isinstance(error, ModelHTTPError):
-        return f"HTTP {error.status_code}: {_message(error.body) or 'no reason given'}"
+        return f"HTTP {error.status_code}: {told_in(error.body) or 'no reason given'}"
     wrong = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(wrong, ValidationError):
         first = wrong.errors(include_url=False, include_input=False)[0]
@@ -171,7 +171,7 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _message(body: object) -> str:
+def told_in(body: object) -> str:
     """The provider's own words in an error body, whichever of the usual forms it has."""
     if isinstance(body, dict):
         inner = body.get("error", body)

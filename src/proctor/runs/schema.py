@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -366,6 +367,9 @@ def check_given_name(name: str) -> None:
 def check_texts(benchmark: Benchmark) -> None:
     """The same for all names of a benchmark, and for half characters anywhere in its items."""
     check_text("the benchmark's name", benchmark.name)
+    twice = [name for name, count in Counter(item.id for item in benchmark.items).items() if count > 1]
+    if twice:
+        raise InputError(benchmark.name, found=f"ids twice: {', '.join(twice[:3])}", expected="each id once")
     for item in benchmark.items:
         place = f"item {kept_text(item.id)!r}"
         for field, text in (("id", item.id), ("group", item.group), *(("tags", name) for name in item.tags)):
