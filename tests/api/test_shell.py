@@ -20,6 +20,9 @@ async def broken(item, view):
     raise KeyError(item.id)
 '''
 
+DRAWN = {"draws": 2000, "seed": 0, "two_level": False}
+"""What JSON says beside the rows that Python has."""
+
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
@@ -41,7 +44,7 @@ def test_a_function_in_a_file_is_a_system_in_the_shell(data: Path, mine: Path, t
     assert made.done[1].startswith("265 questions in free text: a judge has to score the answers")
     told = shell("results", "rexsonovqa", "--store", store, "--format", "json")
     in_shell = [row for row in json.loads(told.stdout) if row["system"] == "first"]
-    in_python = [{**row, "facets": {}} for row in made.results()]
+    in_python = [{**row, "facets": {}, "settings": DRAWN} for row in made.results()]
     assert in_python == in_shell
     # The same function: nothing is asked again, whoever began.
     again = proctor.run("rexsonovqa", f"{mine}:first", data=files, conditions="text-only", store=store)
@@ -86,4 +89,5 @@ def test_answers_are_imported_alike(data: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [line.replace("python.db", "shell.db") for line in made.done] == done.stdout.splitlines()
     told = shell("results", "rexsonovqa", "--store", tmp_path / "shell.db", "--format", "json")
-    assert [{**row, "facets": {}} for row in proctor.results(made.store)] == json.loads(told.stdout)
+    in_python = [{**row, "facets": {}, "settings": DRAWN} for row in proctor.results(made.store)]
+    assert in_python == json.loads(told.stdout)

@@ -144,9 +144,8 @@ def test_incomplete_runs_have_no_single_value_for_the_hub(store: Store, tmp_path
 def test_a_model_card_is_one_table_that_no_name_can_break(tmp_path: Path) -> None:
     item = Item(id="q", group="v", question="?", answer=BinaryFormat(), reference=Reference(answer=True))
     mine = proctor.Benchmark("b", "A <b>title</b>", (item,), (proctor.ACCURACY,), "accuracy", conditions=("text-only",))
-    made = proctor.run(
-        mine, lambda frames: "yes", name="a|b\n<img>", conditions="text-only", store=":memory:", baselines=False
-    )
+    said = proctor.system(name="a|b\n<img>")(lambda frames: "yes")
+    made = proctor.run(mine, said, conditions="text-only", store=":memory:", baselines=False)
     shown = made.export(tmp_path / "card.md", format="model-card", origin={"citation": "Us, 2026"})
     lines = (tmp_path / "card.md").read_text(encoding="utf-8").splitlines()
     assert shown.count == 1

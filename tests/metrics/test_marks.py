@@ -29,7 +29,7 @@ from proctor.metrics import (
     set_estimates,
     time_estimates,
 )
-from proctor.metrics.corpus import match_times
+from proctor.metrics.named import match_times
 from proctor.stats import Resampling, mean_interval, sums_interval
 
 RNG = np.random.default_rng(0)

@@ -421,12 +421,11 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
     media, columns, seed = media_at(given.get("media"), given.get("cache")), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
         if given["data"] is not None:
-            origin = FilesOrigin(Path(given["data"]), given["track"], as_lists(columns))
-            benchmark = replace(benchmark, origin=origin)
+            benchmark = replace(benchmark, origin=FilesOrigin(Path(given["data"]), given["track"], as_lists(columns)))
         return benchmark if media is None else replace(benchmark, media_root=media)
-    name, path, track = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None, given["track"]
+    name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
     if path is None:
-        data, remembered, track = recalled(name, given["store"], given["data"], media, track)
+        data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])
         if given["data"] is not None or name in BENCHMARKS.names():
             remembered = media_at(remembered, given.get("cache"))
             return load(name, data, remembered, track=track, seed=seed, columns=columns)

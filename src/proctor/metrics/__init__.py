@@ -22,11 +22,10 @@ if TYPE_CHECKING:
         nominal_estimates,
         percentage_estimates,
         scale_estimates,
-        set_estimates,
-        time_estimates,
     )
     from proctor.metrics.function import FunctionMetric, declared_metric, in_range, metric
     from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics, located_estimates
+    from proctor.metrics.named import set_estimates, time_estimates
     from proctor.metrics.registry import CORPUS_METRICS, SCORERS, SILENCE_HELPS, build_scorer, code_scorers, item_sums
 else:
     export_lazily(__name__)

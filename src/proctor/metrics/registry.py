@@ -17,22 +17,24 @@ from proctor.metrics.corpus import (
     NOMINAL_METRICS,
     PERCENTAGE_METRICS,
     SCALE_METRICS,
-    SET_F1,
-    SET_METRICS,
-    SET_PRECISION,
-    TIME_F1,
-    TIME_METRICS,
-    TIME_PRECISION,
     UNANSWERED,
     ItemSums,
     count_sums,
     nominal_sums,
     percentage_sums,
     scale_sums,
+)
+from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
+from proctor.metrics.named import (
+    SET_F1,
+    SET_METRICS,
+    SET_PRECISION,
+    TIME_F1,
+    TIME_METRICS,
+    TIME_PRECISION,
     set_sums,
     time_sums,
 )
-from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
 from proctor.metrics.ordering.orders import OrderingScorer
 
 SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
