@@ -277,7 +277,18 @@ WAYS = (
         {**FORMAT, "out": "afterwards", "first": "two calls", "second": "two calls"},
         {"cache": "cache_dir"},
     ),
-    Way("store delete", "bench --system one", f"{STORE} runs:chosen_runs", {**ASKED, "everything": "another way"}),
+    Way(
+        "store delete",
+        "bench --system one",
+        f"{STORE} runs:chosen_runs",
+        {**ASKED, "everything": "another way", "scorer": "another way"},
+    ),
+    Way(
+        "store delete",
+        "bench --scorer one",
+        f"{STORE} runs:count_scores",
+        {**ASKED, **dict.fromkeys(("everything", "systems", "conditions"), "another way")},
+    ),
     Way(
         "store disqualify", "bench --system one --reason why", f"{STORE} runs:disqualify", {"undo": "another function"}
     ),
