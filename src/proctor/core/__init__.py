@@ -71,6 +71,8 @@ if TYPE_CHECKING:
         PublishedTable,
         RatingRule,
         RatingScheme,
+        Verified,
+        VerifiedFigure,
         human,
     )
     from proctor.core.protocols import (
@@ -105,12 +107,10 @@ if TYPE_CHECKING:
         reader_of_paths,
         reader_or_default,
     )
-    from proctor.core.sheet_files import SHEET_SUFFIXES, read_sheet
-    from proctor.core.sheets import Sheet, SheetRow, cell_text, is_empty
+    from proctor.core.sheets import SHEET_SUFFIXES, Sheet, SheetRow, cell_text, is_empty, read_sheet
     from proctor.core.sources import DataSource, Download, read_source
     from proctor.core.tables import Arrays, TableFault, TableRow, cell_number, read_arrays, read_table, write_arrays
     from proctor.core.text import NUMBER_WORDS, clock_text, kept_text, looks_secret, natural, printable, unfit
-    from proctor.core.verified import Verified, VerifiedFigure
     from proctor.core.words import (
         DASH,
         clean,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.cells import MOST_CELL_CHARS, cell_json
+from proctor.core.formats.base import MOST_CELL_CHARS, cell_json
 
 _LINE = re.compile(
     r"\s*(?:[-*•]\s+)?(?P<points>[-+\u2212]?\d{1,3}(?:[.,]\d{1,2})?)\s?(?:points?|p)?\s?[:)]\s*(?P<text>\S.*)",

@@ -14,10 +14,9 @@ from pydantic import JsonValue
 from proctor.core.errors import InputError
 from proctor.core.hashes import fingerprint
 from proctor.core.item import Excerpt, Item
-from proctor.core.metric import Metric, PublishedTable, RatingScheme
+from proctor.core.metric import Metric, PublishedTable, RatingScheme, VerifiedFigure
 from proctor.core.records import Answer, FailedPolicy, Judgement, Score
 from proctor.core.sources import DataSource, read_source
-from proctor.core.verified import VerifiedFigure
 from proctor.core.words import count_of
 
 if TYPE_CHECKING:

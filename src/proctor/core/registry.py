@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from proctor.core.blocks import Table
 from proctor.core.errors import InputError, ProctorError, UsageError
 from proctor.core.protocols import Benchmark, BenchmarkReader
-from proctor.core.sheet_files import SHEET_SUFFIXES
+from proctor.core.sheets import SHEET_SUFFIXES
 
 T = TypeVar("T")
 

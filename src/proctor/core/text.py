@@ -1,10 +1,11 @@
-"""Texts: those of unknown authors made fit to be kept, clock times, number words, and natural order."""
+"""Text: cleaning of untrusted text for storage, clock times, number words, natural sort order, and patterns that
+are compiled on first use."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, JsonValue
 
@@ -88,28 +89,10 @@ KeptObject = Annotated[dict[str, JsonValue], BeforeValidator(_json_if_json)]
 """A JSON object in a record, likewise."""
 
 NUMBER_WORDS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-)
-"""Whole numbers below 20 in words, each at its own index."""
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+"""Whole numbers below 20 in words; the index is the number."""
 
 _CLOCK_ROUNDING = 1e-6
 
@@ -158,3 +141,27 @@ def printable(text: str) -> str:
     """
     shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:80])
     return shown + ("…" if len(text) > 80 else "")
+
+
+class _Deferred:
+    """What `re.compile` gives, made when its first attribute is asked for."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._source = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # copying and inspecting compile nothing
+        value = getattr(re.compile(*self._source), name)
+        self.__dict__[name] = value
+        return value
+
+
+def deferred(source: str, flags: int = 0) -> re.Pattern[str]:
+    """A pattern as `re.compile` makes it, but that a wrong one raises `re.error` only at its first use.
+
+    >>> word = deferred("[a-z]+", re.IGNORECASE)
+    >>> word.findall("Cut the duct"), word.pattern
+    (['Cut', 'the', 'duct'], '[a-z]+')
+    """
+    return cast("re.Pattern[str]", _Deferred(source, flags))

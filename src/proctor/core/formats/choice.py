@@ -10,10 +10,9 @@ from typing import Literal
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
-from proctor.core.formats.cells import plain_words
+from proctor.core.formats.base import StrictFormat, bare, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _NAME = (
     r"(?:(?:the\s)?(?:options?|choices?|letters?|answers?|statements?|items?|alternatives?|选项?)\b\s?:?\s{0,2}|选项"

@@ -10,10 +10,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
-from proctor.core.formats.cells import listed, plain_words
+from proctor.core.formats.base import StrictFormat, bare, listed, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _KEYS = ("classes", "class", "objects", "object", "labels", "label", "items", "instruments", "names")
 _EDGES = " \t\n.,;:!()[]{}\"'*"

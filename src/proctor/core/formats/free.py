@@ -10,10 +10,9 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format, StrictFormat
-from proctor.core.formats.cells import cell_quantity, listed
+from proctor.core.formats.base import Format, StrictFormat, cell_quantity, listed
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, after_thoughts, json_values
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _NUMERAL = deferred(r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _ANSWER = deferred(r"<answer>(.*)</answer>", re.IGNORECASE | re.DOTALL)

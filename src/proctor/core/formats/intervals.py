@@ -10,13 +10,11 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, alone
-from proctor.core.formats.cells import listed
+from proctor.core.formats.base import StrictFormat, alone, listed
 from proctor.core.formats.overlap import MOST_NAMED, covered, matching
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 from proctor.core.formats.timestamps import cell_seconds
-from proctor.core.patterns import deferred
-from proctor.core.text import clock_text
+from proctor.core.text import clock_text, deferred
 
 _MOST_S = 10**7
 _ABOUT = (

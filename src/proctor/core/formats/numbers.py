@@ -12,11 +12,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
-from proctor.core.formats.cells import cell_quantity, plain_words
+from proctor.core.formats.base import StrictFormat, bare, cell_quantity, plain_words
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
-from proctor.core.text import NUMBER_WORDS
+from proctor.core.text import NUMBER_WORDS, deferred
 
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _WORDS = {word: number for number, word in enumerate(NUMBER_WORDS)} | {

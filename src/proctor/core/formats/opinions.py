@@ -9,11 +9,10 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, alone
-from proctor.core.formats.cells import cell_quantity, plain_words
+from proctor.core.formats.base import StrictFormat, alone, cell_quantity, plain_words
 from proctor.core.formats.numbers import read_quantity
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _OF = deferred(r"(?<=\d)\s?(?:/|\bout of\b|\bvon\b|\bsur\b|\bof\b)\s?(?P<most>\d{1,3})(?!\d|\.\d)", re.IGNORECASE)
 _SCALE = deferred(

@@ -11,10 +11,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import Format
-from proctor.core.formats.cells import listed, plain_words
+from proctor.core.formats.base import Format, listed, plain_words
 from proctor.core.formats.reply import Statement, json_values, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _KEYS = (
     "order",

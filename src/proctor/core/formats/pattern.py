@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, field_validator
 from proctor.core.errors import ParseError
 from proctor.core.formats.base import StrictFormat
 from proctor.core.formats.reply import MAX_ANSWER_CHARS, Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _MOST_CHARS = 1_000  # of a pattern
 _MOST_S = 0.25  # seconds for one match; a pattern in linear time needs microseconds

@@ -14,12 +14,10 @@ from typing import Literal
 from pydantic import Field, JsonValue, field_validator
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, alone
-from proctor.core.formats.cells import cell_quantity
+from proctor.core.formats.base import StrictFormat, alone, cell_quantity
 from proctor.core.formats.reply import Statement, first_sentence, json_fields, read_reply
 from proctor.core.formats.units import QUANTITIES, Unit, names_of, round_off, unit_of, units_named
-from proctor.core.patterns import deferred
-from proctor.core.text import NUMBER_WORDS
+from proctor.core.text import NUMBER_WORDS, deferred
 
 _MOST = 1e15
 _SLACK = 1e-9  # what the rounding of a conversion may put between equal numbers

@@ -19,7 +19,7 @@ from typing import ClassVar
 from pydantic import JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 MAX_ANSWER_CHARS = 20_000
 """Of a longer reply, after its thoughts, the first and the last half of this are read: a parser's time is bounded."""

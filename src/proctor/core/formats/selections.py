@@ -11,11 +11,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, alone
-from proctor.core.formats.cells import listed, plain_words
+from proctor.core.formats.base import StrictFormat, alone, listed, plain_words
 from proctor.core.formats.choice import cell_letter, letter_span, named_by_text, option_letters
 from proctor.core.formats.reply import Statement, after_thoughts, first_sentence, read_reply
-from proctor.core.patterns import deferred
+from proctor.core.text import deferred
 
 _NAME = (
     r"(?i:(?:(?:the\s)?(?:correct\s|right\s)?(?:options?|choices?|letters?|answers?|statements?|both|all of|only"

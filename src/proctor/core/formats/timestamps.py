@@ -14,11 +14,9 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from proctor.core.errors import ParseError
-from proctor.core.formats.base import StrictFormat, bare
-from proctor.core.formats.cells import cell_quantity, listed
+from proctor.core.formats.base import StrictFormat, bare, cell_quantity, listed
 from proctor.core.formats.reply import Statement, first_sentence, read_reply
-from proctor.core.patterns import deferred
-from proctor.core.text import clock_text
+from proctor.core.text import clock_text, deferred
 
 _CLOCK = deferred(r"(?<![\d:.])(?:(?P<h>\d{1,3}):)?(?P<m>\d{1,3}):(?P<s>\d{2})(?:[.,](?P<f>\d{1,9}))?(?!\d|:\d)")
 _UNITS = deferred(
