@@ -13,10 +13,8 @@ import pytest
 from PIL import Image
 
 from proctor.challenges import pack_folder, write_pack
-from proctor.challenges.packs.check import PackCheck, check_codabench
-from proctor.challenges.packs.confined import PackProgram
-from proctor.challenges.packs.figures import LONGEST_KEY, figures_of
-from proctor.challenges.packs.programs import DIGITS, score_codabench
+from proctor.challenges.packs.platforms import PackCheck, PackProgram, check_codabench
+from proctor.challenges.packs.programs import DIGITS, LONGEST_KEY, figures_of, score_codabench
 from proctor.challenges.settings import read_challenge
 from proctor.core import ProblemsError
 from tests.support.packed_challenge import unpacked

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
 from proctor.challenges.worker import Worker

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures
+from proctor.challenges.marking import ScorerChangedError, rerun_all
 from proctor.challenges.queue import Leased, claim
-from proctor.challenges.rerun import ScorerChangedError, rerun_all
 from proctor.challenges.schema import boards, quotas, results, scorers
 from proctor.challenges.submissions import cancel, submission_row
 from proctor.challenges.worker import Worker

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import image_archive
-from proctor.containers.image_archive import image_digest
+from proctor.containers import images
+from proctor.containers.images import image_digest
 from proctor.core import InputError
 
 CONFIG = b'{"architecture": "amd64", "os": "linux"}'
@@ -114,13 +114,13 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
     with tarfile.open(bomb, "w:gz") as archive:
         add(archive, "layer.tar", b"\0" * 2**22)
     assert bomb.stat().st_size < 2**14
-    monkeypatch.setattr(image_archive, "MOST_BYTES", 2**21)
+    monkeypatch.setattr(images, "MOST_BYTES", 2**21)
     with pytest.raises(InputError, match="found a larger archive"):
         image_digest(bomb)
 
 
 def test_an_archive_of_very_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_archive, "_MOST_MEMBERS", 3)
+    monkeypatch.setattr(images, "_MOST_MEMBERS", 3)
     with pytest.raises(InputError, match="found a larger archive"):
         image_digest(written(tmp_path / "a.tar", image, lambda one: add(one, "one-more")))
 

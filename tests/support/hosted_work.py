@@ -11,8 +11,8 @@ from pathlib import Path
 
 from sqlalchemy import func, insert, select
 
+from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import BoardFigure, Figures
 from proctor.challenges.queue import Leased
 from proctor.challenges.schema import boards, scorers
 from proctor.challenges.scorer import Marking, ScorerError

@@ -1,4 +1,4 @@
-"""Marking: answers of a submission that are there, or in its file, become figures, in the scorer's process alone."""
+"""Marking: answers of a submission that are there, or in its file, become figures, in the scorer's process alone. Marking again by a new version of the scorer, and what a result is tied to: no board mixes what two versions gave."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, JsonValue
-from sqlalchemy import Connection, func, insert, select
+from pydantic import JsonValue
+from sqlalchemy import Connection, func, insert, or_, select
 
 from proctor import __version__
 from proctor.api import import_answers, score
-from proctor.challenges.boards import BoardMaker, MadeBoard
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased
+from proctor.challenges.boards import AnswerSeconds, BoardFigure, BoardMaker, Figures, MadeBoard
+from proctor.challenges.challenge import Challenge, SealedPart
+from proctor.challenges.queue import Leased, advance
 from proctor.challenges.schema import results, scorers, submissions
-from proctor.challenges.sealed import SealedPart
+from proctor.challenges.states import SubmissionState
+from proctor.challenges.submissions import changed_state, submission_row
 from proctor.core import ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
 from proctor.runs import Run, Store, load_items, score_answers, status_counts
@@ -35,61 +36,6 @@ _MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
 
 class ScorerFaultError(ProctorError):
     """Marking failed through no fault of the submission: it is marked again when that is repaired."""
-
-
-class _Aggregate(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class BoardFigure(_Aggregate):
-    """One board's mean of a submission with the ends of its interval; `above` says that it beats every baseline there
-    (None without baselines)."""
-
-    name: str
-    title: str
-    mean: float | None
-    low: float | None
-    high: float | None
-    questions: int
-    groups: int | None = None
-    above: bool | None = None
-    higher_is_better: bool = True
-
-
-class AnswerSeconds(_Aggregate):
-    """How long answers took: the half and nineteen of twenty were faster than `median` and `p95`. `measured` by us, or
-    said by the file."""
-
-    answers: int
-    median: float
-    p95: float
-    longest: float
-    measured: bool
-
-
-class Figures(_Aggregate):
-    """What is known of a submission outside the sealed part: aggregates, nothing of any question. `shown` says that its
-    team is told the means: always, or where the ladder lets them through."""
-
-    boards: tuple[BoardFigure, ...]
-    statuses: dict[str, int]
-    seconds: AnswerSeconds | None = None
-    shown: bool = True
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The submission of a team that stands on the boards."""
-
-    system: str
-    submission: int
-    number: int
-    team: int
-    team_name: str
-    institution: str
-    eligible: bool
-    listed: bool
-    figures: Figures
 
 
 @dataclass(frozen=True)
@@ -293,3 +239,50 @@ def _seconds(store: Store, run: Run, entrant: Entrant) -> AnswerSeconds | None:
     median, p95 = np.quantile(taken, (0.5, 0.95))
     measured = entrant.upload is None
     return AnswerSeconds(answers=len(taken), median=median, p95=p95, longest=max(taken), measured=measured)
+
+
+_S = SubmissionState
+
+
+class ScorerChangedError(ProctorError):
+    """What marks now is not what marked before: the organiser has to say that all is marked again."""
+
+
+def known_scorer(connection: Connection, fingerprint: str, now: datetime) -> int:
+    """The version that marks by this fingerprint, the first one where there is none yet. Raises `ScorerChangedError`
+    where the newest has another: a program that was updated does not mix its results with those of before."""
+    newest = select(scorers.c.version, scorers.c.fingerprint).order_by(scorers.c.version.desc()).limit(1)
+    known = connection.execute(newest).first()
+    if known is not None and known.fingerprint != fingerprint:
+        raise ScorerChangedError(
+            f"found a scorer that is not version {known.version}, by which results were marked; expected the same, or "
+            "proctor challenge rerun, which marks all again"
+        )
+    return scorer_version(connection, fingerprint, now)
+
+
+def keep_result(connection: Connection, leased: Leased, figures: Figures, fingerprint: str, now: datetime) -> int:
+    """Ends a lease with a result: the state, the counters and the row of `results` in one transaction; the version of
+    the scorer. The same again changes nothing. Raises `StaleError` where the lease is another's, and
+    `ScorerChangedError`."""
+    version = known_scorer(connection, fingerprint, now)
+    row = submission_row(connection, leased.submission)
+    if (row["state"], row["fence"]) != (_S.SCORED.value, leased.fence):
+        advance(connection, leased, _S.SCORED, now)
+        keep_figures(connection, leased, version, figures, now)
+    return version
+
+
+def rerun_all(connection: Connection, fingerprint: str, why: str, now: datetime) -> tuple[int, int]:
+    """Says that answers are marked by this scorer from now on: all that failed to be marked, or has no result by it,
+    waits to be marked, without a question asked again. The scorer's version, and how many wait. Results of former
+    versions stay, and boards are as before until all are marked."""
+    version = scorer_version(connection, fingerprint, now, why)
+    marked = select(results.c.submission).where(results.c.scorer == version)
+    table = submissions.c
+    unmarked = (table.state == _S.SCORED.value) & table.id.not_in(marked)
+    due = select(submissions).where(or_(table.state == _S.SCORER_FAULT.value, unmarked))
+    rows = connection.execute(due.order_by(table.team, table.phase, table.id).with_for_update()).mappings().all()
+    for one in rows:
+        changed_state(connection, one, _S.SCORING, now=now, reason="rerun", requeued=0)
+    return version, len(rows)

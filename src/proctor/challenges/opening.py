@@ -14,14 +14,14 @@ from sqlalchemy import Connection, func, select
 
 from proctor.api import results
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.checks import check_challenge
+from proctor.challenges.folder import check_challenge
 from proctor.challenges.marking import scorer_fingerprint
-from proctor.challenges.phases import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
 from proctor.challenges.schema import scorers, submissions
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
+from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase
 from proctor.containers import CHEAT_ORACLE, BoxedSystem, Executor, program_image
 from proctor.core import Benchmark, InputError, ProblemsError, ProctorError, Table, count_of, percent, plain_table
 from proctor.media import Excerpts, MediaLibrary

@@ -14,8 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures, mark, scorer_fingerprint
+from proctor.challenges.marking import mark, scorer_fingerprint
 from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.core import ProctorError

@@ -15,7 +15,7 @@ from typing import Any
 
 from proctor.containers.executors import BoxLimits, Executor, StartedBox
 from proctor.containers.gateway import BoxGoneError, invoke, wait_until_ready
-from proctor.containers.own_image import BOX_PROBE, program_image
+from proctor.containers.images import BOX_PROBE, program_image
 from proctor.core import ProctorError
 
 _TIGHT = BoxLimits(memory=2**28, cpus=1, processes=64, shared_memory=2**20, scratch=2**22, log=2**16)

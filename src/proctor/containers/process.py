@@ -13,8 +13,17 @@ import socket
 import sys
 from pathlib import Path
 
-from proctor.containers.box_folders import BoxFolder, orphans, remove_folders
-from proctor.containers.executors import SOCKET, BoxEnd, BoxLimits, StartedBox, connect_below, same_label
+from proctor.containers.executors import (
+    SOCKET,
+    BoxEnd,
+    BoxFolder,
+    BoxLimits,
+    StartedBox,
+    connect_below,
+    orphans,
+    remove_folders,
+    same_label,
+)
 from proctor.core import ConfigurationError, InputError
 
 _LABEL = b"PROCTOR_BOX="

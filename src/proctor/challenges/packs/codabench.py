@@ -13,11 +13,20 @@ from typing import Any
 import yaml
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried, write_zip
-from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
-from proctor.challenges.packs.starting_kit import write_starting_kit
-from proctor.challenges.packs.texts import filled
+from proctor.challenges.packs.parts import (
+    PackSummary,
+    PhaseSource,
+    checked_image,
+    copy_part,
+    filled,
+    left_out,
+    python_image,
+    sources,
+    write_carried,
+    write_starting_kit,
+    write_zip,
+)
+from proctor.challenges.packs.programs import LONGEST_KEY, PackFigure
 from proctor.challenges.settings import ChallengeSettings
 from proctor.core import InputError, count_of, input_text, whole_folder
 

@@ -17,11 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried
-from proctor.challenges.packs.figures import PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
-from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
-from proctor.challenges.packs.texts import filled, template_text
+from proctor.challenges.packs.parts import (
+    PackSummary,
+    PhaseSource,
+    checked_image,
+    copy_part,
+    filled,
+    left_out,
+    python_image,
+    sources,
+    template_text,
+    write_carried,
+)
+from proctor.challenges.packs.programs import IDS_FILE, PackFigure, PhaseSockets, sockets_of
 from proctor.challenges.settings import ChallengeSettings
 from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
 from proctor.media import MediaLibrary, ShowsFiles, view

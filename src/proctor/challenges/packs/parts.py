@@ -1,17 +1,31 @@
-"""The questions of a phase, copied into a pack: all that marks, and those media that they can't be read without."""
+"""What a pack carries of this installation: Proctor as a wheel, and the versions of all that it needs. The texts of a pack, from templates. The questions of a phase, copied into a pack: all that marks, and those media that they can't be read without. Guesses: a submission that is valid, scores near chance, and tells nothing. What participants start with: how to hand in, and a file of answers that is valid."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import re
 import shutil
-from collections.abc import Collection, Iterator
+import sys
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
+from typing import IO, Any
 
-from proctor.challenges.checks import handed_out_problems
-from proctor.challenges.packs.figures import (
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import proctor
+from proctor.api import export, run
+from proctor.challenges.challenge import SealedPart
+from proctor.challenges.folder import handed_out_problems
+from proctor.challenges.packs.programs import (
     PART_FILE,
     RATINGS_FILE,
     PackedPart,
@@ -20,10 +34,144 @@ from proctor.challenges.packs.figures import (
     figures_of,
     packed_hash,
 )
-from proctor.challenges.packs.guesses import GUESSER, write_guesses
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
-from proctor.core import Benchmark, InputError, ProblemsError, count_of, read_table, reader_of, write_whole
+from proctor.core import (
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    ProblemsError,
+    UsageError,
+    count_of,
+    read_table,
+    reader_of,
+    write_whole,
+)
+
+_PROJECT = "proctor-eval"
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*", re.ASCII)
+_LONGEST_IMAGE = 128
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_INFO = ("METADATA", "entry_points.txt")
+
+
+@dataclass(frozen=True)
+class PackSummary:
+    """What was written. `notes` are what an organiser should know: what the platform does not do, what was left out."""
+
+    folder: Path
+    phases: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def write_carried(folder: Path) -> str:
+    """Writes Proctor's wheel and `requirements.txt` into a folder, and gives the wheel's name."""
+    write_requirements(folder / "requirements.txt")
+    return write_wheel(folder)
+
+
+def write_wheel(folder: Path) -> str:
+    """Writes the installed Proctor as a wheel, the same bytes for the same files, and gives its name."""
+    found = distribution(_PROJECT)
+    stem = f"proctor_eval-{proctor.__version__}"
+    files = dict(_package())
+    for name in _INFO:
+        if (text := found.read_text(name)) is None:
+            raise ConfigurationError(f"{_PROJECT} is installed without {name}: install it again")
+        files[f"{stem}.dist-info/{name}"] = text.encode()
+    files[f"{stem}.dist-info/WHEEL"] = (
+        b"Wheel-Version: 1.0\nGenerator: proctor\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    record = f"{stem}.dist-info/RECORD"
+    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in files.items()]
+    files[record] = "".join([*lines, f"{record},,\n"]).encode()
+    wheel = f"{stem}-py3-none-any.whl"
+    write_zip(folder / wheel, files)
+    return wheel
+
+
+def _package() -> Iterator[tuple[str, bytes]]:
+    root = Path(proctor.__file__).parent
+    for file in sorted(root.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield f"{root.name}/{file.relative_to(root).as_posix()}", file.read_bytes()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+
+
+def write_zip(out: Path | IO[bytes], files: Mapping[str, bytes]) -> None:
+    """Writes an archive of these contents by name, the same bytes for the same contents."""
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(zipped_name(name), content)
+
+
+def zipped_name(name: str) -> zipfile.ZipInfo:
+    """A member that everybody may read, compressed, whose time says nothing."""
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    return info
+
+
+def write_requirements(file: Path) -> None:
+    """Writes the versions of all packages that Proctor needs here, itself left out: marks are then the same."""
+    pins: dict[str, str] = {}
+    waiting = [Requirement(_PROJECT)]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        asked = waiting.pop()
+        for extra in ("", *sorted(asked.extras)):
+            name = canonicalize_name(asked.name)
+            if (name, extra) in seen:
+                continue
+            seen.add((name, extra))
+            try:
+                found = distribution(name)
+            except PackageNotFoundError as error:
+                raise ConfigurationError(
+                    f"{name} is not installed, and Proctor needs it: install Proctor again"
+                ) from error
+            pins[name] = found.version
+            needed = [Requirement(line) for line in found.requires or ()]
+            waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
+    del pins[canonicalize_name(_PROJECT)]
+    write_whole(file, "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items())))
+
+
+def checked_image(name: str) -> str:
+    """An image's name. Raises `UsageError` for one that an engine or a platform would not take."""
+    if len(name) > _LONGEST_IMAGE or not _IMAGE.fullmatch(name):
+        raise UsageError("--image", f"a name of an image, at most {_LONGEST_IMAGE} characters", found=repr(name[:200]))
+    return name
+
+
+def python_image() -> str:
+    """The image with this version of Python."""
+    return f"docker.io/library/python:{sys.version_info.major}.{sys.version_info.minor}-slim"
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template's text with these values."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - Markdown, shell and Python, of the organiser's own words
+    )
+    return environment.get_template(template).render(**values)
+
+
+def template_text(name: str) -> str:
+    """A file of a pack that needs nothing filled in."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
 
 _HIDDEN = (f"{SEALED}/data", f"{SEALED}/media")
 _PUBLIC = ("questions", "media")
@@ -186,3 +334,42 @@ def left_out(settings: ChallengeSettings, packed: Collection[PhaseSource], why: 
     names = {one.phase.name for one in packed}
     public = "left out, since its references are public and nobody needs a server for it."
     return [f"{one.name}: {why if one.hidden else public}" for one in settings.phases if one.name not in names]
+
+
+GUESSER = "random"
+"""The system that guesses."""
+
+_BLIND = "text-only"
+
+
+def write_guesses(benchmark: Benchmark, settings: ChallengeSettings, folder: Path) -> Path | None:
+    """Writes the answers of the system that guesses as a submission, and gives the file; None where the benchmark has
+    no format for answers."""
+    forms = reader_of(settings.benchmark, settings.track).submission_formats
+    if not forms:
+        return None
+    out = folder / "example.json"
+    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+        store = Path(scratch) / "guesses.sqlite"
+        run(benchmark, GUESSER, conditions=_BLIND, baselines=False, store=store)
+        how: dict[str, Any] = {"systems": GUESSER, "conditions": _BLIND, "format": forms[0]}
+        export(store, out, benchmark.name, **how)
+    return out
+
+
+def write_starting_kit(source: PhaseSource, folder: Path) -> None:
+    """Writes the kit of a phase: `README.md`, and an example by the system that guesses, where the benchmark has a
+    format for answers; of a benchmark with ratings the answers to be scored."""
+    folder.mkdir(parents=True)
+    example = _example(source, folder)
+    settings, phase = source.settings, source.phase
+    how: dict[str, Any] = {"settings": settings, "phase": phase, "example": example, "version": proctor.__version__}
+    (folder / "README.md").write_text(filled("starting_kit.md.j2", **how), encoding="utf-8")
+
+
+def _example(source: PhaseSource, folder: Path) -> str:
+    if reader_of(source.settings.benchmark, source.settings.track).ratings:
+        shutil.copyfile(source.folder / source.phase.questions / RATINGS_FILE, folder / "template.csv")
+        return "template.csv"
+    written = write_guesses(source.handed_out().benchmark, source.settings, folder)
+    return "" if written is None else written.name
