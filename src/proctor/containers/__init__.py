@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from proctor.containers.images import CHEAT_ORACLE, image_digest, program_image
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
-    from proctor.containers.system import BoxedSystem, BoxReport
+    from proctor.containers.system import BoxedSystem, BoxReport, question_fields
 else:
     export_lazily(__name__)
 
 __all__ = [
     "CHEAT_ORACLE", "EXECUTORS", "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "MachineCheck",
     "PodmanExecutor", "ProcessExecutor", "examine", "executor_of", "image_digest", "program_image",
+    "question_fields",
 ]  # fmt: skip

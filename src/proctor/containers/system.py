@@ -235,15 +235,7 @@ class BoxedSystem:
         with aside("media"):
             media = await _shown(view)
         with _placed(media, box) as told:
-            question: dict[str, JsonValue] = {
-                "id": self._opaque(item.id),
-                "question": item.question,
-                "options": list(item.options),
-                "format": item.answer.kind,
-                "instruction": item.answer.instruction(item.options),
-                "deadline_s": self._question_s,
-                "media": told,
-            }
+            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": told}
             try:
                 return Answer(item_id=item.id, text=await invoke(box, question, self._question_s))
             except TimeoutError:
@@ -288,6 +280,18 @@ class BoxedSystem:
             self._end = await box.stop()
             peaks = [one for one in (self._peak, self._end.peak_memory) if one is not None]
             self._peak = max(peaks, default=None)
+
+
+def question_fields(name: str, item: Item, deadline_s: float) -> dict[str, JsonValue]:
+    """A question as a container gets it, without its media; `name` is the id that the container sees."""
+    return {
+        "id": name,
+        "question": item.question,
+        "options": list(item.options),
+        "format": item.answer.kind,
+        "instruction": item.answer.instruction(item.options),
+        "deadline_s": deadline_s,
+    }
 
 
 class _Medium:
