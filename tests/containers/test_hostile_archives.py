@@ -102,11 +102,29 @@ def test_links_inside_an_archive_are_docker_s_own(tmp_path: Path) -> None:
         ([{"Config": "../../etc/passwd"}], "found no such file"),
         ([{"Config": None}], "found no such file"),
         ({"a": 1}, "found 0 images"),
+        (["a"], "found no such file"),
     ],
 )
 def test_one_image_is_expected(tmp_path: Path, listed: object, found: str) -> None:
     with pytest.raises(InputError, match=found):
         image_digest(written(tmp_path / "a.tar", lambda one: image(one, listed)))
+
+
+def test_names_that_are_no_list_are_none(tmp_path: Path) -> None:
+    named = written(tmp_path / "a.tar", lambda one: image(one, [LISTED | {"RepoTags": 5}]))
+    assert image_digest(named).names == ()
+
+
+def test_an_archive_of_oci_whose_manifest_is_no_object_is_refused(tmp_path: Path) -> None:
+    content = b"[]"
+    name = hashlib.sha256(content).hexdigest()
+
+    def oci(archive: tarfile.TarFile) -> None:
+        add(archive, f"blobs/sha256/{name}", content)
+        add(archive, "index.json", json.dumps({"manifests": [{"digest": f"sha256:{name}"}]}).encode())
+
+    with pytest.raises(InputError, match="no digest"):
+        image_digest(written(tmp_path / "a.tar", oci))
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

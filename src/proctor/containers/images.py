@@ -1,5 +1,5 @@
-"""Podman and docker by their command line: lists of arguments, bounded output, a limit of time. Archives of images, as `docker save` and `podman save` write them: checked before an engine sees them. Uploaded images on a machine: loaded one at a time, known by their digests, removed when nobody needs them. An image of this machine's own Python with one program in it: what the doctor and the cheat oracle run as, so that
-nothing has to be fetched."""
+"""Images of podman and docker: uploaded archives are checked, loaded and removed, and an image of this machine's own
+Python runs the doctor and the cheat oracle, so that nothing is fetched."""
 
 from __future__ import annotations
 
@@ -16,26 +16,56 @@ import sys
 import tarfile
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from proctor.containers.executors import Executor, base_folder
 from proctor.core import ConfigurationError, InfrastructureError, InputError, parse_json
 
-_PATIENCE_S = 120.0
-_MOST_OUTPUT = 2**20
+MOST_BYTES = 64 * 2**30
+"""The maximum size of an unpacked image."""
+
+CHEAT_ORACLE = Path(__file__).parent / "cheat_oracle.py"
+"""The program that tries to reach the references from inside a container."""
+
+BOX_PROBE = Path(__file__).parent / "box_probe.py"
+"""The program that reports what a container can do."""
+
+_TIMEOUT_S = 120.0
+_LOADING_S = 3600.0
+_MAX_OUTPUT = 2**20
+_MOST_MEMBERS = 10_000
+_MAX_JSON = 4 * 2**20
+_BLOB = re.compile(r"sha256:([0-9a-f]{64})")
+_OURS = "localhost/proctor-upload"
+_LEFT_OUT = {
+    "config-3", "curses", "dbm", "distutils", "ensurepip", "idlelib", "lib2to3", "msilib", "pydoc_data", "site-packages",
+    "sqlite3", "test", "tests", "tkinter", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc",
+}  # fmt: skip
+_LEFT_OUT_MODULES = re.compile(
+    r"/(_tkinter|_curses|_ssl|_sqlite3|_dbm|_gdbm|nis|_test|_ctypes_test|readline|xxlimited)\w*\."
+)
+_LIBRARY = re.compile(r"(/\S+) \(0x")
+_FORM = b"3"  # of the image; change it to have another one made
+_FOLDERS = ("dev", "etc", "input", "proc", "sys", "tmp")
+_CHANGES = (
+    "ENV PYTHONHOME=/usr",
+    "ENV LD_LIBRARY_PATH=/usr/lib:/usr/lib64:/usr/lib/x86_64-linux-gnu",
+    "ENV PYTHONUNBUFFERED=1",
+    'ENTRYPOINT ["/usr/bin/python3", "-S", "/program.py"]',
+)
 
 
 async def engine(
-    command: str, *arguments: str, patience_s: float = _PATIENCE_S, folder: Path | None = None
+    command: str, *arguments: str, timeout_s: float = _TIMEOUT_S, folder: Path | None = None
 ) -> tuple[int, str, str]:
-    """Runs podman or docker, in a folder where podman leaves a file when memory ran out: exit code, standard output and
-    errors, of which no more than a megabyte each is kept. Raises `ConfigurationError` where it is not installed,
-    `InfrastructureError` where it does not come back."""
+    """Runs podman or docker; returns the exit code, standard output and errors, at most the last megabyte of each.
+    `folder` is the working folder, where podman leaves a file when memory runs out. Raises `ConfigurationError` when
+    the command is not installed, `InfrastructureError` after the timeout."""
     try:
         process = await asyncio.create_subprocess_exec(
             command,
@@ -48,91 +78,128 @@ async def engine(
     except FileNotFoundError as error:
         raise ConfigurationError(f"{command}: found no such program, expected it to be installed") from error
     try:
-        async with asyncio.timeout(patience_s):
-            out, told = await asyncio.gather(_kept(process.stdout), _kept(process.stderr))
-            return await process.wait(), out, told
+        async with asyncio.timeout(timeout_s):
+            out, errors = await asyncio.gather(_tail(process.stdout), _tail(process.stderr))
+            return await process.wait(), out, errors
     except TimeoutError:
-        raise InfrastructureError(f"{command} {arguments[0]}: no reply after {patience_s:g} s") from None
+        raise InfrastructureError(f"{command} {arguments[0]}: no reply after {timeout_s:g} s") from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
 
 
-async def succeeded(command: str, *arguments: str, patience_s: float = _PATIENCE_S) -> str:
-    """Its standard output. Raises `InfrastructureError` where it fails."""
-    code, out, told = await engine(command, *arguments, patience_s=patience_s)
+async def succeeded(command: str, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
+    """The standard output of a command. Raises `InfrastructureError` when it fails."""
+    code, out, errors = await engine(command, *arguments, timeout_s=timeout_s)
     if code:
-        raise InfrastructureError(f"{command} {arguments[0]}: {last_line(told)}")
+        raise InfrastructureError(f"{command} {arguments[0]}: {last_line(errors)}")
     return out
 
 
-async def _kept(stream: asyncio.StreamReader | None) -> str:
-    kept = bytearray()
+async def _tail(stream: asyncio.StreamReader | None) -> str:
+    tail = bytearray()
     while stream is not None and (piece := await stream.read(2**16)):
-        kept += piece
-        del kept[: max(0, len(kept) - _MOST_OUTPUT)]
-    return kept.decode(errors="replace")
+        tail += piece
+        del tail[: max(0, len(tail) - _MAX_OUTPUT)]
+    return tail.decode(errors="replace")
 
 
-def last_line(told: str) -> str:
-    """The last line of what it said, for a message."""
-    lines = told.strip().splitlines()
+def last_line(errors: str) -> str:
+    """The last line of an engine's errors, for a message."""
+    lines = errors.strip().splitlines()
     return lines[-1][:300] if lines else "it said nothing"
-
-
-MOST_BYTES = 64 * 2**30
-"""Of an image, unpacked from its archive."""
-
-_MOST_MEMBERS = 10_000
-_MOST_JSON = 4 * 2**20
-_BLOB = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
 class ImageArchive:
-    """The digest of an archive's one image, and the names that the archive gives it."""
+    """The digest of an archive's only image, and the names that the archive gives it."""
 
     digest: str
     names: tuple[str, ...] = ()
 
 
 def image_digest(archive: Path) -> ImageArchive:
-    """The one image of an archive (docker's or OCI's, also gzipped): its digest is that of its configuration, computed
-    here. Raises `InputError` for what is no archive of one image, for names that lead out of it, for anything but
-    files, folders and links, and where it unpacks to more than 64 GB."""
+    """The only image of an archive (docker's or OCI's, also compressed), checked before an engine sees it. Its digest
+    is that of its configuration, computed here. Raises `InputError` for what is no archive of one image, for names
+    that lead out of it, for anything but files, folders and links, and for more than 64 GB unpacked."""
     try:
         with tarfile.open(archive, "r:*") as opened:
-            members = _members(archive, opened)
-            if "manifest.json" in members:
-                return _of_docker(archive, opened, members)
-            return _of_oci(archive, opened, members)
+            return _Members(archive, opened).image()
     except (tarfile.TarError, EOFError, OSError, UnicodeError, ValueError) as error:
         raise InputError(archive, found="no whole tar archive", expected="an image by podman save") from error
 
 
-def _members(archive: Path, opened: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    found: dict[str, tarfile.TarInfo] = {}
-    size = 0
-    for member in opened:
-        name = member.name.removeprefix("./")
-        size += max(0, member.size)
-        if len(found) >= _MOST_MEMBERS or size > MOST_BYTES:
-            at_most = f"at most {_MOST_MEMBERS:,} files of {MOST_BYTES // 2**30} GB"
-            raise InputError(archive, found="a larger archive", expected=at_most)
+class _Members:
+    """The members of an opened archive by name, checked."""
+
+    def __init__(self, archive: Path, opened: tarfile.TarFile) -> None:
+        self._archive, self._opened = archive, opened
+        self._found: dict[str, tarfile.TarInfo] = {}
+        size = 0
+        for member in opened:
+            name = member.name.removeprefix("./")
+            size += max(0, member.size)
+            if len(self._found) >= _MOST_MEMBERS or size > MOST_BYTES:
+                at_most = f"at most {_MOST_MEMBERS:,} files of {MOST_BYTES // 2**30} GB"
+                raise InputError(archive, found="a larger archive", expected=at_most)
+            self._check(member, name)
+            self._found[name] = member
+
+    def _check(self, member: tarfile.TarInfo, name: str) -> None:
+        place = repr(name[:80])
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            raise InputError(archive, repr(name[:80]), found="a device or a pipe", expected="files")
+            raise InputError(self._archive, place, found="a device or a pipe", expected="files")
         if not _inside(name) or (member.issym() and not _inside(member.linkname, PurePosixPath(name).parent)):
-            raise InputError(archive, repr(name[:80]), found="a name outside the archive", expected="one inside")
+            raise InputError(self._archive, place, found="a name outside the archive", expected="one inside")
         if member.islnk() and not _inside(member.linkname):
-            raise InputError(archive, repr(name[:80]), found="a link out of the archive", expected="one inside")
-        if name in found and not member.isdir():
-            raise InputError(archive, repr(name[:80]), found="the name twice", expected="each name once")
-        found[name] = member
-    return found
+            raise InputError(self._archive, place, found="a link out of the archive", expected="one inside")
+        if name in self._found and not member.isdir():
+            raise InputError(self._archive, place, found="the name twice", expected="each name once")
+
+    def image(self) -> ImageArchive:
+        if "manifest.json" in self._found:  # docker's form, else OCI's
+            listed = self._only("manifest.json", self._json("manifest.json"))
+            names = listed.get("RepoTags")
+            digest = self._digest(str(listed.get("Config")))
+            return ImageArchive(digest, tuple(map(str, names)) if isinstance(names, list) else ())
+        listed = self._only("index.json", _object(self._json("index.json")).get("manifests"))
+        manifest = _object(self._json(self._blob(listed)))
+        return ImageArchive(self._digest(self._blob(_object(manifest.get("config")))))
+
+    def _only(self, place: str, images: Any) -> dict[str, Any]:
+        if isinstance(images, list) and len(images) == 1:
+            return _object(images[0])
+        count = len(images) if isinstance(images, list) else 0
+        raise InputError(self._archive, place, found=f"{count} images", expected="one image")
+
+    def _blob(self, descriptor: dict[str, Any]) -> str:
+        digest = descriptor.get("digest")
+        match = _BLOB.fullmatch(digest) if isinstance(digest, str) else None
+        if match is None:
+            raise InputError(self._archive, found="no digest (SHA-256)", expected="an image by podman save")
+        return f"blobs/sha256/{match[1]}"
+
+    def _digest(self, name: str) -> str:
+        return f"sha256:{hashlib.sha256(self._bytes(name)).hexdigest()}"
+
+    def _json(self, name: str) -> Any:
+        return parse_json(self._archive, self._bytes(name), name)
+
+    def _bytes(self, name: str) -> bytes:
+        member = self._found.get(name)
+        if member is None or not member.isreg() or member.size > _MAX_JSON:
+            raise InputError(self._archive, repr(name[:80]), found="no such file", expected="an image by podman save")
+        source = self._opened.extractfile(member)
+        return b"" if source is None else source.read(_MAX_JSON)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _inside(name: str, folder: PurePosixPath | None = None) -> bool:
+    """Whether a name, relative to a folder of the archive, stays inside the archive."""
     depth = len(folder.parts) if folder else 0
     if name.startswith("/") or "\0" in name:
         return False
@@ -143,99 +210,54 @@ def _inside(name: str, folder: PurePosixPath | None = None) -> bool:
     return True
 
 
-def _of_docker(archive: Path, opened: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> ImageArchive:
-    listed = _json_member(archive, opened, members, "manifest.json")
-    if not isinstance(listed, list) or len(listed) != 1 or not isinstance(listed[0], dict):
-        count = len(listed) if isinstance(listed, list) else 0
-        raise InputError(archive, "manifest.json", found=f"{count} images", expected="one image")
-    names = listed[0].get("RepoTags") or []
-    config = _member(archive, opened, members, str(listed[0].get("Config")))
-    return ImageArchive(f"sha256:{hashlib.sha256(config).hexdigest()}", tuple(map(str, names)))
-
-
-def _of_oci(archive: Path, opened: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo]) -> ImageArchive:
-    index = _json_member(archive, opened, members, "index.json")
-    manifests = index.get("manifests") if isinstance(index, dict) else None
-    if not isinstance(manifests, list) or len(manifests) != 1:
-        count = len(manifests) if isinstance(manifests, list) else 0
-        raise InputError(archive, "index.json", found=f"{count} images", expected="one image")
-    manifest = _json_member(archive, opened, members, _blob(archive, manifests[0]))
-    config = _member(archive, opened, members, _blob(archive, manifest.get("config")))
-    return ImageArchive(f"sha256:{hashlib.sha256(config).hexdigest()}")
-
-
-def _blob(archive: Path, told: Any) -> str:
-    digest = told.get("digest") if isinstance(told, dict) else None
-    match = _BLOB.fullmatch(digest) if isinstance(digest, str) else None
-    if match is None:
-        raise InputError(archive, found="no digest (SHA-256)", expected="an image by podman save")
-    return f"blobs/sha256/{match[1]}"
-
-
-def _json_member(archive: Path, opened: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo], name: str) -> Any:
-    return parse_json(archive, _member(archive, opened, members, name), name)
-
-
-def _member(archive: Path, opened: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo], name: str) -> bytes:
-    member = members.get(name)
-    if member is None or not member.isreg() or member.size > _MOST_JSON:
-        raise InputError(archive, repr(name[:80]), found="no such file", expected="an image by podman save")
-    source = opened.extractfile(member)
-    return b"" if source is None else source.read(_MOST_JSON)
-
-
-_OURS = "localhost/proctor-upload"
-_LOADING_S = 3600.0
-
-
 class ImageStore:
-    """Uploaded images of podman or docker. Each load has a name of its own for the image, so that another one that
-    needs the same image does not lose it."""
+    """Uploaded images of podman or docker. Each load gives the image a name of its own, so that it is not removed while
+    another process needs it."""
 
-    def __init__(self, command: str) -> None:
-        self._command = command
-        self._kept: defaultdict[str, list[str]] = defaultdict(list)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loads: defaultdict[str, list[str]] = defaultdict(list)
 
     async def load(self, archive: Path) -> str:
-        """As `Executor.load`. Names that the archive gives its image are taken off: they could be another one's. Raises
-        `InputError` where another image has such a name already, since loading would take it away."""
+        """As `Executor.load`. The names in the archive are removed from the image, since they could be another one's.
+        Raises `InputError` when another image has such a name already, since loading would take it away."""
         checked = await asyncio.to_thread(image_digest, archive)
         async with self._alone() as journal:
-            await self._take_off(journal)
             new = await self._new_names(archive, checked)
             before = await self._names(checked.digest)
             journal.write_text(json.dumps(new))
-            await succeeded(self._command, "load", "--quiet", f"--input={archive}", patience_s=_LOADING_S)
+            await succeeded(self.name, "load", "--quiet", f"--input={archive}", timeout_s=_LOADING_S)
             added = await self._names(checked.digest) - before
             name = f"{_OURS}:{secrets.token_hex(16)}"
-            await succeeded(
-                self._command, "tag", checked.digest, name
-            )  # without one, it could be removed as one that nobody needs
-            self._kept[checked.digest].append(name)
+            await succeeded(self.name, "tag", checked.digest, name)  # an image without a name could be removed
+            self._loads[checked.digest].append(name)
             for other in added:
                 await self._untag(other)
             journal.unlink()
         return checked.digest
 
-    async def unload(self, digest: str) -> None:
-        """Gives one load of an image back; its layers are removed with the last one."""
-        if self._kept[digest]:
-            await self._untag(self._kept[digest].pop())
+    async def unload(self, image: str) -> None:
+        """As `Executor.unload`."""
+        if self._loads[image]:
+            await self._untag(self._loads[image].pop())
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[Path]:
-        """While no other process of this user loads: two archives may name their images alike."""
-        with (base_folder() / f"{self._command}.lock").open("w") as lock:
+        """Excludes other loads of this user, since two archives may give their images the same name. Removes the names
+        in the journal of a process that was killed while it loaded."""
+        with (base_folder() / f"{self.name}.lock").open("w") as lock:
             await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
-            yield base_folder() / f"{self._command}.loading"
-
-    async def _take_off(self, journal: Path) -> None:
-        """The names that a process left which ended while it loaded."""
-        for name in await asyncio.to_thread(_read_journal, journal):
-            await self._untag(name)
+            journal = base_folder() / f"{self.name}.loading"
+            try:
+                left = json.loads(journal.read_text())
+            except (FileNotFoundError, ValueError):
+                left = []
+            for name in left:
+                await self._untag(str(name))
+            yield journal
 
     async def _new_names(self, archive: Path, checked: ImageArchive) -> list[str]:
-        """Those of an archive's names that no image has here."""
+        """The archive's names that no image has yet."""
         found = {name: await self._inspected("{{.Id}}", name) for name in checked.names}
         for name, other in found.items():
             if other and other.removeprefix("sha256:") not in checked.digest:
@@ -246,43 +268,25 @@ class ImageStore:
     async def _names(self, digest: str) -> set[str]:
         return set(json.loads(await self._inspected("{{json .RepoTags}}", digest) or "null") or ())
 
-    async def _inspected(self, wanted: str, image: str) -> str:
-        """What an image says of itself; nothing where it is not there."""
-        code, out, _ = await engine(self._command, "image", "inspect", f"--format={wanted}", "--", image)
+    async def _inspected(self, form: str, image: str) -> str:
+        """A property of an image; "" for an unknown image."""
+        code, out, _ = await engine(self.name, "image", "inspect", f"--format={form}", "--", image)
         return "" if code else out.strip()
 
     async def _untag(self, name: str) -> None:
-        """Takes a name off; an image without any other is removed."""
-        await engine(self._command, "rmi", "--", name)
+        """Removes a name, and the image with its last name."""
+        await engine(self.name, "rmi", "--", name)
 
 
-def _read_journal(journal: Path) -> list[str]:
-    with suppress(FileNotFoundError, ValueError):
-        return [str(name) for name in json.loads(journal.read_text())]
-    return []
+async def program_image(executor: Executor, program: Path) -> str:
+    """What an executor starts to run a program that needs only Python's standard library: an image, or the program
+    itself."""
+    return str(program) if executor.name == "process" else await own_image(executor.name, program)
 
 
-_LEFT_OUT = {
-    "config-3", "curses", "dbm", "distutils", "ensurepip", "idlelib", "lib2to3", "msilib", "pydoc_data", "site-packages",
-    "sqlite3", "test", "tests", "tkinter", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc",
-}  # fmt: skip
-_LEFT_OUT_MODULES = re.compile(
-    r"/(_tkinter|_curses|_ssl|_sqlite3|_dbm|_gdbm|nis|_test|_ctypes_test|readline|xxlimited)\w*\."
-)
-_LIBRARY = re.compile(r"(/\S+) \(0x")
-_FORM = b"3"  # of the image: another one is made where this changed
-_FOLDERS = ("dev", "etc", "input", "proc", "sys", "tmp")
-_CHANGES = (
-    "ENV PYTHONHOME=/usr",
-    "ENV LD_LIBRARY_PATH=/usr/lib:/usr/lib64:/usr/lib/x86_64-linux-gnu",
-    "ENV PYTHONUNBUFFERED=1",
-    'ENTRYPOINT ["/usr/bin/python3", "-S", "/program.py"]',
-)
-
-
-async def own_image(command: Literal["podman", "docker"], program: Path) -> str:
-    """The digest of an image that runs a program of Python's own library; made the first time, known by the program's
-    hash afterwards. Raises `InfrastructureError` where the engine does not take it."""
+async def own_image(command: str, program: Path) -> str:
+    """The digest of an image that runs a program with Python's standard library. It is made once and named by the
+    program's hash. Raises `InfrastructureError` when the engine refuses it."""
     code = await asyncio.to_thread(program.read_bytes)
     version = hashlib.sha256(code + sys.version.encode() + _FORM).hexdigest()[:16]
     name = f"localhost/proctor-own:{version}"
@@ -292,21 +296,20 @@ async def own_image(command: Literal["podman", "docker"], program: Path) -> str:
     with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
         await asyncio.to_thread(_write_image, archive, code)
         changes = [part for change in _CHANGES for part in ("--change", change)]
-        status, _, told = await engine(command, "import", *changes, archive.name, name)
+        status, _, errors = await engine(command, "import", *changes, archive.name, name)
     if status or not (found := await _image_id(command, name)):
-        raise InfrastructureError(f"{command} import: {told.strip()[-300:]}")
+        raise InfrastructureError(f"{command} import: {errors.strip()[-300:]}")
     return found
 
 
 async def _image_id(command: str, name: str) -> str:
     status, out, _ = await engine(command, "image", "inspect", "--format={{.Id}}", name)
-    found = out.strip()
-    return "" if status else found if found.startswith("sha256:") else f"sha256:{found}"
+    return "" if status else f"sha256:{out.strip().removeprefix('sha256:')}"
 
 
 def _write_image(archive: tempfile._TemporaryFileWrapper[bytes], code: bytes) -> None:
     archive.write(_python())
-    with tarfile.open(fileobj=archive, mode="w") as out:  # what follows the end of the first part is not read
+    with tarfile.open(fileobj=archive, mode="w") as out:
         info = tarfile.TarInfo("program.py")
         info.size, info.mode = len(code), 0o444
         out.addfile(info, io.BytesIO(code))
@@ -315,7 +318,7 @@ def _write_image(archive: tempfile._TemporaryFileWrapper[bytes], code: bytes) ->
 
 @cache
 def _python() -> bytes:
-    """This interpreter with its library and the shared libraries that these need, as a tar archive without an end."""
+    """This interpreter with its library and the shared libraries that they need, as a tar archive without its end."""
     program, library = Path(os.path.realpath(sys.executable)), Path(os.__file__).parent
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     archive = io.BytesIO()
@@ -346,16 +349,3 @@ def _libraries(files: list[Path]) -> set[str]:
     wanted = [str(file) for file in files if not _LEFT_OUT_MODULES.search(str(file))]
     listed = subprocess.run(["ldd", *wanted], capture_output=True, text=True, check=False)  # noqa: S603, S607 - our own files
     return set(_LIBRARY.findall(listed.stdout))
-
-
-CHEAT_ORACLE = Path(__file__).parent / "cheat_oracle.py"
-"""A program that tries to reach the references from inside (see there)."""
-
-BOX_PROBE = Path(__file__).parent / "box_probe.py"
-
-
-async def program_image(executor: Executor, program: Path) -> str:
-    """What an executor starts to run a program of Python's own library: an image, or the program itself."""
-    if executor.name == "process":
-        return str(program)
-    return await own_image("docker" if executor.name == "docker" else "podman", program)
