@@ -1,6 +1,4 @@
-"""The blind log: what a team learns of a container that answered hidden questions. It is typed, and its size has a
-bound, so that what could leak through it is bounded by arithmetic. A container as a system for the engine: started once, asked one question at a time, seen through its answers
-alone."""
+"""A container as a system for the engine, and the report of what happened to it."""
 
 from __future__ import annotations
 
@@ -23,8 +21,14 @@ from proctor.containers.gateway import BoxFaultError, BoxGoneError, answers_stil
 from proctor.core import Answer, ConfigurationError, Item, Status, View, aside
 from proctor.media import PlaysSounds, ShowsFiles
 
+LATE_IN_A_ROW = 3
+"""The number of late answers in a row after which a container is restarted, once."""
+
+LATE_AT_THE_END = 10
+"""The number of late answers in a row after which a container is given up."""
+
 MOST_BYTES = 1024
-"""Of a blind log as JSON."""
+"""The maximum size of a blind log as JSON."""
 
 ERROR_CLASSES = frozenset(
     {
@@ -36,19 +40,20 @@ ERROR_CLASSES = frozenset(
         "UnicodeEncodeError", "ValidationError", "ValueError", "ZeroDivisionError",
     }
 )  # fmt: skip
-"""The classes of errors that are told by name; every other one is `other`."""
+"""The error classes that are reported by name; all others are `other`."""
 
-_MOST_CLASSES = 5
+_MAX_CLASSES = 5
 _LAST_LINE = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
-_MEGABYTE = 2**20
-_COARSE = 16 * _MEGABYTE
+_MEMORY_STEP = 2**24
+_SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
 
 
 class BoxReport(BaseModel):
-    """What happened to a container, without a word of its own: how it ended, what it used (memory in steps of 16 MB,
-    seconds rounded to whole ones), its answers by status, and the most frequent error classes of a list.
+    """The blind log: what happened to a container, without any text of its own. It is typed and of limited size, so
+    that what could leak through it is bounded by arithmetic.
 
-    `log` is what it printed; it stays empty on hidden questions.
+    It says how the container ended, what it used (memory in steps of 16 MB, whole seconds), its answers by status, and
+    the most frequent error classes of a list. `log` is its output, which stays empty on hidden questions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -74,12 +79,12 @@ class BoxReport(BaseModel):
         return self
 
     def blind(self) -> BoxReport:
-        """The same without what the container printed."""
+        """The same without the container's output."""
         return self.model_copy(update={"log": ""})
 
 
 def listed(name: str) -> str:
-    """The name of an error's class as it may be told.
+    """The name of an error class as it may be reported.
 
     >>> listed("torch.cuda.OutOfMemoryError"), listed("TheAnswerIsB")
     ('OutOfMemoryError', 'other')
@@ -89,7 +94,7 @@ def listed(name: str) -> str:
 
 
 def last_error(log: str) -> str:
-    """The class of the error that a log ends with, as it may be told; empty where it ends with none.
+    """The class of the error that a log ends with, as it may be reported; "" for none.
 
     >>> last_error("Traceback (most recent call last):\\n  ...\\nValueError: the key is B\\n")
     'ValueError'
@@ -101,33 +106,25 @@ def last_error(log: str) -> str:
 
 
 def most_frequent(errors: Counter[str]) -> dict[str, int]:
-    """At most five classes with their counts, the rest together as `other`."""
-    told = dict(sorted(errors.items(), key=lambda one: (-one[1], one[0]))[:_MOST_CLASSES])
-    rest = errors.total() - sum(told.values())
-    return {**told, "other": told.get("other", 0) + rest} if rest else told
+    """At most five classes with their counts, and the rest as `other`."""
+    top = dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:_MAX_CLASSES])
+    rest = errors.total() - sum(top.values())
+    return {**top, "other": top.get("other", 0) + rest} if rest else top
 
 
 def coarse(peak: int | None) -> int | None:
     """Bytes, rounded up to steps of 16 MB."""
-    return None if peak is None else math.ceil(peak / _COARSE) * _COARSE
-
-
-LATE_IN_A_ROW = 3
-"""Late answers, after which a container is started again, once."""
-
-LATE_AT_THE_END = 10
-"""Late answers, after which a container that was started again is given up."""
+    return None if peak is None else math.ceil(peak / _MEMORY_STEP) * _MEMORY_STEP
 
 
 class BoxedSystem:
-    """A `System` that is an image. Use it as an async context manager: it starts the box and waits until that is ready,
-    and kills it at the end.
+    """A `System` that is an image. Used as an async context manager, it starts a box, waits until the box is ready, and
+    kills it at the end. Questions are asked one at a time.
 
-    Each question has `question_s` seconds from when the box gets it. A late answer is `timed_out` and the box lives on;
-    one that breaks off, or is none, is `error`. After three late ones in a row, or when the box ended, it is started
-    again, once; when it ends again, or ten in a row are late, `BoxError` ends the run. Questions have ids of their
-    own for each `seed`; their media are files that exist during the question alone, with names and times that say
-    nothing.
+    Each question has `question_s` seconds from when the box gets it. A late answer is `timed_out` and the box keeps
+    running; an invalid or incomplete reply is `error`. The box is restarted once, after three late answers in a row or
+    when it ended. `BoxError` ends the run when it ends again, or after ten late answers in a row. The ids of questions
+    depend on `seed`. Their media are files that exist only during the question, with neutral names and times.
     """
 
     takes_sound = True
@@ -168,7 +165,7 @@ class BoxedSystem:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The image and what it was allowed."""
+        """The image and its limits."""
         return {
             "image": self._image,
             "limits": self._limits.settings,
@@ -178,13 +175,13 @@ class BoxedSystem:
         }
 
     def supports(self, item: Item) -> bool:
-        """Every format: the question says how it is to be answered."""
+        """Every format, since the question says how to answer."""
         del item
         return True
 
     async def __aenter__(self) -> Self:
-        """Starts the box and waits until it is ready. Raises `BoxError` where it is not in time, `ConfigurationError`
-        and `InfrastructureError` as the executor does."""
+        """Starts the box and waits until it is ready. Raises `BoxError` when it is not ready in time, and
+        `ConfigurationError` and `InfrastructureError` as the executor does."""
         self._entered, self._started = True, time.monotonic()
         try:
             await self._start()
@@ -200,7 +197,7 @@ class BoxedSystem:
         self._seconds = time.monotonic() - self._started
 
     def report(self, *, public: bool = False) -> BoxReport:
-        """What happened, once the box is gone; with what it printed where the questions are `public`."""
+        """What happened, once the box is gone; with its output if the questions are `public`."""
         errors = self._errors.copy()
         if not errors and (name := last_error(self._end.log)):
             errors[name] += 1
@@ -218,24 +215,24 @@ class BoxedSystem:
         )
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Asks the box. Never raises for what the box does, except `BoxError` when it is given up."""
-        with aside("retry"):  # waiting for one's turn, and for a box that is started again
+        """Asks the box. Raises `BoxError` when the box is given up, and nothing else for what the box does."""
+        with aside("retry"):  # waiting for other questions and for a restart does not count as the box's time
             await self._turn.acquire()
         try:
             with aside("retry"):
                 box = await self._living()
-            answer = await self._asked(box, item, view)
+            answer = await self._ask(box, item, view)
         finally:
             self._turn.release()
         self._late = self._late + 1 if answer.status is Status.TIMED_OUT else 0
         self._counts[answer.status] += 1
         return answer
 
-    async def _asked(self, box: StartedBox, item: Item, view: View) -> Answer:
+    async def _ask(self, box: StartedBox, item: Item, view: View) -> Answer:
         with aside("media"):
-            media = await _shown(view)
-        with _placed(media, box) as told:
-            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": told}
+            media = await _media_of(view)
+        with _placed(media, box) as placed:
+            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": placed}
             try:
                 return Answer(item_id=item.id, text=await invoke(box, question, self._question_s))
             except TimeoutError:
@@ -251,10 +248,10 @@ class BoxedSystem:
         return hashlib.blake2b(f"{self._seed}/{item_id}".encode(), digest_size=8).hexdigest()
 
     async def _living(self) -> StartedBox:
-        """The box, started again where that is due."""
+        """The box, after a restart if that is due."""
         if not self._entered:
             raise ConfigurationError(f"{self.name}: found no started container, expected `async with`")
-        if self._box is None:  # the machine was at fault when it was to be started again
+        if self._box is None:  # an infrastructure error prevented the restart
             return await self._start()
         ended = not await answers_still(self._box) if self._gone else await self._box.ended()
         self._gone = False
@@ -278,7 +275,7 @@ class BoxedSystem:
         box, self._box = self._box, None
         if box is not None:
             self._end = await box.stop()
-            peaks = [one for one in (self._peak, self._end.peak_memory) if one is not None]
+            peaks = [peak for peak in (self._peak, self._end.peak_memory) if peak is not None]
             self._peak = max(peaks, default=None)
 
 
@@ -295,43 +292,40 @@ def question_fields(name: str, item: Item, deadline_s: float) -> dict[str, JsonV
 
 
 class _Medium:
-    def __init__(self, kind: str, content: bytes, **told: JsonValue) -> None:
+    def __init__(self, kind: str, content: bytes, **fields: JsonValue) -> None:
         self.kind = kind
         self.content = content
-        self.told = told
+        self.fields = fields
 
 
-async def _shown(view: View) -> list[_Medium]:
-    """What the view shows: clips as MP4, else pictures as JPEG; and what it plays as WAV."""
+async def _media_of(view: View) -> list[_Medium]:
+    """The media of a view: clips as MP4 or images as JPEG, and sounds as WAV."""
     clips = await view.files() if isinstance(view, ShowsFiles) else []
-    found = [_Medium("video", one.mp4, label=one.label, start=one.span[0], end=one.span[1]) for one in clips]
+    found = [_Medium("video", clip.mp4, label=clip.label, start=clip.span[0], end=clip.span[1]) for clip in clips]
     if not clips:
-        found += [_Medium("image", one.jpeg, label=one.label, time=one.time) for one in await view.frames()]
+        found += [_Medium("image", frame.jpeg, label=frame.label, time=frame.time) for frame in await view.frames()]
     if isinstance(view, PlaysSounds) and view.sounding:
-        sounds = await view.sounds()
-        found += [_Medium("sound", one.wav, label=one.label, start=one.span[0], end=one.span[1]) for one in sounds]
+        for sound in await view.sounds():
+            found.append(_Medium("sound", sound.wav, label=sound.label, start=sound.span[0], end=sound.span[1]))
     return found
-
-
-_SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
 
 
 @contextmanager
 def _placed(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValue]]:
-    """The files of one question, while it is asked. Afterwards they are cut to nothing before they are removed, so that
-    a box that keeps one open has no more of it than what it read in time."""
-    told: list[JsonValue] = []
+    """The files of one question while it is asked, as its fields. Afterwards they are truncated before they are
+    removed, so that a box that keeps one open has only what it read in time."""
+    placed: list[JsonValue] = []
     files: list[Path] = []
     try:
         with aside("media"):
-            for number, one in enumerate(media, start=1):
-                name = f"{one.kind}-{number}.{_SUFFIXES[one.kind]}"
+            for number, medium in enumerate(media, start=1):
+                name = f"{medium.kind}-{number}.{_SUFFIXES[medium.kind]}"
                 files.append(box.media / name)
-                files[-1].write_bytes(one.content)
+                files[-1].write_bytes(medium.content)
                 files[-1].chmod(0o444)
                 os.utime(files[-1], (0, 0))
-                told.append({"path": f"{box.media_inside}/{name}", "kind": one.kind, **one.told})
-        yield told
+                placed.append({"path": f"{box.media_inside}/{name}", "kind": medium.kind, **medium.fields})
+        yield placed
     finally:
         for file in files:
             with suppress(OSError):
