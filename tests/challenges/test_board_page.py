@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from proctor.challenges.board_page import board_tables, leaders, seen_boards, write_boards
-from proctor.challenges.handing import submit_file
-from proctor.challenges.publishing import publish
+from proctor.challenges.publishing import board_tables, leaders, publish, seen_boards, write_boards
 from proctor.challenges.schema import teams
 from proctor.challenges.submissions import HandInError
+from proctor.challenges.uploads import submit_file
 from tests.support.hosted import team
 from tests.support.marked_challenge import PHASE, Hosted, answers, copied
 from tests.support.program import proctor

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from proctor.challenges.checks import check_challenge
-from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.sealed import SealedPart
+from proctor.challenges.challenge import SealedPart
+from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
 from proctor.challenges.settings import read_challenge
 from proctor.core import InputError, reader_of
 from tests.support.challenge_data import focus_answers, focus_data

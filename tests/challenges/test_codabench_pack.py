@@ -14,10 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.check import check_codabench
-from proctor.challenges.packs.confined import PackProgram, start_program
-from proctor.challenges.packs.figures import figures_of
-from proctor.challenges.packs.programs import DIGITS, run_scorer, score_codabench
+from proctor.challenges.packs.platforms import PackProgram, check_codabench, start_program
+from proctor.challenges.packs.programs import DIGITS, figures_of, run_scorer, score_codabench
 from proctor.challenges.settings import read_challenge
 from proctor.core import ConfigurationError, InputError, ProblemsError
 from tests.support.packed_challenge import CANARY, focus_challenge, unpacked

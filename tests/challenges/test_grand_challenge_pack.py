@@ -15,11 +15,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.check import check_grand_challenge, write_jobs
-from proctor.challenges.packs.confined import PackProgram
-from proctor.challenges.packs.figures import STATUSES
 from proctor.challenges.packs.parts import PhaseSource
-from proctor.challenges.packs.programs import DIGITS, evaluate_grand_challenge
+from proctor.challenges.packs.platforms import PackProgram, check_grand_challenge, write_jobs
+from proctor.challenges.packs.programs import DIGITS, STATUSES, evaluate_grand_challenge
 from proctor.challenges.settings import read_challenge
 from proctor.core import InputError
 from tests.support.clock_video import ClockVideo, write_clock_video

@@ -9,9 +9,9 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.phases import PhaseState, set_phase
 from proctor.challenges.queue import Leased, advance, claim
 from proctor.challenges.schema import events
+from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.states import SubmissionState as State
 from proctor.challenges.submissions import (
     DAILY,

@@ -10,15 +10,9 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from proctor.api import rank, results
-from proctor.challenges.marking import (
-    Entrant,
-    Figures,
-    ScorerFaultError,
-    mark_entrant,
-    scorer_fingerprint,
-    scorer_version,
-)
-from proctor.challenges.sealed import SealedPart
+from proctor.challenges.boards import Figures
+from proctor.challenges.challenge import SealedPart
+from proctor.challenges.marking import Entrant, ScorerFaultError, mark_entrant, scorer_fingerprint, scorer_version
 from proctor.challenges.settings import read_challenge
 from tests.support.hosted import StandingClock, team
 from tests.support.marked_challenge import PHASE, Hosted, answers, leased_file, marked_folder, scored

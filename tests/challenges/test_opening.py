@@ -10,8 +10,8 @@ import pytest
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import OracleFoundError, close_phase, open_phase, phase_rows
-from proctor.challenges.phases import PhaseState, opening_of, phase_state
 from proctor.challenges.publishing import publish
+from proctor.challenges.states import PhaseState, opening_of, phase_state
 from proctor.containers import ProcessExecutor
 from proctor.core import ProblemsError
 from tests.support.boxes import podman

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from proctor.api import validate
-from proctor.challenges.checks import check_challenge
-from proctor.challenges.folder import NewChallenge, new_challenge
+from proctor.challenges.challenge import SealedPart
+from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
 from proctor.challenges.marking import Entrant, mark_entrant
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import read_challenge
 from proctor.core import InputError
 

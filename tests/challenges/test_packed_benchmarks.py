@@ -13,10 +13,8 @@ import pytest
 from PIL import Image
 
 from proctor.challenges import pack_folder, write_pack
-from proctor.challenges.packs.check import PackCheck, check_codabench
-from proctor.challenges.packs.confined import PackProgram
-from proctor.challenges.packs.figures import LONGEST_KEY, figures_of
-from proctor.challenges.packs.programs import DIGITS, score_codabench
+from proctor.challenges.packs.platforms import PackCheck, PackProgram, check_codabench
+from proctor.challenges.packs.programs import DIGITS, MAX_KEY, figures_of, score_codabench
 from proctor.challenges.settings import read_challenge
 from proctor.core import ProblemsError
 from tests.support.packed_challenge import unpacked
@@ -87,7 +85,7 @@ def test_scores_are_compared_with_the_sealed_ratings(data: Path, tmp_path: Path)
     told = unpacked(pack / "bundle.zip", tmp_path / "bundle")
     columns = told["leaderboards"][0]["columns"]
     assert [one["key"] for one in columns[:2]] == ["ALL-en-ALL-mean", "ALL-zh-ALL-mean"]
-    assert max(len(one["key"]) for one in columns) <= LONGEST_KEY
+    assert max(len(one["key"]) for one in columns) <= MAX_KEY
     rated = {row["value"] for row in _rows(folder / "sealed/final/ratings.csv", set(_ids(folder)))}
     assert rated == {"0.0", "0.5", "1.0"}
     with zipfile.ZipFile(tmp_path / "bundle/public_final.zip") as archive:

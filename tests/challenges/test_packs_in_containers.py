@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from proctor.challenges import check_pack, pack_folder, write_pack
-from proctor.challenges.packs.confined import PackProgram, start_program
+from proctor.challenges.packs.platforms import PackProgram, start_program
 from proctor.core import ConfigurationError
 from tests.support.boxes import podman
 from tests.support.packed_challenge import focus_challenge

@@ -13,10 +13,9 @@ import pytest
 from sqlalchemy import select, update
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import keep_figures, mark, scorer_version
+from proctor.challenges.marking import keep_figures, keep_result, mark, rerun_all, scorer_version
 from proctor.challenges.publishing import board_version, counted_submissions, passed_gate, publish, visible_boards
 from proctor.challenges.queue import Leased, claim
-from proctor.challenges.rerun import keep_result, rerun_all
 from proctor.challenges.schema import scorers, submissions, teams
 from proctor.challenges.settings import ChallengeSettings, Gate
 from proctor.challenges.submissions import disqualify

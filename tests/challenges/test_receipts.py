@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from proctor.challenges.challenge import SealedPart
 from proctor.challenges.publishing import publish
 from proctor.challenges.receipts import KEY_FILE, receipt_of, verify_receipt, write_public_key
-from proctor.challenges.sealed import SealedPart
 from proctor.core import InputError
 from tests.support.hosted import team
 from tests.support.marked_challenge import PHASE, Hosted

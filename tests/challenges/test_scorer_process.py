@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures
 from proctor.challenges.queue import Leased, claim
 from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
 from proctor.challenges.worker import Worker
@@ -72,7 +72,7 @@ def leased_file(challenge: Challenge) -> Leased:
 def test_a_worker_has_its_submissions_marked_there(challenge: Challenge, scorer: ScorerProcess) -> None:
     made = queued(challenge, team(challenge), "file", answer_file(challenge.folder))
     said: list[str] = []
-    worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), said=said.append)
+    worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), log=said.append)
     asyncio.run(worker.work(asyncio.Event(), once=True))
     assert said[-1] == f"submission {made}: scored"
     assert scorer.pid not in {None, os.getpid()}
@@ -119,7 +119,7 @@ def test_a_scorer_that_is_killed_is_started_again(challenge: Challenge) -> None:
     scorer = ScorerProcess(challenge.folder, None, marking, context="forkserver")
     said: list[str] = []
     try:
-        worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), said=said.append)
+        worker = Worker(challenge, TrustingExecutor(), scorer, ("file",), log=said.append)
         asyncio.run(worker.work(asyncio.Event(), once=True))
     finally:
         scorer.close()

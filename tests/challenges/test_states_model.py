@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from sqlalchemy import select
 
-from proctor.challenges.marking import Figures
+from proctor.challenges.boards import Figures
+from proctor.challenges.marking import keep_result, rerun_all
 from proctor.challenges.queue import RECEIVED_S, Leased, advance, beat, claim, expire, give_back
-from proctor.challenges.rerun import keep_result, rerun_all
 from proctor.challenges.schema import submissions
 from proctor.challenges.states import SubmissionState as State
 from proctor.challenges.submissions import HandInError, StaleError, cancel, settle

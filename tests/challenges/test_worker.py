@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures
+from proctor.challenges.marking import ScorerChangedError, rerun_all
 from proctor.challenges.queue import Leased, claim
-from proctor.challenges.rerun import ScorerChangedError, rerun_all
 from proctor.challenges.schema import boards, quotas, results, scorers
 from proctor.challenges.submissions import cancel, submission_row
 from proctor.challenges.worker import Worker
@@ -43,7 +43,7 @@ def work(
 ) -> list[str]:
     said: list[str] = []
     worker = Worker(
-        challenge, executor or TrustingExecutor(), scorer or DirectScorer(challenge), ("file", "image"), said=said.append, **more  # type: ignore[arg-type]
+        challenge, executor or TrustingExecutor(), scorer or DirectScorer(challenge), ("file", "image"), log=said.append, **more  # type: ignore[arg-type]
     )  # fmt: skip
     asyncio.run(worker.work(asyncio.Event(), once=True))
     return said
@@ -131,7 +131,7 @@ def test_what_an_earlier_worker_asked_is_not_asked_again(
     code = f"open({str(log)!r}, 'a').write(question['id'] + chr(10))"
     made = queued(challenge, mine, "image", image(challenge.folder, code))
     with monkeypatch.context() as patch:
-        told = "proctor.challenges.worker._Pulse.tell"
+        told = "proctor.challenges.worker._Pulse.report"
         patch.setattr(told, lambda _, counts: stop.set() if sum(counts.values()) == 4 else None)
         worker = Worker(challenge, TrustingExecutor(), DirectScorer(challenge), ("image",))
         asyncio.run(worker.work(stop))

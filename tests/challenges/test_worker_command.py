@@ -21,7 +21,7 @@ from tests.support.program import proctor
 @pytest.fixture(autouse=True)
 def _started_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scorer's process comes from one that has imported the libraries."""
-    monkeypatch.setattr("proctor.challenges.working.ScorerProcess", partial(ScorerProcess, context="forkserver"))
+    monkeypatch.setattr("proctor.challenges.worker.ScorerProcess", partial(ScorerProcess, context="forkserver"))
 
 
 QUICK = ASKED + "ranking: {draws: 100, stability: 0}\n"
@@ -45,7 +45,7 @@ def test_a_corrected_reference_marks_answers_that_were_asked_and_those_of_files(
 ) -> None:
     """Five keys of an image and a file are turned round: both are marked by the new ones, and nothing is asked
     again."""
-    named = "proctor.challenges.working.executor_named"
+    named = "proctor.challenges.worker.executor_named"
     monkeypatch.setattr(named, lambda name: (TrustingExecutor(), ("file", "image")))
     folder, mine = challenge.folder, team(challenge)
     log = folder / "asked.log"

@@ -86,5 +86,5 @@ async def until_scored(worker: Worker, challenge: Challenge, submission: int) ->
         if line == f"submission {submission}: scored":
             stop.set()
 
-    worker.said = said
+    worker.log = said
     await worker.work(stop)

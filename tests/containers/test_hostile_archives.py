@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import image_archive
-from proctor.containers.image_archive import image_digest
+from proctor.containers import images
+from proctor.containers.images import image_digest
 from proctor.core import InputError
 
 CONFIG = b'{"architecture": "amd64", "os": "linux"}'
@@ -102,6 +102,7 @@ def test_links_inside_an_archive_are_docker_s_own(tmp_path: Path) -> None:
         ([{"Config": "../../etc/passwd"}], "found no such file"),
         ([{"Config": None}], "found no such file"),
         ({"a": 1}, "found 0 images"),
+        (["a"], "found no such file"),
     ],
 )
 def test_one_image_is_expected(tmp_path: Path, listed: object, found: str) -> None:
@@ -109,18 +110,35 @@ def test_one_image_is_expected(tmp_path: Path, listed: object, found: str) -> No
         image_digest(written(tmp_path / "a.tar", lambda one: image(one, listed)))
 
 
+def test_names_that_are_no_list_are_none(tmp_path: Path) -> None:
+    named = written(tmp_path / "a.tar", lambda one: image(one, [LISTED | {"RepoTags": 5}]))
+    assert image_digest(named).names == ()
+
+
+def test_an_archive_of_oci_whose_manifest_is_no_object_is_refused(tmp_path: Path) -> None:
+    content = b"[]"
+    name = hashlib.sha256(content).hexdigest()
+
+    def oci(archive: tarfile.TarFile) -> None:
+        add(archive, f"blobs/sha256/{name}", content)
+        add(archive, "index.json", json.dumps({"manifests": [{"digest": f"sha256:{name}"}]}).encode())
+
+    with pytest.raises(InputError, match="no digest"):
+        image_digest(written(tmp_path / "a.tar", oci))
+
+
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = tmp_path / "a.tar.gz"
     with tarfile.open(bomb, "w:gz") as archive:
         add(archive, "layer.tar", b"\0" * 2**22)
     assert bomb.stat().st_size < 2**14
-    monkeypatch.setattr(image_archive, "MOST_BYTES", 2**21)
+    monkeypatch.setattr(images, "MOST_BYTES", 2**21)
     with pytest.raises(InputError, match="found a larger archive"):
         image_digest(bomb)
 
 
 def test_an_archive_of_very_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_archive, "_MOST_MEMBERS", 3)
+    monkeypatch.setattr(images, "_MOST_MEMBERS", 3)
     with pytest.raises(InputError, match="found a larger archive"):
         image_digest(written(tmp_path / "a.tar", image, lambda one: add(one, "one-more")))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from proctor.containers import BoxedSystem, BoxReport, gateway
-from proctor.containers.blind_log import ERROR_CLASSES, MOST_BYTES, coarse
 from proctor.containers.process import named
+from proctor.containers.system import ERROR_CLASSES, MOST_BYTES, coarse
 from proctor.core import Answer, Item, Status
 from tests.support.boxes import HOSTILE
 from tests.support.doubles_of_boxes import LABEL, answers, boxed, question

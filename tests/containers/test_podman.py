@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.containers import BoxError, PodmanExecutor, engine, image_store
+from proctor.containers import BoxError, PodmanExecutor
+from proctor.containers.images import succeeded
 from proctor.core import ConfigurationError, InfrastructureError, InputError, Status
 from tests.support.boxes import HOSTILE, SMALL, image_of, podman
 from tests.support.doubles_of_boxes import LABEL, TEMPLATE, answers, boxed, question
@@ -136,7 +137,7 @@ def test_names_that_a_dead_worker_left_are_in_nobody_s_way(tmp_path: Path, monke
     """It ended after its archive was loaded: another team's archive has the same name."""
 
     async def load() -> None:
-        monkeypatch.setattr(image_store, "succeeded", dies)
+        monkeypatch.setattr("proctor.containers.images.succeeded", dies)
         with pytest.raises(KeyboardInterrupt):
             await podman().load(archives[0])
         monkeypatch.undo()
@@ -149,7 +150,7 @@ def test_names_that_a_dead_worker_left_are_in_nobody_s_way(tmp_path: Path, monke
     async def dies(command: str, *arguments: str, **given: float) -> str:
         if arguments[0] == "tag":
             raise KeyboardInterrupt
-        return await engine.succeeded(command, *arguments, **given)
+        return await succeeded(command, *arguments, **given)
 
     podman()
     images, archives = [built(), built()], [tmp_path / "1.tar", tmp_path / "2.tar"]

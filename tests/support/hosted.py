@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from proctor.challenges.challenge import Access, Challenge
-from proctor.challenges.phases import PhaseState, set_phase
+from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import HandIn, hand_in
 from proctor.challenges.teams import TeamEntry, register_team
 from proctor.web.schema import accounts

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from sqlalchemy import func, insert, select
 
+from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import BoardFigure, Figures
 from proctor.challenges.queue import Leased
 from proctor.challenges.schema import boards, scorers
-from proctor.challenges.scorer import Marking, ScorerError
+from proctor.challenges.scorer import Marking, ScorerError, ScorerProcess
 from proctor.challenges.settings import Kind
 from proctor.challenges.submissions import HandIn, hand_in, settle
 from proctor.containers import BoxLimits, ProcessExecutor
@@ -140,7 +140,7 @@ COUNTING = Marking(mark_by_count, publish_count, same_code)
 
 
 @dataclass
-class DirectScorer:
+class DirectScorer(ScorerProcess):
     """Marks in this process; what is in `faults` fails to be marked."""
 
     challenge: Challenge

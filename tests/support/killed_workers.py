@@ -23,13 +23,13 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Access, Challenge
-from proctor.challenges.marking import Figures
-from proctor.challenges.phases import PhaseState, set_phase
+from proctor.challenges.marking import rerun_all
 from proctor.challenges.queue import Leased, expire
-from proctor.challenges.rerun import rerun_all
 from proctor.challenges.schema import events, submissions
 from proctor.challenges.scorer import Marking, ScorerProcess
+from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import HandIn, HandInError, hand_in, settle
 from proctor.challenges.worker import Worker
 from proctor.core import InputError, generator

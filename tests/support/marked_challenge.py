@@ -7,11 +7,11 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-from proctor.challenges.challenge import Challenge
+from proctor.challenges.boards import Figures
+from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.marking import Figures, keep_figures, mark, scorer_fingerprint, scorer_version
+from proctor.challenges.marking import keep_figures, mark, scorer_fingerprint, scorer_version
 from proctor.challenges.queue import Leased, advance, claim
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import HandIn, hand_in, settle
 from tests.support.challenge_data import focus_answers, focus_data

@@ -11,13 +11,14 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import NewChallenge, new_challenge
-from proctor.challenges.marking import Figures, mark, scorer_fingerprint
+from proctor.challenges.marking import mark, scorer_fingerprint
 from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.containers import ProcessExecutor
-from proctor.containers.own_image import own_image
+from proctor.containers.images import own_image
 from proctor.core import generator
 from tests.support.challenge_data import focus_answers, focus_data
 from tests.support.clock_video import ClockVideo, write_clock_video

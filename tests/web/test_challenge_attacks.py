@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import inspect
 from starlette.testclient import TestClient
 
-from proctor.challenges import handing, pages
+from proctor.challenges import pages, uploads
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.submissions import submissions_of
 from proctor.web.trail import first_fault
@@ -47,7 +47,7 @@ def ready(site: ChallengeSite) -> ChallengeSite:
 @pytest.fixture(scope="module", autouse=True)
 def _unchecked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handing, "check_upload", lambda *_: [])
+        patch.setattr(uploads, "check_upload", lambda *_: [])
         yield
 
 

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from proctor.challenges import schema
+from proctor.challenges.boards import BoardFigure, Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import BoardFigure, Figures
-from proctor.challenges.pages.boards import in_order, scale_of
+from proctor.challenges.pages.phases import in_order, scale_of
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.receipts import issue_receipts, verify_receipt, write_public_key
 from proctor.challenges.states import SubmissionState

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.challenges import check_process, checking, handing
+from proctor.challenges import check_process, uploads
 from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.phases import PhaseState, set_phase
+from proctor.challenges.states import PhaseState, set_phase
 from proctor.challenges.submissions import submissions_of
 from tests.support.challenge_site import HIDDEN, answers, challenge_site, handed, logged_in, posted, team_of_two
 from tests.support.web_site import browser, csrf_of, join
@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Iterator[ChallengeSite]:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """No process is started for a check: these are its problems."""
     problems: list[str] = []
-    monkeypatch.setattr(handing, "check_upload", lambda *_: problems)
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: problems)
     return problems
 
 
@@ -136,7 +136,7 @@ def test_what_was_cancelled_while_it_was_checked_stays_so(site: ChallengeSite, m
         assert posted(logged_in(site, "ben"), "/submission/1/cancel").status_code == 303
         return []
 
-    monkeypatch.setattr(handing, "check_upload", cancelled)
+    monkeypatch.setattr(uploads, "check_upload", cancelled)
     anna = logged_in(site, "anna")
     assert handed(anna, b"first").status_code == 303
     assert 'class="badge state-cancelled"' in anna.get("/submission/1").text
@@ -202,6 +202,6 @@ def test_a_check_that_takes_too_much_is_a_problem_of_the_file(
     """No second of the processor is left to it."""
     file = tmp_path / "answers.json"
     file.write_bytes(b"[]")
-    monkeypatch.setattr(checking, "_SECONDS", 0)
-    found = checking.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
-    assert found == [checking._TOO_MUCH]
+    monkeypatch.setattr(uploads, "_SECONDS", 0)
+    found = uploads.check_upload(site.challenge, site.challenge.phase(HIDDEN), "file", file, ".json")
+    assert found == [uploads._TOO_MUCH]

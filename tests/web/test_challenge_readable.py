@@ -10,7 +10,7 @@ import pytest
 from itsdangerous import Signer
 from sqlalchemy import update
 
-from proctor.challenges import handing
+from proctor.challenges import uploads
 from proctor.challenges.pages.site import ChallengeSite
 from proctor.challenges.schema import submissions
 from proctor.web.accounts import find_account
@@ -45,7 +45,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChallengeSite:
         join(made, name, role, "de")
     anna = logged_in(made, "anna")
     problems = ["error: missing: v00-q00: found no answer, expected an answer to every question"]
-    monkeypatch.setattr(handing, "check_upload", lambda *_: problems)
+    monkeypatch.setattr(uploads, "check_upload", lambda *_: problems)
     handed(anna, b"bad", name="A name that is rather long for a table, " * 4, description="Two\nlines")
     problems.clear()
     handed(anna, b"good")

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from proctor.challenges import check_process, handing
+from proctor.challenges import check_process, uploads
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.opening import open_phase
 from proctor.challenges.pages import open_challenge
@@ -120,7 +120,7 @@ def test_a_challenge_from_registration_to_the_final_boards(
     if found is None:
         missing("no Chromium here (Debian: apt-get install chromium)")
     executor: Executor = podman() if runs == "podman" else ArchivedPrograms(tmp_path)
-    monkeypatch.setattr(handing, "check_upload", checked_here)
+    monkeypatch.setattr(uploads, "check_upload", checked_here)
     folder = whole_folder_of(tmp_path, videos=runs == "podman")
     images = images_of(folder, podman=runs == "podman")
     site, organiser = open_challenge(folder, same_user=True), Challenge.open(folder, "organiser")

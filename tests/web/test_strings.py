@@ -9,8 +9,7 @@ from string import Formatter
 import pytest
 
 from proctor.challenges.pages.site import ChallengeSite
-from proctor.challenges.phases import PhaseState
-from proctor.challenges.states import SubmissionState
+from proctor.challenges.states import PhaseState, SubmissionState
 from proctor.challenges.submissions import REASONS
 from proctor.web import strings
 

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.challenges.board_page import board_tables, seen_boards, write_boards
     from proctor.challenges.challenge import Challenge
-    from proctor.challenges.checks import check_challenge
     from proctor.challenges.demonstration import demonstrate
-    from proctor.challenges.folder import NewChallenge, new_challenge
-    from proctor.challenges.handing import submit_file
+    from proctor.challenges.execution import Trial, examine_machine, try_image
+    from proctor.challenges.folder import NewChallenge, check_challenge, new_challenge
     from proctor.challenges.opening import close_phase, open_phase, phase_rows, status_tables
     from proctor.challenges.packs.platforms import PLATFORMS, check_pack, pack_folder, write_pack
     from proctor.challenges.pages import challenge_accounts, open_challenge
+    from proctor.challenges.publishing import board_tables, seen_boards, write_boards
     from proctor.challenges.receipts import verify_commitment, verify_receipt
-    from proctor.challenges.trial import Trial, examine_machine, try_image
-    from proctor.challenges.working import WorkPlan, rerun, work_on
+    from proctor.challenges.uploads import submit_file
+    from proctor.challenges.worker import WorkPlan, rerun, work_on
 else:
     export_lazily(__name__)
 

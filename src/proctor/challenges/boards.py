@@ -1,14 +1,19 @@
-"""The boards of a phase, from the store of its answers: those of `proctor rank`, with an interval for each mean."""
+"""The figures of a submission and the boards of a phase, computed from the store of its answers: those of `proctor
+rank`, with an interval for each mean. Also how much the results of a phase may have revealed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Connection, select
 
+from proctor.challenges.schema import results, submissions
 from proctor.challenges.settings import Phase, RankingChoice
 from proctor.runs import (
     Board,
@@ -23,16 +28,58 @@ from proctor.runs import (
     leaderboard,
     rank_runs,
 )
-from proctor.stats import Estimate, RankingPlan, Resampling, ratio, sums_interval
+from proctor.stats import Estimate, HiddenSet, Optimism, RankingPlan, Resampling, boosting, luck, ratio, sums_interval
 
-_INTERVAL_DRAWS = 2000  # behind the interval of a mean; win rates and places have draws of their own
-_CRUMB = 1e-12  # of rounding, which beats nobody
+_INTERVAL_DRAWS = 2000  # for the interval of a mean; win rates and places have draws of their own
+_ROUNDING = 1e-12  # a difference that is only rounding
+_MAX_RESULTS = 500  # that are simulated; more change little
+_LUCK_DRAWS, _ATTACK_DRAWS = 400, 60
+_MAX_ICC = 0.9
+
+
+class _Aggregate(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class BoardFigure(_Aggregate):
+    """The mean of a submission on one board with its 95 % interval. `above` says whether it beats every baseline there
+    (None without baselines)."""
+
+    name: str
+    title: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    questions: int
+    groups: int | None = None
+    above: bool | None = None
+    higher_is_better: bool = True
+
+
+class AnswerSeconds(_Aggregate):
+    """Response times in seconds: median, 95th percentile and maximum. `measured` by us, or reported by the file."""
+
+    answers: int
+    median: float
+    p95: float
+    longest: float
+    measured: bool
+
+
+class Figures(_Aggregate):
+    """All that is known of a submission outside the sealed part: aggregates, nothing of any question. `shown` says
+    whether its team sees the means: always, or when the ladder lets them through."""
+
+    boards: tuple[BoardFigure, ...]
+    statuses: dict[str, int]
+    seconds: AnswerSeconds | None = None
+    shown: bool = True
 
 
 @dataclass(frozen=True)
 class MadeBoard:
-    """One board as programs read it: `facts` hold for all of it; `rows` are best first, baselines last, each with the
-    ends of its mean's interval, `low` and `high`."""
+    """One board as data. `facts` hold for the whole board; `rows` are best first and baselines last, each with the
+    interval of its mean, `low` and `high`."""
 
     name: str
     title: str
@@ -40,14 +87,14 @@ class MadeBoard:
     rows: tuple[dict[str, Any], ...]
 
     def row(self, system: str) -> dict[str, Any]:
-        """One system's. Raises `KeyError` where it is not on the board."""
-        return {one["system"]: one for one in self.rows}[system]
+        """The row of a system. Raises `KeyError` for a system that is not on the board."""
+        return {row["system"]: row for row in self.rows}[system]
 
 
 @dataclass(frozen=True)
 class BoardMaker:
-    """Makes the boards of one phase of a benchmark that says which buckets it is ranked over; of another one its
-    headline's leaderboard. `baselines` are shown and not ranked."""
+    """Computes the boards of one phase: those over buckets if the benchmark declares buckets, else the leaderboard of
+    its headline metric. `baselines` are listed and not ranked."""
 
     store: Store
     benchmark: str
@@ -56,30 +103,29 @@ class BoardMaker:
     baselines: tuple[str, ...] = ()
 
     def made(self, systems: Sequence[str], *, quick: bool = False) -> list[MadeBoard]:
-        """All boards of these systems, in whatever order they are named. `quick`: without win rates and probabilities
-        of places, for the means and who beats the baselines."""
+        """All boards of these systems, in any order. `quick` omits win rates and probabilities of places."""
         if not self._in_buckets:
-            return [self._led(systems)]
+            return [self._headline_board(systems)]
         choice = self.ranking
         plan = RankingPlan(alpha=choice.alpha, draws=choice.draws, stability=choice.stability, seed=choice.seed)
         if quick:
             plan = RankingPlan(alpha=choice.alpha, draws=1, seed=choice.seed)
-        return [self._shown(one) for one in self._ranked(systems, plan)]
+        return [self._bucket_board(board) for board in self._ranked(systems, plan)]
 
     def lead(self, system: str, other: str) -> Estimate:
-        """How far a system is ahead of another on the first board (above 0: it is better) on the questions that both
-        have a mark for, with the interval over whole groups."""
+        """The difference between two systems on the first board (positive: the first one is better) on the questions
+        that both have a score for, with its interval over whole groups."""
         if self._in_buckets:
             marks = self._ranked((system, other), RankingPlan(draws=1))[0].marks
             return self._mean(marks.right[system] - marks.right[other], marks, (-1.0, 1.0))
-        runs = {one.system: one for one in chosen_runs(self.store, self.benchmark, (), (self.phase.condition,))}
+        runs = {run.system: run for run in chosen_runs(self.store, self.benchmark, (), (self.phase.condition,))}
         card = self.store.card(self.benchmark)
         options = Options(seed=self.ranking.seed, draws=_INTERVAL_DRAWS)
         pair = [(runs[system], runs[other])]
         found = compare_runs(self.store, self.benchmark, pair, options, metrics=(card.headline,))[0].difference
         if card.metric(card.headline).higher_is_better:
             return Estimate(found.value, found.ci_low, found.ci_high, found.n, found.groups)
-        value, low, high = (None if one is None else -one for one in (found.value, found.ci_high, found.ci_low))
+        value, low, high = (None if end is None else -end for end in (found.value, found.ci_high, found.ci_low))
         return Estimate(value, low, high, found.n, found.groups)
 
     @property
@@ -95,14 +141,14 @@ class BoardMaker:
         )
         return rank_runs(self.store, self.benchmark, contest, plan=plan)
 
-    def _shown(self, board: Board) -> MadeBoard:
-        stable = {one.standing.name: one.standing.stability for one in board.runs}
+    def _bucket_board(self, board: Board) -> MadeBoard:
+        stability = {run.standing.name: run.standing.stability for run in board.runs}
         rows = []
         for row in board_rows(board):
-            found = self._mean(board.marks.right[row["system"]], board.marks, (0.0, 1.0))
-            spread = stable.get(row["system"])
-            ends = {"low": found.ci_low, "high": found.ci_high}
-            rows.append(row | ends | {"chances": None if spread is None else [*spread.chances]})
+            mean = self._mean(board.marks.right[row["system"]], board.marks, (0.0, 1.0))
+            places = stability.get(row["system"])
+            more = {"low": mean.ci_low, "high": mean.ci_high, "chances": None if places is None else [*places.chances]}
+            rows.append(row | more)
         standings = board.standings
         facts = {
             "questions": board.items,
@@ -117,55 +163,104 @@ class BoardMaker:
         return MadeBoard(board.name, board.title, facts, tuple(rows))
 
     def _mean(self, right: NDArray[np.float64], marks: Any, bounds: tuple[float, float]) -> Estimate:
-        """The mean over the buckets of the means in them, with its interval."""
-        there = ~np.isnan(right)
+        """The mean over the buckets of the mean in each bucket, with its interval."""
+        known = ~np.isnan(right)
         n_buckets = int(marks.bucket.max(initial=-1)) + 1
-        inside = np.eye(n_buckets)[marks.bucket[there]]
-        columns = np.hstack([inside * right[there, None], inside])
+        inside = np.eye(n_buckets)[marks.bucket[known]]
+        columns = np.hstack([inside * right[known, None], inside])
 
         def statistic(sums: NDArray[np.float64]) -> NDArray[np.float64]:
             means = ratio(sums[:, :n_buckets], sums[:, n_buckets:])
-            known = ~np.isnan(means)
-            return ratio(np.where(known, means, 0.0).sum(axis=1), known.sum(axis=1))
+            filled = ~np.isnan(means)
+            return ratio(np.where(filled, means, 0.0).sum(axis=1), filled.sum(axis=1))
 
         plan = Resampling(draws=_INTERVAL_DRAWS, seed=self.ranking.seed).within(*bounds)
-        return sums_interval(columns, marks.group[there].tolist(), statistic, plan=plan)
+        return sums_interval(columns, marks.group[known].tolist(), statistic, plan=plan)
 
-    def _led(self, systems: Sequence[str]) -> MadeBoard:
+    def _headline_board(self, systems: Sequence[str]) -> MadeBoard:
         ranked = self._leaderboard(systems)
-        shown = self._leaderboard(self.baselines).rows if self.baselines else []
-        best = [one.value for one in shown if one.value is not None]
+        baselines = self._leaderboard(self.baselines).rows if self.baselines else []
+        known = [row.value for row in baselines if row.value is not None]
         sign = 1.0 if ranked.metric.higher_is_better else -1.0
         rows = []
-        for one in ranked.rows:
-            beats = one.value is not None and all(sign * (one.value - other) > _CRUMB for other in best)
-            line = {"below_line": not beats, "advances": beats} if best else {"below_line": None, "advances": None}
-            rows.append(_row(one) | line | {"baseline": False})
-        rows += [_row(one) | {"place": None, "baseline": True} for one in shown]
-        title = ranked.metric.label or ranked.metric.name
-        facts = {"questions": ranked.items, "left_out": ranked.left_out, "marked_by": ranked.scorer}
-        facts |= {"metric": ranked.metric.name, "higher_is_better": ranked.metric.higher_is_better}
-        facts |= {"percent": ranked.metric.percent}
-        return MadeBoard("technical", title, facts, tuple(rows))
+        for row in ranked.rows:
+            above = row.value is not None and all(sign * (row.value - value) > _ROUNDING for value in known)
+            verdict = {"below_line": not above, "advances": above} if known else {"below_line": None, "advances": None}
+            rows.append(_row(row) | verdict | {"baseline": False})
+        rows += [_row(row) | {"place": None, "baseline": True} for row in baselines]
+        facts = {
+            "questions": ranked.items,
+            "left_out": ranked.left_out,
+            "marked_by": ranked.scorer,
+            "metric": ranked.metric.name,
+            "higher_is_better": ranked.metric.higher_is_better,
+            "percent": ranked.metric.percent,
+        }
+        return MadeBoard("technical", ranked.metric.label or ranked.metric.name, facts, tuple(rows))
 
     def _leaderboard(self, systems: Sequence[str]) -> Leaderboard:
         options = Options(systems=tuple(systems), draws=_INTERVAL_DRAWS, seed=self.ranking.seed)
         return leaderboard(self.store, self.benchmark, condition=self.phase.condition, options=options)
 
 
-def _row(one: LeaderboardRow) -> dict[str, Any]:
+def _row(row: LeaderboardRow) -> dict[str, Any]:
     return {
-        "system": one.system,
-        "place": one.rank,
-        "mean": one.value,
-        "low": one.ci_low,
-        "high": one.ci_high,
-        "rank_by_mean": one.rank,
-        "rank_low": one.rank_low,
-        "rank_high": one.rank_high,
-        "place_low": one.place_low,
-        "place_high": one.place_high,
-        "p_first": one.p_best,
-        "mean_if_wrong": one.if_wrong,
-        "mean_if_excluded": one.if_excluded,
+        "system": row.system,
+        "place": row.rank,
+        "mean": row.value,
+        "low": row.ci_low,
+        "high": row.ci_high,
+        "rank_by_mean": row.rank,
+        "rank_low": row.rank_low,
+        "rank_high": row.rank_high,
+        "place_low": row.place_low,
+        "place_high": row.place_high,
+        "p_first": row.p_best,
+        "mean_if_wrong": row.if_wrong,
+        "mean_if_excluded": row.if_excluded,
     }
+
+
+def results_by_team(connection: Connection, phase: str, version: int) -> dict[int, int]:
+    """The number of results that each team has received in a phase."""
+    query = select(submissions.c.team).join(results, results.c.submission == submissions.c.id)
+    return dict(Counter(connection.scalars(query.where(submissions.c.phase == phase, results.c.scorer == version))))
+
+
+def given_away(phase: Phase, figures: Sequence[Figures], by_team: dict[int, int]) -> dict[str, Any]:
+    """How far the best result may exceed its true accuracy because of the number of results on the same hidden
+    questions: for the team with the most results, and for all teams together.
+
+    `luck` is the optimism among systems as good as the best one; `attack` that of guesses that use each result and need
+    no system (`proctor.stats.boosting`). Each has its Monte Carlo error, by the phase's rule and by the other one.
+    """
+    hidden = hidden_set(max((one.boards[0] for one in figures), key=lambda board: board.mean or 0.0))
+    rows = []
+    for who, n_results in (("one team", max(by_team.values())), ("all teams", sum(by_team.values()))):
+        row: dict[str, Any] = {"who": who, "results": n_results}
+        for rule in ("all", "ladder"):
+            count = min(n_results, _MAX_RESULTS)
+            row[rule] = {
+                "luck": _rounded(luck(hidden, count, rule, draws=_LUCK_DRAWS, seed=0)),
+                "attack": _rounded(boosting(hidden, count, rule=rule, draws=_ATTACK_DRAWS, seed=0)),
+            }
+        rows.append(row)
+    facts = {"rule": phase.results.rule, "questions": hidden.size, "groups": hidden.groups, "icc": hidden.icc}
+    return facts | {"rows": rows}
+
+
+def hidden_set(board: BoardFigure) -> HiddenSet:
+    """The hidden questions for the simulation: groups of equal size m, with the intraclass correlation that the width
+    of a result's interval implies (design effect = 1 + (m - 1) · icc: Kish 1965)."""
+    groups = max(2, board.groups or board.questions)
+    size = max(1, round(board.questions / groups))
+    accuracy = min(0.99, max(0.01, board.mean or 0.5))
+    if board.low is None or board.high is None or size == 1:
+        return HiddenSet(groups, size, accuracy)
+    error = (board.high - board.low) / (2 * 1.96)
+    design = error**2 * board.questions / (accuracy * (1 - accuracy))
+    return HiddenSet(groups, size, accuracy, icc=round(min(_MAX_ICC, max(0.0, (design - 1) / (size - 1))), 3))
+
+
+def _rounded(found: Optimism) -> dict[str, float]:
+    return {"optimism": round(found.value, 4), "error": round(found.error, 4)}

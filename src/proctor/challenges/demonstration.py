@@ -10,12 +10,12 @@ from pathlib import Path
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.folder import PRE_EVALUATION, NewChallenge, new_challenge
-from proctor.challenges.handing import submit_file
 from proctor.challenges.opening import open_phase
 from proctor.challenges.receipts import public_key, receipt_of
 from proctor.challenges.settings import CHALLENGE_FILE
 from proctor.challenges.teams import TeamEntry, register_team
-from proctor.challenges.working import WorkPlan, work_on
+from proctor.challenges.uploads import submit_file
+from proctor.challenges.worker import WorkPlan, work_on
 from proctor.core import Answer, InputError, Item, Timing, count_of, generator, reader_of, write_whole
 from proctor.systems import RandomGuess
 

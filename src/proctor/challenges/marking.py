@@ -1,4 +1,5 @@
-"""Marking: answers of a submission that are there, or in its file, become figures, in the scorer's process alone."""
+"""Marking: turns the answers of a submission into figures, in the scorer's process only, and ties each result to a
+version of the scorer, so that no board mixes the results of two versions."""
 
 from __future__ import annotations
 
@@ -15,87 +16,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, JsonValue
-from sqlalchemy import Connection, func, insert, select
+from pydantic import JsonValue
+from sqlalchemy import Connection, RowMapping, func, insert, or_, select
 
 from proctor import __version__
 from proctor.api import import_answers, score
-from proctor.challenges.boards import BoardMaker, MadeBoard
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.queue import Leased
+from proctor.challenges.boards import AnswerSeconds, BoardFigure, BoardMaker, Figures, MadeBoard
+from proctor.challenges.challenge import Challenge, SealedPart
+from proctor.challenges.queue import Leased, advance
 from proctor.challenges.schema import results, scorers, submissions
-from proctor.challenges.sealed import SealedPart
-from proctor.core import ProctorError, content_hash, count_of, reader_of
+from proctor.challenges.states import SubmissionState
+from proctor.challenges.submissions import changed_state, submission_row
+from proctor.core import Benchmark, ProctorError, content_hash, count_of, reader_of
 from proctor.metrics import code_scorers
 from proctor.runs import Run, Store, load_items, score_answers, status_counts
 from proctor.web import utc_text
 
 _MARKING_ROOMS = ("core", "metrics", "judges", "stats", "runs")
+_S = SubmissionState
 
 
 class ScorerFaultError(ProctorError):
-    """Marking failed through no fault of the submission: it is marked again when that is repaired."""
+    """Marking failed through no fault of the submission. It is marked again once that is repaired."""
 
 
-class _Aggregate(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class BoardFigure(_Aggregate):
-    """One board's mean of a submission with the ends of its interval; `above` says that it beats every baseline there
-    (None without baselines)."""
-
-    name: str
-    title: str
-    mean: float | None
-    low: float | None
-    high: float | None
-    questions: int
-    groups: int | None = None
-    above: bool | None = None
-    higher_is_better: bool = True
-
-
-class AnswerSeconds(_Aggregate):
-    """How long answers took: the half and nineteen of twenty were faster than `median` and `p95`. `measured` by us, or
-    said by the file."""
-
-    answers: int
-    median: float
-    p95: float
-    longest: float
-    measured: bool
-
-
-class Figures(_Aggregate):
-    """What is known of a submission outside the sealed part: aggregates, nothing of any question. `shown` says that its
-    team is told the means: always, or where the ladder lets them through."""
-
-    boards: tuple[BoardFigure, ...]
-    statuses: dict[str, int]
-    seconds: AnswerSeconds | None = None
-    shown: bool = True
-
-
-@dataclass(frozen=True)
-class Counted:
-    """The submission of a team that stands on the boards."""
-
-    system: str
-    submission: int
-    number: int
-    team: int
-    team_name: str
-    institution: str
-    eligible: bool
-    listed: bool
-    figures: Figures
+class ScorerChangedError(ProctorError):
+    """The scorer is not the one that produced the latest results; the organiser has to confirm rescoring."""
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A submission as marking knows it. `upload` is its file with recorded answers; None where its answers are in the
-    store. `best` is the system of the team's last result that was shown."""
+    """A submission to mark. `upload` is its file of recorded answers; None when its answers are in the store. `best` is
+    the system name of the team's last result that was shown to it."""
 
     system: str
     upload: Path | None = None
@@ -103,77 +55,22 @@ class Entrant:
     best: str = ""
 
 
-def scorer_version(connection: Connection, fingerprint: str, now: datetime, why: str = "") -> int:
-    """The number of the scorer with this fingerprint (see `scorer_fingerprint`): the newest one's, or a new number."""
-    newest = connection.execute(select(scorers).order_by(scorers.c.version.desc()).limit(1)).mappings().first()
-    if newest is not None and newest["fingerprint"] == fingerprint:
-        return int(newest["version"])
-    version = 1 if newest is None else int(newest["version"]) + 1
-    row = {"version": version, "at": utc_text(now), "fingerprint": fingerprint, "why": why}
-    connection.execute(insert(scorers).values(row))
-    return version
-
-
-def scorer_fingerprint(sealed: SealedPart) -> str:
-    """A hash of all that figures depend on: code, judge, and of each phase what `SealedPart.marking_hash` says. Dates,
-    quotas and who sees what may change without a new version."""
-    phases = [sealed.marking_hash(one.name) for one in sealed.settings.phases]
-    judge = None if sealed.settings.judge is None else sealed.settings.judge.model_dump(mode="json")
-    known: JsonValue = {"code": _code_hash(sealed.settings.benchmark), "judge": judge, "phases": [*phases]}
-    return content_hash(known)
-
-
-@cache
-def _code_hash(benchmark: str) -> str:
-    """A hash of the rooms that mark, and of the benchmark's own package."""
-    own = Path(inspect.getfile(type(reader_of(benchmark)))).parent
-    room = Path(__file__).parents[1]
-    digest = hashlib.sha256(__version__.encode())
-    for folder in (own, *(room / name for name in _MARKING_ROOMS)):
-        for file in sorted(one for one in folder.rglob("*") if one.suffix in {".py", ".j2", ".json", ".yaml"}):
-            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
-
-
-def keep_figures(connection: Connection, leased: Leased, version: int, figures: Figures, now: datetime) -> None:
-    """Keeps what came of marking, in the transaction that moves the submission to `scored`."""
-    row = {"submission": leased.submission, "scorer": version, "figures": figures.model_dump(mode="json")}
-    connection.execute(insert(results).values(row | {"at": utc_text(now)}))
-
-
-def best_shown(connection: Connection, leased: Leased) -> str:
-    """The system of the team's last result before this submission that the team was told; "" where there is none."""
-    version = connection.execute(select(func.max(scorers.c.version))).scalar()
-    mine = (submissions.c.team == leased.team, submissions.c.phase == leased.phase)
-    query = (
-        select(submissions.c.number, results.c.figures)
-        .join(results, results.c.submission == submissions.c.id)
-        .where(*mine, submissions.c.number < leased.number, results.c.scorer == version)
-        .order_by(submissions.c.number.desc())
-    )
-    shown = (row.number for row in connection.execute(query) if row.figures["shown"])
-    number = next(shown, None)
-    return "" if number is None else f"{leased.team_name}#{number}"
-
-
 def mark(challenge: Challenge, leased: Leased) -> Figures:
-    """Marks a leased submission. Marking it again gives the same figures; what a judge said is kept and not asked
-    again. Raises `ScorerFaultError` where a judge gives no verdict, or the code that marks fails."""
+    """Marks a leased submission. Marking it again gives the same figures; a judge's replies are cached. Raises
+    `ScorerFaultError` when a judge gives no verdict, or when marking fails."""
     upload = challenge.uploads / leased.upload if leased.kind == "file" else None
     with challenge.reading() as connection:
-        best = best_shown(connection, leased)
-    entrant = Entrant(leased.system, upload, leased.suffix, best)
-    return mark_entrant(challenge.sealed, leased.phase, entrant)
+        best = _best_shown(connection, leased)
+    return mark_entrant(challenge.sealed, leased.phase, Entrant(leased.system, upload, leased.suffix, best))
 
 
 def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
-    """The same for who has the sealed part."""
+    """Marks a submission with the sealed part alone, as `mark` does."""
     try:
         with sealed.store(phase) as store:
-            _bring_baselines(sealed, store, phase)
-            run = _brought(sealed, store, phase, entrant)
-            _score(sealed, store, phase, run)
-            return _figures(sealed, store, run, phase, entrant)
+            marker = _Marker(sealed, store, phase)
+            marker.mark_baselines()
+            return marker.mark(entrant)
     except ScorerFaultError:
         raise
     except ProctorError as error:
@@ -181,46 +78,84 @@ def mark_entrant(sealed: SealedPart, phase: str, entrant: Entrant) -> Figures:
 
 
 def board_maker(sealed: SealedPart, store: Store, phase: str) -> BoardMaker:
-    """Makes the boards of a phase, with those baselines that have answers there."""
-    known = tuple(one.name for one in sealed.settings.baselines if phase in one.answers)
-    benchmark, one = sealed.benchmark(phase).name, sealed.settings.phase(phase)
-    return BoardMaker(store, benchmark, one, sealed.settings.ranking, known)
+    """Computes the boards of a phase, with the baselines that have answers in it."""
+    baselines = tuple(one.name for one in sealed.settings.baselines if phase in one.answers)
+    rules = sealed.settings.phase(phase)
+    return BoardMaker(store, sealed.benchmark(phase).name, rules, sealed.settings.ranking, baselines)
 
 
-def _bring_baselines(sealed: SealedPart, store: Store, phase: str) -> None:
-    """The baselines' answers into the store, once, and marked by the code as it is now."""
-    known = _known_runs(sealed, store, phase)
-    for one in sealed.settings.baselines:
-        file = sealed.answer_file(one.name, phase)
-        if file is not None:
-            run = known.get(one.name) or _imported(sealed, store, phase, one.name, file)
-            _score(sealed, store, phase, run)
+@dataclass(frozen=True)
+class _Marker:
+    """Marks the answers to one phase in its opened store."""
 
+    sealed: SealedPart
+    store: Store
+    phase: str
 
-def _brought(sealed: SealedPart, store: Store, phase: str, entrant: Entrant) -> Run:
-    if entrant.upload is not None:
-        with _named(entrant.upload, entrant.suffix) as file:
-            return _imported(sealed, store, phase, entrant.system, file)
-    known = _known_runs(sealed, store, phase)
-    if entrant.system not in known:
-        raise ScorerFaultError(f"{entrant.system}: found no answers, expected those of its run")
-    return known[entrant.system]
+    @property
+    def benchmark(self) -> Benchmark:
+        return self.sealed.benchmark(self.phase)
 
+    def mark_baselines(self) -> None:
+        """Imports the baselines' answers, once, and scores them by the present code."""
+        runs = self._runs()
+        for baseline in self.sealed.settings.baselines:
+            file = self.sealed.answer_file(baseline.name, self.phase)
+            if file is not None:
+                self._score(runs.get(baseline.name) or self._import(baseline.name, file))
 
-def _known_runs(sealed: SealedPart, store: Store, phase: str) -> dict[str, Run]:
-    benchmark, condition = sealed.benchmark(phase).name, sealed.settings.phase(phase).condition
-    runs = store.runs(benchmark) if benchmark in store.benchmark_names() else []
-    return {run.system: run for run in runs if run.condition == condition}
+    def mark(self, entrant: Entrant) -> Figures:
+        """The figures of a submission."""
+        if entrant.upload is not None:
+            with _with_suffix(entrant.upload, entrant.suffix) as file:
+                run = self._import(entrant.system, file)
+        elif (known := self._runs().get(entrant.system)) is not None:
+            run = known
+        else:
+            raise ScorerFaultError(f"{entrant.system}: found no answers, expected those of its run")
+        self._score(run)
+        return self._figures(run, entrant)
 
+    def _runs(self) -> dict[str, Run]:
+        benchmark, condition = self.benchmark.name, self.sealed.settings.phase(self.phase).condition
+        runs = self.store.runs(benchmark) if benchmark in self.store.benchmark_names() else []
+        return {run.system: run for run in runs if run.condition == condition}
 
-def _imported(sealed: SealedPart, store: Store, phase: str, name: str, file: Path) -> Run:
-    condition = sealed.settings.phase(phase).condition
-    return import_answers(sealed.benchmark(phase), file, name=name, condition=condition, store=store).runs[0]
+    def _import(self, name: str, file: Path) -> Run:
+        condition = self.sealed.settings.phase(self.phase).condition
+        return import_answers(self.benchmark, file, name=name, condition=condition, store=self.store).runs[0]
+
+    def _score(self, run: Run) -> None:
+        """Scores by the present code, and by the judge what code can't score."""
+        for scorer in code_scorers(self.benchmark):
+            asyncio.run(score_answers(self.store, [run], scorer))
+        choice = self.sealed.settings.judge
+        if choice is None:
+            return
+        own: dict[str, Any] = {"systems": (run.system,), "conditions": (run.condition,)}
+        own |= {"base_url": choice.base_url} if choice.base_url else {}
+        found = score(self.store, run.benchmark, judge=choice.name, model=choice.models, **own)
+        if found.tally is not None and found.tally.left:
+            left = count_of(found.tally.left, "answer")
+            raise ScorerFaultError(f"{run.system}: found {left} without a verdict, expected none")
+
+    def _figures(self, run: Run, entrant: Entrant) -> Figures:
+        maker = board_maker(self.sealed, self.store, self.phase)
+        boards = tuple(_figure(board, run.system) for board in maker.made((run.system,), quick=True))
+        shown = True
+        if maker.phase.results.rule == "ladder" and entrant.best:
+            lead = maker.lead(run.system, entrant.best)
+            shown = lead.ci_low is not None and lead.ci_low > 0
+        items = load_items(self.store, self.store.card(run.benchmark))
+        counts = {name: count for name, count in status_counts(self.store, run, items).items() if count}
+        times = [answer.timing.model_s for answer in self.store.answers(run).values() if answer.timing is not None]
+        seconds = _seconds(times, measured=entrant.upload is None) if times else None
+        return Figures(boards=boards, statuses=counts, seconds=seconds, shown=shown)
 
 
 @contextmanager
-def _named(upload: Path, suffix: str) -> Iterator[Path]:
-    """The upload under a name that ends as its file did, for readers that go by it."""
+def _with_suffix(upload: Path, suffix: str) -> Iterator[Path]:
+    """The upload under a name with the suffix of its file, for readers that depend on it."""
     if not suffix:
         yield upload
         return
@@ -230,52 +165,13 @@ def _named(upload: Path, suffix: str) -> Iterator[Path]:
         yield link
 
 
-def _score(sealed: SealedPart, store: Store, phase: str, run: Run) -> None:
-    """Scores by the code as it is now, and by the judge what code can't mark."""
-    for scorer in code_scorers(sealed.benchmark(phase)):
-        asyncio.run(score_answers(store, [run], scorer))
-    _judge(sealed, store, run)
-
-
-def _judge(sealed: SealedPart, store: Store, run: Run) -> None:
-    choice = sealed.settings.judge
-    if choice is None:
-        return
-    more: dict[str, Any] = {"base_url": choice.base_url} if choice.base_url else {}
-    found = score(
-        store,
-        run.benchmark,
-        judge=choice.name,
-        model=choice.models,
-        systems=(run.system,),
-        conditions=(run.condition,),
-        **more,
-    )
-    if found.tally is not None and found.tally.left:
-        left = count_of(found.tally.left, "answer")
-        raise ScorerFaultError(f"{run.system}: found {left} without a verdict, expected none")
-
-
-def _figures(sealed: SealedPart, store: Store, run: Run, phase: str, entrant: Entrant) -> Figures:
-    maker = board_maker(sealed, store, phase)
-    made = maker.made((run.system,), quick=True)
-    shown = True
-    if maker.phase.results.rule == "ladder" and entrant.best:
-        lead = maker.lead(run.system, entrant.best)
-        shown = lead.ci_low is not None and lead.ci_low > 0
-    items = load_items(store, store.card(run.benchmark))
-    counts = {name: count for name, count in status_counts(store, run, items).items() if count}
-    boards = tuple(_figure(one, run.system) for one in made)
-    return Figures(boards=boards, statuses=counts, seconds=_seconds(store, run, entrant), shown=shown)
-
-
 def _figure(board: MadeBoard, system: str) -> BoardFigure:
-    row, below = board.row(system), board.row(system).get("below_line")
-    mean = row["mean"] if row["mean"] is not None else row.get("mean_if_wrong")
+    row = board.row(system)
+    below = row.get("below_line")
     return BoardFigure(
         name=board.name,
         title=board.title,
-        mean=mean,
+        mean=row["mean"] if row["mean"] is not None else row.get("mean_if_wrong"),
         low=row["low"],
         high=row["high"],
         questions=board.facts["questions"],
@@ -285,11 +181,103 @@ def _figure(board: MadeBoard, system: str) -> BoardFigure:
     )
 
 
-def _seconds(store: Store, run: Run, entrant: Entrant) -> AnswerSeconds | None:
-    timings = [one.timing.model_s for one in store.answers(run).values() if one.timing is not None]
-    taken = [one for one in timings if one is not None]
-    if not taken:
-        return None
-    median, p95 = np.quantile(taken, (0.5, 0.95))
-    measured = entrant.upload is None
-    return AnswerSeconds(answers=len(taken), median=median, p95=p95, longest=max(taken), measured=measured)
+def _seconds(times: list[float], *, measured: bool) -> AnswerSeconds:
+    median, p95 = np.quantile(times, (0.5, 0.95))
+    return AnswerSeconds(answers=len(times), median=median, p95=p95, longest=max(times), measured=measured)
+
+
+def _best_shown(connection: Connection, leased: Leased) -> str:
+    """The system name of the team's last result before this submission that the team was shown; "" when there is
+    none."""
+    version = connection.execute(select(func.max(scorers.c.version))).scalar()
+    own = (submissions.c.team == leased.team, submissions.c.phase == leased.phase)
+    query = (
+        select(submissions.c.number, results.c.figures)
+        .join(results, results.c.submission == submissions.c.id)
+        .where(*own, submissions.c.number < leased.number, results.c.scorer == version)
+        .order_by(submissions.c.number.desc())
+    )
+    number = next((row.number for row in connection.execute(query) if row.figures["shown"]), None)
+    return "" if number is None else f"{leased.team_name}#{number}"
+
+
+def scorer_fingerprint(sealed: SealedPart) -> str:
+    """A hash of all that figures depend on: code, judge, and `SealedPart.marking_hash` of each phase. Dates, quotas and
+    the audience of results may change without a new version."""
+    phases = [sealed.marking_hash(phase.name) for phase in sealed.settings.phases]
+    judge = None if sealed.settings.judge is None else sealed.settings.judge.model_dump(mode="json")
+    known: JsonValue = {"code": _code_hash(sealed.settings.benchmark), "judge": judge, "phases": [*phases]}
+    return content_hash(known)
+
+
+@cache
+def _code_hash(benchmark: str) -> str:
+    """A hash of the rooms that mark, and of the benchmark's own package."""
+    own = Path(inspect.getfile(type(reader_of(benchmark)))).parent
+    rooms = Path(__file__).parents[1]
+    digest = hashlib.sha256(__version__.encode())
+    for folder in (own, *(rooms / name for name in _MARKING_ROOMS)):
+        for file in sorted(one for one in folder.rglob("*") if one.suffix in {".py", ".j2", ".json", ".yaml"}):
+            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _newest_scorer(connection: Connection) -> RowMapping | None:
+    return connection.execute(select(scorers).order_by(scorers.c.version.desc()).limit(1)).mappings().first()
+
+
+def scorer_version(connection: Connection, fingerprint: str, now: datetime, why: str = "") -> int:
+    """The version of the scorer with this fingerprint (see `scorer_fingerprint`): the newest version if it has the
+    fingerprint, else a new one, which is recorded."""
+    newest = _newest_scorer(connection)
+    if newest is not None and newest["fingerprint"] == fingerprint:
+        return int(newest["version"])
+    version = 1 if newest is None else int(newest["version"]) + 1
+    row = {"version": version, "at": utc_text(now), "fingerprint": fingerprint, "why": why}
+    connection.execute(insert(scorers).values(row))
+    return version
+
+
+def known_scorer(connection: Connection, fingerprint: str, now: datetime) -> int:
+    """The version of the scorer with this fingerprint, recorded as the first one when there is none. Raises
+    `ScorerChangedError` when the newest version has another fingerprint: an updated program does not mix its results
+    with earlier ones."""
+    newest = _newest_scorer(connection)
+    if newest is not None and newest["fingerprint"] != fingerprint:
+        raise ScorerChangedError(
+            f"found a scorer that is not version {newest['version']}, by which results were marked; expected the same, "
+            "or proctor challenge rerun, which marks all again"
+        )
+    return scorer_version(connection, fingerprint, now)
+
+
+def keep_figures(connection: Connection, leased: Leased, version: int, figures: Figures, now: datetime) -> None:
+    """Stores a result, in the transaction that moves the submission to `scored`."""
+    row = {"submission": leased.submission, "scorer": version, "figures": figures.model_dump(mode="json")}
+    connection.execute(insert(results).values(row | {"at": utc_text(now)}))
+
+
+def keep_result(connection: Connection, leased: Leased, figures: Figures, fingerprint: str, now: datetime) -> int:
+    """Ends a lease with a result: state, counters and the row of `results` in one transaction; returns the version of
+    the scorer. A second call changes nothing. Raises `StaleError` when the lease has ended, and `ScorerChangedError`."""
+    version = known_scorer(connection, fingerprint, now)
+    row = submission_row(connection, leased.submission)
+    if (row["state"], row["fence"]) != (_S.SCORED.value, leased.fence):
+        advance(connection, leased, _S.SCORED, now)
+        keep_figures(connection, leased, version, figures, now)
+    return version
+
+
+def rerun_all(connection: Connection, fingerprint: str, why: str, now: datetime) -> tuple[int, int]:
+    """Queues all submissions without a result from this scorer for rescoring; returns the scorer's version and the
+    number of submissions. No question is asked again, results of former versions stay, and boards are unchanged until
+    all submissions are rescored."""
+    version = scorer_version(connection, fingerprint, now, why)
+    marked = select(results.c.submission).where(results.c.scorer == version)
+    table = submissions.c
+    unmarked = (table.state == _S.SCORED.value) & table.id.not_in(marked)
+    due = select(submissions).where(or_(table.state == _S.SCORER_FAULT.value, unmarked))
+    rows = connection.execute(due.order_by(table.team, table.phase, table.id).with_for_update()).mappings().all()
+    for row in rows:
+        changed_state(connection, row, _S.SCORING, now=now, reason="rerun", requeued=0)
+    return version, len(rows)

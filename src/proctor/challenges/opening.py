@@ -1,5 +1,8 @@
-"""Opening a phase: its folder is checked, a cheat oracle tries to reach the references from inside a container, and
-what was proved is written down. Closing it; and how far each phase is."""
+"""Opening and closing a phase, and the status of all phases.
+
+A phase opens after its folder was checked and a cheat oracle failed to reach the references from inside a container.
+The checks are recorded.
+"""
 
 from __future__ import annotations
 
@@ -14,41 +17,38 @@ from sqlalchemy import Connection, func, select
 
 from proctor.api import results
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.checks import check_challenge
+from proctor.challenges.execution import ONE_AT_A_TIME, boxed_system, plan_phase
+from proctor.challenges.folder import check_challenge
 from proctor.challenges.marking import scorer_fingerprint
-from proctor.challenges.phases import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.publishing import visible_boards
 from proctor.challenges.receipts import write_public_key
 from proctor.challenges.schema import results as figures
 from proctor.challenges.schema import scorers, submissions
 from proctor.challenges.settings import CHALLENGE_FILE, Phase
-from proctor.containers import CHEAT_ORACLE, BoxedSystem, Executor, program_image
+from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase
+from proctor.containers import CHEAT_ORACLE, Executor, program_image
 from proctor.core import Benchmark, InputError, ProblemsError, ProctorError, Table, count_of, percent, plain_table
-from proctor.media import Excerpts, MediaLibrary
-from proctor.metrics import code_scorers
-from proctor.runs import Limits, PlanOptions, Store, execute, plan
+from proctor.runs import PlanOptions, Store, execute
 from proctor.web import record_change
 
 ORACLE_QUESTIONS = 60
-"""Questions that the oracle is asked: half of them right by luck says nothing, all of them right does."""
+"""The number of questions that the oracle is asked: enough to tell it from guessing."""
 
 _ORACLE = "cheat-oracle"
-_RARE = 0.001  # how seldom guessing is as good as an oracle that is refused
-_NEVER = 10**9
+_ALPHA = 0.001  # of the test whether the oracle is better than guessing
 
 
 class OracleFoundError(ProctorError):
-    """The cheat oracle reached something from inside a container: the phase stays as it is."""
+    """The cheat oracle reached something from inside a container: the phase is not opened."""
 
 
 def open_phase(
     challenge: Challenge, phase: str, executor: Executor | None, *, program: Path = CHEAT_ORACLE
 ) -> tuple[str, ...]:
-    """Opens a phase; what was proved before, a line each. Its dates say from when on and until when it takes
-    submissions.
+    """Opens a phase and returns the checks that it passed, one line each. Its dates say when it takes submissions.
 
-    `executor` runs the oracle, where the phase takes images; None leaves it out, which is written down. Raises
-    `ProblemsError` for a folder that is not in order, and `OracleFoundError`.
+    `executor` runs the oracle if the phase takes images; None omits the oracle, which is recorded. Raises
+    `ProblemsError` for a folder with problems, and `OracleFoundError`.
     """
     one = challenge.phase(phase)
     found = check_challenge(challenge.folder, phase)
@@ -56,19 +56,22 @@ def open_phase(
         raise ProblemsError(challenge.folder / CHALLENGE_FILE, found.problems)
     checks = [*found.facts, "the folder is in order"]
     if "image" in one.accepts and one.hidden:
-        checks.append(_oracle(challenge, one, executor, program))
+        if executor is None:
+            checks.append("the cheat oracle was left out")
+        else:
+            checks.append(asyncio.run(ask_oracle(challenge, one, executor, program)))
     key = write_public_key(challenge.sealed)
     checks.append(f"receipts are signed with the key {key}")
-    if stale := _marked_otherwise(challenge):
+    if stale := _scored_otherwise(challenge):
         checks.append(f"{stale} marked otherwise than now: workers wait for proctor challenge rerun")
     commitment = challenge.sealed.commitment(phase)
     _set(challenge, one, PhaseState.OPEN, checks, commitment=commitment)
     return (*checks, f"commitment {commitment}")
 
 
-def _marked_otherwise(challenge: Challenge) -> str:
-    """How many submissions have a result by another scorer than the present one, which a new phase changes, too; ""
-    where none has."""
+def _scored_otherwise(challenge: Challenge) -> str:
+    """The number of submissions with a result when the newest recorded scorer is not the present one, which a new phase
+    changes too; "" when there are none."""
     with challenge.reading() as connection:
         newest = select(scorers.c.fingerprint).order_by(scorers.c.version.desc()).limit(1)
         known = connection.execute(newest).scalar()
@@ -77,8 +80,8 @@ def _marked_otherwise(challenge: Challenge) -> str:
 
 
 def close_phase(challenge: Challenge, phase: str) -> None:
-    """Closes a phase: it takes nothing more; what waits is still run and marked. Raises `InputError` for one that nobody
-    has opened."""
+    """Closes a phase for new submissions; those in the queue are still run and scored. Raises `InputError` for a phase
+    that was never opened."""
     with challenge.reading() as connection:
         if opening_of(connection, challenge.phase(phase).name) is None:
             raise InputError(f"phase {phase}", found="one that nobody has opened", expected="an open one")
@@ -92,110 +95,89 @@ def _set(challenge: Challenge, phase: Phase, state: PhaseState, checks: Sequence
         record_change(connection, now, None, f"phase {state.value}", f"phase {phase.name}", {"commitment": commitment})
 
 
-def _oracle(challenge: Challenge, phase: Phase, executor: Executor | None, program: Path) -> str:
-    if executor is None:
-        return "the cheat oracle was left out"
-    return asyncio.run(ask_oracle(challenge, phase.name, executor, program))
-
-
-async def ask_oracle(challenge: Challenge, phase: str, executor: Executor, program: Path = CHEAT_ORACLE) -> str:
-    """Runs the oracle as a submission is run, on some of the phase's questions, and says how it scored. Raises
-    `OracleFoundError` where it reached a file, an address or a socket, or is better than guessing."""
-    benchmark, one = await asyncio.to_thread(challenge.sealed.benchmark, phase), challenge.phase(phase)
-    system = BoxedSystem(
-        _ORACLE,
-        executor,
-        await program_image(executor, program),
-        challenge.settings.resources.limits(),
-        question_s=one.budget.question_s,
-        startup_s=one.budget.startup_s,
-        seed=challenge.draw(),
-        label=f"{challenge.label}/oracle/0",
-    )
+async def ask_oracle(challenge: Challenge, phase: Phase, executor: Executor, program: Path) -> str:
+    """Runs the oracle as submissions are run, on some of the phase's questions, and reports its score. Raises
+    `OracleFoundError` when it reached a file, an address or a socket, or scored better than guessing."""
+    benchmark = await asyncio.to_thread(challenge.sealed.benchmark, phase.name)
+    image, limits = await program_image(executor, program), challenge.settings.resources.limits()
+    label = f"{challenge.label}/oracle/0"
+    system = boxed_system(_ORACLE, executor, image, phase, limits, seed=challenge.draw(), label=label)
     with tempfile.TemporaryDirectory(prefix="proctor-oracle-") as folder:
         store = Store(Path(folder) / "oracle.db")
         try:
-            await _asked(store, benchmark, one, system)
-            right, asked, chance = _scored(store, benchmark)
+            planned = plan_phase(store, benchmark, phase, system, PlanOptions(limit=ORACLE_QUESTIONS))
+            async with system:
+                await execute(store, planned, ONE_AT_A_TIME)
+            right, asked, chance = _score(store, benchmark)
         finally:
             store.close()
     reached = [line for line in system.report(public=True).log.splitlines() if line.startswith("reached: ")]
     if reached:
         raise OracleFoundError(f"the cheat oracle {reached[0]} ({count_of(len(reached), 'thing')} in all)"[:300])
-    said = f"the cheat oracle was right in {right} of {count_of(asked, 'question')}, guessing in {percent(chance)}"
-    if asked and float(binom.sf(right - 1, asked, chance)) < _RARE:
-        raise OracleFoundError(f"{said}: expected no more")
-    return said
+    summary = f"the cheat oracle was right in {right} of {count_of(asked, 'question')}, guessing in {percent(chance)}"
+    if asked and float(binom.sf(right - 1, asked, chance)) < _ALPHA:
+        raise OracleFoundError(f"{summary}: expected no more")
+    return summary
 
 
-async def _asked(store: Store, benchmark: Benchmark, phase: Phase, system: BoxedSystem) -> None:
-    library = MediaLibrary(benchmark.media_root, excerpts=Excerpts(benchmark.excerpts))
-    scorers, options = code_scorers(benchmark), PlanOptions(limit=ORACLE_QUESTIONS)
-    planned = plan(store, benchmark, [system], [phase.condition], library, scorers=scorers, options=options)
-    async with system:
-        await execute(store, planned, Limits(concurrency=1, give_up_after=_NEVER))
-
-
-def _scored(store: Store, benchmark: Benchmark) -> tuple[int, int, float]:
-    """How many questions it answered right, of how many, and the share that guessing reaches."""
+def _score(store: Store, benchmark: Benchmark) -> tuple[int, int, float]:
+    """The number of right answers, the number of questions asked, and the chance level."""
     rows = results(store, benchmark.name, systems=_ORACLE, metrics="accuracy").rows
     chance = store.card(benchmark.name).chance.get("accuracy", 0.5)
-    marked = [row for row in rows if row["value"] is not None]
-    asked = store.count_answers(store.runs(benchmark.name)[0])[0]  # what was not asked counts as wrong in a row's n
-    right = round(sum(row["value"] * row["n"] for row in marked))
-    return right, min(asked, sum(int(row["n"]) for row in marked)), chance
+    scored = [row for row in rows if row["value"] is not None]
+    asked = store.count_answers(store.runs(benchmark.name)[0])[0]  # a row's n counts questions that were not asked
+    right = round(sum(row["value"] * row["n"] for row in scored))
+    return right, min(asked, sum(int(row["n"]) for row in scored)), chance
 
 
 def phase_rows(connection: Connection, challenge: Challenge) -> list[dict[str, Any]]:
-    """One row a phase: its state and dates, how many submissions there are by state, of how many teams, and what it has
-    given away."""
-    found = []
-    for one in challenge.settings.phases:
-        counted = select(submissions.c.state, func.count()).where(submissions.c.phase == one.name)
-        states = {row[0]: int(row[1]) for row in connection.execute(counted.group_by(submissions.c.state))}
-        having = select(func.count(submissions.c.team.distinct())).where(submissions.c.phase == one.name)
-        shown = visible_boards(connection, challenge.settings, one.name, "organiser", challenge.now())
-        row: dict[str, Any] = {"phase": one.name, "state": phase_state(connection, one, challenge.now()).value}
-        row |= {
-            "opens": one.opens.isoformat() if one.opens else "",
-            "closes": one.closes.isoformat() if one.closes else "",
+    """One row per phase: its state and dates, the number of submissions by state and of teams, and how much the results
+    may have revealed (`given_away`)."""
+    rows = []
+    for phase in challenge.settings.phases:
+        own = submissions.c.phase == phase.name
+        by_state = select(submissions.c.state, func.count()).where(own).group_by(submissions.c.state)
+        teams = connection.execute(select(func.count(submissions.c.team.distinct())).where(own)).scalar_one()
+        boards = visible_boards(connection, challenge.settings, phase.name, "organiser", challenge.now())
+        row: dict[str, Any] = {
+            "phase": phase.name,
+            "state": phase_state(connection, phase, challenge.now()).value,
+            "opens": phase.opens.isoformat() if phase.opens else "",
+            "closes": phase.closes.isoformat() if phase.closes else "",
+            "teams": int(teams),
+            "submissions": {state: int(count) for state, count in sorted(map(tuple, connection.execute(by_state)))},
+            "given_away": None if boards is None else boards["given_away"],
         }
-        row |= {"teams": int(connection.execute(having).scalar_one()), "submissions": dict(sorted(states.items()))}
-        found.append(row | {"given_away": None if shown is None else shown["given_away"]})
-    return found
+        rows.append(row)
+    return rows
 
 
 def status_tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
-    """The same for people: the phases, and what those with boards have given away."""
+    """The rows as tables: the phases, and how much those with boards may have revealed."""
+    names = ("phase", "state", "opens", "closes", "teams")
     phases = plain_table(
         "Phases",
         ("phase", "state", "opens", "closes", ">teams", "submissions"),
-        tuple(
-            (*(str(row[name]) for name in ("phase", "state", "opens", "closes", "teams")), _states(row["submissions"]))
-            for row in rows
-        ),
+        tuple((*(str(row[name]) for name in names), _states(row["submissions"])) for row in rows),
     )
-    told = [
-        (row["phase"], row["given_away"]["rule"], one)
+    revealed = tuple(
+        (
+            row["phase"],
+            row["given_away"]["rule"],
+            line["who"],
+            str(line["results"]),
+            *(_points(line[rule][kind]) for rule in ("all", "ladder") for kind in ("luck", "attack")),
+        )
         for row in rows
         if row["given_away"]
-        for one in row["given_away"]["rows"]
-    ]
-    given = plain_table(
+        for line in row["given_away"]["rows"]
+    )
+    optimism = plain_table(
         "What the phases have given away: optimism in percentage points, ± Monte Carlo error",
         ("phase", "rule", "by", ">results", ">luck", ">attack", ">luck by the ladder", ">attack by the ladder"),
-        tuple(
-            (
-                phase,
-                rule,
-                one["who"],
-                str(one["results"]),
-                *(_points(one[by][kind]) for by in ("all", "ladder") for kind in ("luck", "attack")),
-            )
-            for phase, rule, one in told
-        ),
+        revealed,
     )
-    return [phases, given] if told else [phases]
+    return [phases, optimism] if revealed else [phases]
 
 
 def _states(counts: dict[str, int]) -> str:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 from sqlalchemy import Connection, insert, select
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures
+from proctor.challenges.boards import Figures
+from proctor.challenges.challenge import Challenge, SealedPart
 from proctor.challenges.schema import receipts, results, scorers, submissions, teams
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import Phase, read_challenge
 from proctor.core import InputError, input_text, parse_model, read_text, write_whole
 from proctor.web import utc_text

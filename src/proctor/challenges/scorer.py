@@ -1,5 +1,5 @@
-"""The scorer's process: marks answers and publishes boards apart from the worker, so that neither a judge's library nor
-a file that fills the memory ends the worker, and a killed scorer is started again."""
+"""The scorer's process: scores answers and publishes boards apart from the worker, so that a judge's library or a file
+that fills the memory can't end the worker. A scorer that was killed is started again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from proctor.challenges.boards import Figures
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.marking import Figures, mark, scorer_fingerprint
+from proctor.challenges.marking import mark, scorer_fingerprint
 from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
 from proctor.core import ProctorError
 
 MARKING_S = 6 * 3600.0
-"""A scorer that marks one submission for longer is ended: a fault of the scorer."""
+"""The time limit for scoring one submission; a longer one is a fault of the scorer."""
 
 _TRIES = 2
 _POLL_S = 0.5
@@ -29,8 +30,8 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Marking:
-    """How answers are marked (`mark`), boards made (`publish`, of a phase), and by what (`fingerprint`, of code, judge
-    and references). Functions of modules, since another process imports them."""
+    """The functions that score a submission, publish the boards of a phase, and give the fingerprint of code, judge and
+    references. They are functions of modules, since another process imports them."""
 
     mark: Callable[[Challenge, Leased], Figures]
     publish: Callable[[Challenge, str], None]
@@ -46,15 +47,15 @@ OWN = Marking(mark, publish, _fingerprint)
 
 
 class ScorerError(ProctorError):
-    """Marking or publishing failed; the organiser's to repair."""
+    """Scoring or publishing failed; the organiser has to repair it."""
 
 
 class ScorerProcess:
-    """One process, started when it is needed; what is asked while it dies is asked of the next one, once. Close it: the
-    program waits for it else."""
+    """A process that is started when it is needed. A request during which it dies is repeated once, in a new process.
+    Close it, or the program waits for it."""
 
     def __init__(self, folder: Path, store: str | None, marking: Marking = OWN, *, context: str = "spawn") -> None:
-        self._given = (folder, store, marking)
+        self._arguments = (folder, store, marking)
         self._context = multiprocessing.get_context(context)
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection
@@ -62,51 +63,51 @@ class ScorerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, where there is one."""
+        """The id of the process; None when there is none."""
         return None if self._process is None else self._process.pid
 
     async def mark(self, leased: Leased) -> tuple[Figures, str]:
-        """The figures of a submission, and the fingerprint of what marked it. Raises `ScorerError`."""
-        figures, fingerprint = await self._asked(("mark", leased))
+        """The figures of a submission, and the fingerprint of the scorer. Raises `ScorerError`."""
+        figures, fingerprint = await self._request("mark", leased)
         return figures, fingerprint
 
     async def publish(self, phase: str) -> None:
-        """Makes a phase's boards from all results. Raises `ScorerError`."""
-        await self._asked(("publish", phase))
+        """Publishes the boards of a phase. Raises `ScorerError`."""
+        await self._request("publish", phase)
 
     async def fingerprint(self) -> str:
-        """Of what marks. Raises `ScorerError`."""
-        return str(await self._asked(("fingerprint", None)))
+        """The fingerprint of code, judge and references. Raises `ScorerError`."""
+        return str(await self._request("fingerprint", None))
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kills the process."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.join()
             self._pipe.close()
 
-    async def _asked(self, asked: tuple[str, Any]) -> Any:
+    async def _request(self, action: str, argument: Any) -> Any:
         try:
-            return await asyncio.to_thread(self._ask, asked)
+            return await asyncio.to_thread(self._ask, (action, argument))
         except asyncio.CancelledError:
-            self.close()  # its thread ends with it
+            self.close()  # this ends the thread as well
             raise
 
-    def _ask(self, asked: tuple[str, Any]) -> Any:
+    def _ask(self, request: tuple[str, Any]) -> Any:
         with self._lock:
             for _ in range(_TRIES):
                 with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-                    ok, answer = self._answer(asked)
+                    ok, reply = self._reply(request)
                     if not ok:
-                        raise ScorerError(answer)
-                    return answer
+                        raise ScorerError(reply)
+                    return reply
                 self.close()
         raise ScorerError(f"the scorer's process ended {_TRIES} times")
 
-    def _answer(self, asked: tuple[str, Any]) -> tuple[bool, Any]:
+    def _reply(self, request: tuple[str, Any]) -> tuple[bool, Any]:
         process, pipe = self._started()
-        pipe.send(asked)
+        pipe.send(request)
         waited = 0.0
         while not pipe.poll(_POLL_S):
             waited += _POLL_S
@@ -116,16 +117,16 @@ class ScorerProcess:
             if not process.is_alive() and not pipe.poll():
                 raise EOFError
         try:
-            ok, answer = pipe.recv()
-        except OSError as error:  # killed in the middle of its answer
+            ok, reply = pipe.recv()
+        except OSError as error:  # killed in the middle of its reply
             raise EOFError from error
-        return ok, answer
+        return ok, reply
 
     def _started(self) -> tuple[multiprocessing.process.BaseProcess, Connection]:
         if self._process is None or not self._process.is_alive():
             self.close()
             ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=_serve, args=(theirs, *self._given))  # type: ignore[attr-defined]
+            process = self._context.Process(target=_serve, args=(theirs, *self._arguments))  # type: ignore[attr-defined]
             process.start()
             theirs.close()
             self._process, self._pipe = process, ours
@@ -133,15 +134,15 @@ class ScorerProcess:
 
 
 def _serve(pipe: Connection, folder: Path, store: str | None, marking: Marking) -> None:
-    """In the process: answers until its worker is gone."""
+    """The process: replies to requests until its worker is gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     challenge = Challenge.open(folder, "worker", store=store)
     while True:
         try:
-            what, given = pipe.recv()
+            action, argument = pipe.recv()
         except EOFError:
             return
-        pipe.send(_done(challenge, marking, what, given))
+        pipe.send(_perform(challenge, marking, action, argument))
 
 
 def _end_with_parent() -> None:
@@ -150,12 +151,15 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _done(challenge: Challenge, marking: Marking, what: str, given: Any) -> tuple[bool, Any]:
+def _perform(challenge: Challenge, marking: Marking, action: str, argument: Any) -> tuple[bool, Any]:
     try:
-        if what == "mark":
-            return True, (marking.mark(challenge, given), marking.fingerprint(challenge))
-        if what == "publish":
-            return True, marking.publish(challenge, given)  # type: ignore[func-returns-value]
-        return True, marking.fingerprint(challenge)
-    except Exception as error:  # noqa: BLE001 - the edge of a process: whatever breaks in a judge is told
+        match action:
+            case "mark":
+                return True, (marking.mark(challenge, argument), marking.fingerprint(challenge))
+            case "publish":
+                marking.publish(challenge, argument)
+                return True, None
+            case _:
+                return True, marking.fingerprint(challenge)
+    except Exception as error:  # noqa: BLE001 - the edge of a process: the reply names whatever failed in a judge
         return False, " ".join(f"{type(error).__name__}: {error}".split())[:500]

@@ -16,10 +16,9 @@ from sqlalchemy import Connection, RowMapping, and_, case, func, insert, or_, se
 from sqlalchemy.dialects import postgresql, sqlite
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.phases import PhaseState, phase_state
 from proctor.challenges.schema import events, quotas, submissions, teams
 from proctor.challenges.settings import Kind, Phase
-from proctor.challenges.states import HOLDING, RULES, SubmissionState, may_follow
+from proctor.challenges.states import HOLDING, RULES, PhaseState, SubmissionState, may_follow, phase_state
 from proctor.core import ProctorError, kept_text
 from proctor.web import record_change, utc_text
 

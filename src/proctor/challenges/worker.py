@@ -1,7 +1,7 @@
-"""The worker: leases submissions from the store, runs them, has them marked, and writes down how they ended.
+"""The worker: leases submissions, runs them, has them scored, and records how they ended.
 
-Whatever is killed, at whatever moment: the worker's lease ends and another one goes on; a scorer is started again; a
-database that is away is waited for. Every step can be done twice: the second time changes nothing.
+Any process may be killed at any moment. When a worker dies, its lease ends and another worker continues; a dead scorer
+is started again; an unreachable database is waited for. Every step is idempotent.
 """
 
 from __future__ import annotations
@@ -9,89 +9,79 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError
 
-from proctor.challenges.challenge import Challenge
-from proctor.challenges.execution import EndedError, Running, StoppedError, run_submission
-from proctor.challenges.marking import Figures
-from proctor.challenges.queue import LEASE_S, Leased, advance, beat, claim, expire, give_back, held_by
-from proctor.challenges.rerun import ScorerChangedError, keep_result, known_scorer
+from proctor.challenges.challenge import Challenge, SealedPart
+from proctor.challenges.execution import ALL_GPUS, EndedError, StoppedError, run_submission
+from proctor.challenges.marking import ScorerChangedError, keep_result, known_scorer, rerun_all
+from proctor.challenges.queue import KINDS, LEASE_S, Leased, advance, beat, claim, expire, give_back, held_by
 from proctor.challenges.schema import boards, events, results, submissions
-from proctor.challenges.scorer import ScorerError
+from proctor.challenges.scorer import ScorerError, ScorerProcess
 from proctor.challenges.settings import Kind
 from proctor.challenges.states import SubmissionState
 from proctor.challenges.submissions import StaleError
-from proctor.containers import BoxReport, Executor
+from proctor.containers import BoxReport, Executor, executor_of
 from proctor.core import ConfigurationError, InfrastructureError, InputError
+from proctor.runs import delete_runs, revise_benchmark
 from proctor.web import newest_change
 
 RULINGS = ("withdraw team", "readmit team", "set eligible", "disqualify", "reinstate")
-"""What organisers do, by its name in the trail, after which boards are made again."""
+"""The organisers' actions, as the trail names them, after which boards are published again."""
 
 POLL_S = 2.0
-_BEATS = 4  # a lease
-_AWAY_S = 600.0  # a database that is away for longer ends the worker
-_TRIES, _REST_S = 3, 5.0  # of a run, where the machine was at fault
-_AWAY = (OperationalError, InterfaceError)
+_BEATS = 4  # per lease
+_MAX_OUTAGE_S = 600.0  # of the database; a longer one ends the worker
+_OUTAGES = (OperationalError, InterfaceError)
+_TRIES, _REST_S = 3, 5.0  # after infrastructure errors
+_ASKED = "order_seed"  # a setting of runs that the engine asked in a submission's own order
 
 _S = SubmissionState
 T = TypeVar("T")
 
 
-class SubmissionScorer(Protocol):
-    """Who marks: `ScorerProcess`."""
-
-    async def mark(self, leased: Leased) -> tuple[Figures, str]:
-        """The figures of a submission, and the fingerprint of what marked it. Raises `ScorerError`."""
-
-    async def publish(self, phase: str) -> None:
-        """Makes a phase's boards. Raises `ScorerError`."""
-
-    async def fingerprint(self) -> str:
-        """Of what marks. Raises `ScorerError`."""
-
-
 def worker_name() -> str:
-    """This machine, this process, and a draw: no two workers ever have one name."""
+    """A unique name: this machine, this process, and random digits."""
     return f"{socket.gethostname()[:100]}/{os.getpid()}/{secrets.token_hex(4)}"
 
 
 @dataclass
 class Worker:
-    """Works for one challenge, one submission at a time; start several for more. `kinds` are those that it can run,
-    `said` is told what happens, a line each."""
+    """Works on the submissions of one challenge, one at a time. `kinds` are the kinds that it can run; `log` receives a
+    line for each step."""
 
     challenge: Challenge
     executor: Executor
-    scorer: SubmissionScorer
+    scorer: ScorerProcess
     kinds: Sequence[Kind]
     name: str = field(default_factory=worker_name)
     lease_s: float = LEASE_S
     poll_s: float = POLL_S
-    gpu: str = "nvidia.com/gpu=all"
-    said: Callable[[str], None] = lambda _: None
+    gpu: str = ALL_GPUS
+    log: Callable[[str], None] = lambda _: None
     _fingerprint: str = ""
     _published: dict[str, tuple[tuple[str, int], int]] = field(default_factory=dict)
 
     async def work(self, stop: asyncio.Event, *, once: bool = False) -> int:
-        """Works until it is told to stop, or with `once` until nothing waits; how many submissions it had. Raises
-        `ScorerChangedError` where its code marks otherwise than what marked before."""
+        """Works until `stop` is set, or with `once` until the queue is empty; returns the number of submissions. Raises
+        `ScorerChangedError` when its scorer is not the one that produced the latest results."""
         self._fingerprint = await self.scorer.fingerprint()
-        await self._kept(self._check_scorer)
+        await self._write(self._check_scorer)
         await self._remove_left()
         count = 0
         while not stop.is_set():
-            await self._kept(lambda connection: expire(connection, self.challenge.now()))
-            leased = await self._kept(self._claimed)
+            await self._write(lambda connection: expire(connection, self.challenge.now()))
+            leased = await self._write(self._claimed)
             if leased is not None:
                 count += 1
                 await self._serve(leased, stop)
@@ -103,50 +93,52 @@ class Worker:
                     await asyncio.wait_for(stop.wait(), self.poll_s)
         return count
 
+    def _say(self, leased: Leased, text: str) -> None:
+        self.log(" ".join(f"submission {leased.submission}: {text}".split())[:500])
+
     def _check_scorer(self, connection: Connection) -> None:
-        """Raises `ScorerChangedError` where this worker's scorer is not the newest one: it is to be started again."""
         known_scorer(connection, self._fingerprint, self.challenge.now())
 
     def _claimed(self, connection: Connection) -> Leased | None:
-        """The next one; first what is leased already, where a claim was not confirmed."""
+        """The next submission. A claim whose commit was not confirmed comes first."""
         self._check_scorer(connection)
         held = held_by(connection, self.name)
         return held or claim(connection, self.name, self.challenge.now(), self.lease_s, kinds=self.kinds)
 
     async def _serve(self, leased: Leased, stop: asyncio.Event) -> None:
-        """Takes one submission to its end, or gives it back."""
-        self.said(f"submission {leased.submission}: {leased.system} in {leased.phase}")
+        """Completes one submission, or gives it back."""
+        self._say(leased, f"{leased.system} in {leased.phase}")
         pulse = _Pulse(self.challenge, leased, self.lease_s)
         task = asyncio.create_task(self._steps(leased, stop, pulse))
         with pulse.beating(task):
             try:
                 await task
             except StaleError as error:
-                self.said(f"submission {leased.submission}: {error}")
+                self._say(leased, str(error))
             except asyncio.CancelledError:
-                if not pulse.lost:  # the worker itself is to end
+                if not pulse.lost:  # the worker itself was cancelled
                     await self._give_back(leased, counted=False)
                     raise
-                self.said(f"submission {leased.submission}: cancelled, or leased by another worker")
+                self._say(leased, "cancelled, or leased by another worker")
             except ScorerChangedError:
                 raise
             except Exception as error:  # noqa: BLE001 - one submission that finds a bug must not stop the others
-                self.said(" ".join(f"submission {leased.submission}: {type(error).__name__}: {error}".split())[:500])
+                self._say(leased, f"{type(error).__name__}: {error}")
                 await self._give_back(leased)
 
     async def _steps(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
         try:
             if not leased.marking:
-                await self._answered(leased, stop, pulse)
+                await self._collect_answers(leased, stop, pulse)
             figures, fingerprint = await self.scorer.mark(leased)
-            await self._kept(
+            await self._write(
                 lambda connection: keep_result(connection, leased, figures, fingerprint, self.challenge.now())
             )
         except EndedError as end:
-            self.said(f"submission {leased.submission}: {end.state}: {end}")
+            self._say(leased, f"{end.state}: {end}")
             await self._advance(leased, end.state, reason=end.reason, log=end.report.model_dump(mode="json"))
         except ScorerError as error:
-            self.said(f"submission {leased.submission}: {error}")
+            self._say(leased, str(error))
             await self._advance(leased, _S.SCORER_FAULT, reason="scorer_fault")
         except StoppedError:
             await self._give_back(leased, counted=False)
@@ -154,62 +146,57 @@ class Worker:
             await self._give_back(leased, counted=False)
             raise
         except (InputError, InfrastructureError, ConfigurationError) as error:
-            self.said(f"submission {leased.submission}: {error}")
+            self._say(leased, str(error))
             await self._give_back(leased)
         else:
-            self.said(f"submission {leased.submission}: scored")
+            self._say(leased, "scored")
 
-    async def _answered(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
-        """Until all its answers are there: those of a file are read by the scorer."""
-        shown: dict[str, Any] = {}
+    async def _collect_answers(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> None:
+        """Runs an image until all answers are stored. The scorer reads those of a file."""
+        report_columns: dict[str, Any] = {}
         if leased.kind == "image":
             await self._advance(leased, _S.RUNNING)
             report, digest = await self._run(leased, stop, pulse)
-            shown = {"log": report.model_dump(mode="json"), "image_digest": digest}
-        await self._advance(leased, _S.SCORING, **shown)
+            report_columns = {"log": report.model_dump(mode="json"), "image_digest": digest}
+        await self._advance(leased, _S.SCORING, **report_columns)
 
     async def _run(self, leased: Leased, stop: asyncio.Event, pulse: _Pulse) -> tuple[BoxReport, str]:
-        """Runs it; where the machine is at fault, again a little later, from where it was."""
-        for rest in range(1, _TRIES + 1):
-            mine = asyncio.Event()
-            forward = asyncio.create_task(_forward(stop, mine))
+        """Runs an image; after an infrastructure error again, from where it stopped."""
+        given: dict[str, Any] = {"stop": stop, "gpu": self.gpu, "on_progress": pulse.report}
+        for attempt in range(1, _TRIES):
             try:
-                running = Running(self.executor, pulse.tell, mine, self.gpu)
-                return await run_submission(self.challenge, leased, running)
+                return await run_submission(self.challenge, leased, self.executor, **given)
             except (InputError, InfrastructureError) as error:
-                if rest == _TRIES or stop.is_set():
+                if stop.is_set():
                     raise
-                self.said(f"submission {leased.submission}: {error}; again in {_REST_S * rest:g} s")
-                await asyncio.sleep(_REST_S * rest)
-            finally:
-                forward.cancel()
-        raise InfrastructureError("unreachable")
+                self._say(leased, f"{error}; again in {_REST_S * attempt:g} s")
+                await asyncio.sleep(_REST_S * attempt)
+        return await run_submission(self.challenge, leased, self.executor, **given)
 
     async def _advance(self, leased: Leased, after: SubmissionState, **more: Any) -> None:
-        await self._kept(lambda connection: advance(connection, leased, after, self.challenge.now(), **more))
+        await self._write(lambda connection: advance(connection, leased, after, self.challenge.now(), **more))
 
     async def _give_back(self, leased: Leased, *, counted: bool = True) -> None:
-        with suppress(StaleError):  # the second time, or too late
-            await self._kept(lambda connection: give_back(connection, leased, self.challenge.now(), counted=counted))
+        with suppress(StaleError):  # given back already, or the lease has ended
+            await self._write(lambda connection: give_back(connection, leased, self.challenge.now(), counted=counted))
 
     async def _publish_due(self) -> None:
-        """Boards of phases that have newer results than boards: also those of a worker that was killed in between. What
-        fails is tried again, a few times."""
-        for phase, newest in (await self._kept(_unpublished)).items():
+        """Publishes the boards of phases whose results are newer, with a few retries; also those that a killed worker
+        left."""
+        for phase, newest in (await self._write(_unpublished)).items():
             known, tries = self._published.get(phase, (newest, 0))
-            if known != newest:
-                tries = 0
+            tries = tries if known == newest else 0
             if tries < _TRIES:
                 try:
                     await self.scorer.publish(phase)
                     tries = _TRIES
                 except ScorerError as error:
                     tries += 1
-                    self.said(f"the boards of {phase} are as before: {error}")
+                    self.log(f"the boards of {phase} are as before: {error}")
                 self._published[phase] = (newest, tries)
 
     async def _remove_left(self) -> None:
-        """Kills the containers of this machine's workers whose leases ended: they died, and may have left some."""
+        """Removes containers that dead workers of this machine may have left: those whose lease ended."""
         host = self.name.split("/", maxsplit=1)[0]
 
         def left(connection: Connection) -> list[int]:
@@ -218,33 +205,33 @@ class Worker:
             query = select(submissions.c.id).join(events, events.c.submission == submissions.c.id)
             return list(connection.execute(query.where(*dead, free).distinct()).scalars())
 
-        for submission in await self._kept(left):
+        for submission in await self._write(left):
             await self.executor.remove_left(f"{self.challenge.label}/{submission}")
 
-    async def _kept(self, change: Callable[[Connection], T]) -> T:
-        """Makes a change in a transaction of its own; waits for a database that is away, and then makes it again."""
-        rest, ends, same = 0.05, time.monotonic() + _AWAY_S, 0
+    async def _write(self, change: Callable[[Connection], T]) -> T:
+        """Makes a change in a transaction of its own, and repeats it when the database is unreachable."""
+        rest, ends, conflicts = 0.05, time.monotonic() + _MAX_OUTAGE_S, 0
         while True:
             try:
-                return await asyncio.to_thread(self._written, change)
-            except IntegrityError:  # somebody wrote the same at the same moment
-                same += 1
-                if same == _TRIES:
+                return await asyncio.to_thread(self._write_once, change)
+            except IntegrityError:  # another process wrote the same at the same moment
+                conflicts += 1
+                if conflicts == _TRIES:
                     raise
-            except _AWAY:
+            except _OUTAGES:
                 if time.monotonic() > ends:
                     raise
             await asyncio.sleep(rest)
             rest = min(2.0, 2 * rest)
 
-    def _written(self, change: Callable[[Connection], T]) -> T:
+    def _write_once(self, change: Callable[[Connection], T]) -> T:
         with self.challenge.writing() as connection:
             return change(connection)
 
 
 class _Pulse:
-    """Beats for a lease from a thread of its own, so that nothing the worker does keeps it waiting. Where the lease is
-    lost, or the submission was cancelled, the task is cancelled: `lost`."""
+    """Renews a lease from a thread of its own, so that nothing the worker does delays it. When the lease is lost or the
+    submission cancelled, the task is cancelled and `lost` is set."""
 
     def __init__(self, challenge: Challenge, leased: Leased, lease_s: float) -> None:
         self.lost = False
@@ -252,13 +239,13 @@ class _Pulse:
         self._counts: dict[str, int] | None = None
         self._done = threading.Event()
 
-    def tell(self, counts: dict[str, int]) -> None:
-        """The counts by status that the next beat writes down."""
+    def report(self, counts: dict[str, int]) -> None:
+        """Keeps the counts by status for the next beat."""
         self._counts = counts
 
     @contextmanager
     def beating(self, task: asyncio.Task[None]) -> Iterator[None]:
-        """Beats inside the block, for a task of this event loop."""
+        """Renews the lease inside the block, for a task of this event loop."""
         given = (task, asyncio.get_running_loop())
         thread = threading.Thread(target=self._beat_on, args=given, name="proctor-pulse", daemon=True)
         thread.start()
@@ -278,8 +265,8 @@ class _Pulse:
             except StaleError:
                 loop.call_soon_threadsafe(self._lose, task)
                 return
-            except _AWAY:
-                rest = min(1.0, rest)  # it is still ours until somebody else ends it
+            except _OUTAGES:
+                rest = min(1.0, rest)  # the lease is still ours until another process ends it
 
     def _lose(self, task: asyncio.Task[None]) -> None:
         if not task.done():
@@ -287,14 +274,9 @@ class _Pulse:
             task.cancel()
 
 
-async def _forward(stop: asyncio.Event, to: asyncio.Event) -> None:
-    await stop.wait()
-    to.set()
-
-
 def _unpublished(connection: Connection) -> dict[str, tuple[str, int]]:
-    """Phases with results or organisers' rulings that are newer than their boards, each with the newest one's moment and
-    the number of results."""
+    """The phases with results or rulings that are newer than their boards, each with the time of the newest one and the
+    number of results."""
     last, number = func.max(results.c.at), func.count()
     query = select(submissions.c.phase, last, number).join(submissions, submissions.c.id == results.c.submission)
     newest = {row[0]: (row[1], row[2]) for row in connection.execute(query.group_by(submissions.c.phase))}
@@ -303,3 +285,66 @@ def _unpublished(connection: Connection) -> dict[str, tuple[str, int]]:
     query = select(boards.c.phase, func.max(boards.c.at)).group_by(boards.c.phase)
     shown = {row[0]: row[1] for row in connection.execute(query)}
     return {phase: known for phase, known in newest.items() if shown.get(phase, "") <= known[0]}
+
+
+@dataclass(frozen=True)
+class WorkPlan:
+    """The options of a worker. The executor `process` takes answer files only, since it can't isolate an uploaded
+    image; `once` ends the worker when the queue is empty."""
+
+    folder: Path
+    store: str | None = None
+    executor: str = "podman"
+    gpu: str = ALL_GPUS
+    once: bool = False
+
+
+async def work_on(plan: WorkPlan, stop: asyncio.Event, log: Callable[[str], None]) -> int:
+    """Works for a challenge until `stop` is set; returns the number of submissions. Raises `InputError` for an invalid
+    folder, `ConfigurationError` without the executor's program, and `ScorerChangedError`."""
+    executor, kinds = executor_named(plan.executor)
+    challenge = Challenge.open(plan.folder, "worker", store=plan.store)
+    scorer = ScorerProcess(plan.folder, plan.store)
+    try:
+        worker = Worker(challenge, executor, scorer, kinds, gpu=plan.gpu, log=log)
+        return await worker.work(stop, once=plan.once)
+    finally:
+        scorer.close()
+        challenge.close()
+
+
+def rerun(folder: Path, why: str, store: str | None = None) -> tuple[int, int]:
+    """Queues all submissions without a result from this installation's scorer for rescoring; returns its version and
+    the number of submissions. Corrected references are written to the stores of answers, and files are read again.
+    Workers of the former version end."""
+    scorer, challenge = ScorerProcess(folder, store), Challenge.open(folder, "organiser", store=store)
+    try:
+        fingerprint = asyncio.run(scorer.fingerprint())
+        for phase in challenge.settings.phases:
+            _bring_up_to_date(challenge.sealed, phase.name)
+        with challenge.writing() as connection:
+            return rerun_all(connection, fingerprint, why, challenge.now())
+    finally:
+        scorer.close()
+        challenge.close()
+
+
+def _bring_up_to_date(sealed: SealedPart, phase: str) -> None:
+    """Writes corrected references to the store of a phase, and keeps only the runs that were asked: files are read
+    again, since their reader may have changed, and so are the baselines' answers."""
+    benchmark = sealed.benchmark(phase)
+    with sealed.store(phase) as store:
+        if benchmark.name in store.benchmark_names():
+            delete_runs(store, [run for run in store.runs(benchmark.name) if _ASKED not in run.settings])
+            revise_benchmark(store, benchmark)
+
+
+def executor_named(name: str) -> tuple[Executor, tuple[Kind, ...]]:
+    """An executor and the kinds of submissions that it can run. Raises `UsageError` for an unknown name, and
+    `ConfigurationError` when its program is missing."""
+    executor = executor_of(name)
+    if name == "process":
+        return executor, ("file",)
+    if shutil.which(name) is None:
+        raise ConfigurationError(f"found no {name}, expected it in PATH; --executor process takes answer files alone")
+    return executor, KINDS

@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.containers.blind_log import BoxReport
     from proctor.containers.doctor import MachineCheck, examine
     from proctor.containers.executors import EXECUTORS, BoxError, BoxLimits, Executor, executor_of
-    from proctor.containers.image_archive import image_digest
-    from proctor.containers.own_image import CHEAT_ORACLE, program_image
+    from proctor.containers.images import CHEAT_ORACLE, image_digest, program_image
     from proctor.containers.podman import PodmanExecutor
     from proctor.containers.process import ProcessExecutor
-    from proctor.containers.system import BoxedSystem
+    from proctor.containers.system import BoxedSystem, BoxReport, question_fields
 else:
     export_lazily(__name__)
 
 __all__ = [
     "CHEAT_ORACLE", "EXECUTORS", "BoxError", "BoxLimits", "BoxReport", "BoxedSystem", "Executor", "MachineCheck",
     "PodmanExecutor", "ProcessExecutor", "examine", "executor_of", "image_digest", "program_image",
+    "question_fields",
 ]  # fmt: skip

@@ -1,5 +1,5 @@
-"""A program that says what a container can do from inside: what the doctor runs. It has Python's own library alone and
-imports nothing of Proctor, since it is what an image holds."""
+"""The program that the doctor runs in a container to find out what the container can do. It needs only Python's
+standard library and imports nothing of Proctor, since an image holds only this file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEW_USERS = 0x10000000
 
 
 def rights() -> dict[str, Any]:
-    """Who runs it, with what."""
+    """The user and its privileges."""
     lines = Path("/proc/self/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     return {
@@ -39,7 +39,7 @@ def _may_unshare() -> bool:
 
 
 def network() -> dict[str, Any]:
-    """What it is connected with."""
+    """The network interfaces, and whether there is a route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         return {
             "interfaces": [name for _, name in socket.if_nameindex()],
@@ -48,18 +48,18 @@ def network() -> dict[str, Any]:
 
 
 def written() -> dict[str, int]:
-    """Bytes that fit into each folder that can be written to; -1 where none does."""
+    """The bytes that fit into each folder; -1 for a read-only one."""
     folders = {"root": "/", "input": "/input", "scratch": "/tmp", "shared": "/dev/shm"}  # noqa: S108 - inside a container
     folders["socket"] = str(Path(os.environ["PROCTOR_SOCKET"]).parent)
     return {name: _fill(Path(folder, "written")) for name, folder in folders.items()}
 
 
-def _fill(path: Path, most: int = 2**30) -> int:
+def _fill(path: Path) -> int:
     try:
         with path.open("wb", buffering=0) as out:
             count = 0
             with contextlib.suppress(OSError):
-                while count < most:
+                while count < 2**30:
                     count += out.write(b"\1" * 2**16)
     except OSError:
         return -1
@@ -68,7 +68,7 @@ def _fill(path: Path, most: int = 2**30) -> int:
 
 
 def processes() -> int:
-    """How many more start, up to ten thousand."""
+    """The number of further processes that start, up to ten thousand."""
     children: list[int] = []
     with contextlib.suppress(OSError):
         while len(children) < 10_000:
@@ -84,13 +84,13 @@ def processes() -> int:
 
 
 def memory() -> int:
-    """Takes more and more; it should not come back."""
+    """Allocates a gigabyte; should be killed."""
     kept = [b"\1" * 2**22 for _ in range(2**8)]
     return sum(map(len, kept))
 
 
 def gpu() -> dict[str, Any]:
-    """How many devices CUDA finds, or why none."""
+    """The number of CUDA devices, or why there are none."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -101,7 +101,7 @@ def gpu() -> dict[str, Any]:
 
 
 def sleep() -> str:
-    """Not in time, for a deadline of less than half a second."""
+    """Answers late, for a deadline of less than half a second."""
     time.sleep(0.5)
     return ""
 
@@ -121,8 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply({})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-        self._reply({"answer": json.dumps(PROBES[asked["question"]]())})
+        request = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        self._reply({"answer": json.dumps(PROBES[request["question"]]())})
 
     def _reply(self, content: dict[str, Any]) -> None:
         body = json.dumps(content).encode()
@@ -133,11 +133,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name of the library
-        """Prints nothing for a request."""
+        """Logs nothing."""
 
 
 if __name__ == "__main__":
     place = os.environ["PROCTOR_SOCKET"]
     server = UnixStreamServer(place, _Handler)
-    Path(place).chmod(0o666)  # who asks is another user
+    Path(place).chmod(0o666)  # the client is another user
     server.serve_forever()

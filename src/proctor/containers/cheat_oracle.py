@@ -1,6 +1,6 @@
-"""A program that cheats: it looks for the references from inside, and answers with what it finds; else it guesses. Run
-in a container before a phase opens, it has to score at chance. It has Python's own library alone and imports nothing of
-Proctor, since it is what an image holds. It prints what it reached.
+"""A program that cheats: it searches for the references from inside a container, answers with what it finds, and
+guesses otherwise. Run before a phase opens, it must score at chance level. It prints what it reached. It needs only
+Python's standard library and imports nothing of Proctor, since an image holds only this file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Record = dict[str, Any]
 
 
 class Oracle:
-    """What was found, and the answers that follow from it. `roots` are the folders that are looked through."""
+    """What was reached, and the answers that follow from it. `roots` are the folders that are searched."""
 
     def __init__(self, roots: tuple[str, ...] = ("/", "/proc/1/root", "/proc/1/cwd")) -> None:
         self.reached: list[str] = []
@@ -50,21 +50,21 @@ class Oracle:
         self.reached += [f"socket {name}" for name in _SOCKETS if Path(name).exists()]
 
     def answer(self, question: Record) -> str:
-        """What a file says is right, else a guess by the question's id."""
-        found = self.looked_up(str(question.get("question")))
+        """The answer in a file, else a guess by the question's id."""
+        found = self._look_up(str(question.get("question")))
         return guessed(question) if found is None else found
 
-    def looked_up(self, text: str) -> str | None:
-        """The answer beside the question's text, or beside or under an id that stands beside the text. A file may hold
-        less of the text than a system is told."""
-        asked = [one for one in self.records if any(_is_of(value, text) for value in one.values())]
-        names = {str(value) for one in asked for value in one.values() if isinstance(value, str | int)} - {text}
-        same = [one for one in self.records if any(str(value) in names for value in one.values())]
+    def _look_up(self, text: str) -> str | None:
+        """The answer in a record with the question's text, or in a record with or under an id from such a record. A
+        file may hold only a part of the text that a system gets."""
+        asked = [record for record in self.records if any(_is_of(value, text) for value in record.values())]
+        names = {str(value) for record in asked for value in record.values() if isinstance(value, str | int)} - {text}
+        same = [record for record in self.records if any(str(value) in names for value in record.values())]
         for record in [*asked, *same]:
             for field, value in record.items():
                 if _ANSWERS.search(field) and not _is_of(value, text) and str(value) != "":
-                    return _said(value)
-        return next((_said(one[name]) for one in self.records for name in names & one.keys()), None)
+                    return _as_answer(value)
+        return next((_as_answer(one[name]) for one in self.records for name in names & one.keys()), None)
 
 
 def _is_of(value: Any, text: str) -> bool:
@@ -72,13 +72,13 @@ def _is_of(value: Any, text: str) -> bool:
 
 
 def guessed(question: Record) -> str:
-    """One of the options, or yes or no; drawn by the id, so that it is right as often as chance."""
+    """One of the options, or yes or no, drawn by the id, so that it is right at chance level."""
     drawn = hashlib.sha256(str(question.get("id")).encode()).digest()[0]
     options = question.get("options") or ["yes", "no"]
     return str(options[drawn % len(options)])
 
 
-def _said(value: Any) -> str:
+def _as_answer(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value)
@@ -118,7 +118,7 @@ def _records(content: bytes) -> list[Record]:
 
 
 def _objects(value: Any) -> Iterator[Record]:
-    """Every object in a JSON value, with the fields of those right below it."""
+    """Every object in a JSON value, with the fields of the objects right below it."""
     if isinstance(value, dict):
         below = {
             f"{name}.{inner}": one
@@ -158,18 +158,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name of the library
-        """Prints nothing for a request."""
+        """Logs nothing."""
 
 
 def main() -> None:
-    """Looks around, says what was reached, and answers."""
+    """Searches, prints what was reached, and answers questions."""
     _Handler.oracle = Oracle()
     for one in _Handler.oracle.reached:
         sys.stdout.write(f"reached: {one}\n")
     sys.stdout.flush()
     place = os.environ["PROCTOR_SOCKET"]
     server = UnixStreamServer(place, _Handler)
-    Path(place).chmod(0o666)  # who asks is another user
+    Path(place).chmod(0o666)  # the client is another user
     server.serve_forever()
 
 

@@ -1,4 +1,4 @@
-"""The gateway: HTTP to a box over its Unix socket, with a deadline by our own clock and a bound on every reply."""
+"""The gateway: HTTP to a box over its Unix socket, with a deadline by our own clock and a limit on every reply."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from proctor.containers.executors import BoxError, StartedBox
 from proctor.core import JsonError, SystemFaultError, load_json
 
 MOST_REPLY = 2**20
-"""Bytes of one reply, its head included."""
+"""The maximum size of a reply in bytes, with its headers."""
 
 MOST_TEXT = 2**16
-"""Characters of an answer."""
+"""The maximum length of an answer in characters."""
 
 _HEAD = 2**14
 _MOST_PIECES = 2**11
@@ -31,7 +31,7 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
 class BoxFaultError(SystemFaultError):
-    """What a box replied is no answer. `error_class` is what it calls its error, as far as it says so."""
+    """The reply of a box is no answer. `error_class` is the error that the reply names, if any."""
 
     def __init__(self, message: str, error_class: str = "") -> None:
         super().__init__(message)
@@ -44,15 +44,15 @@ class BoxGoneError(SystemFaultError):
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """Status and body."""
+    """The status and body of a reply."""
 
     status: int
     body: bytes
 
 
 async def wait_until_ready(box: StartedBox, startup_s: float) -> float:
-    """Asks `GET /health` until the reply is 200, and gives the seconds that it took. Raises `BoxError` where the box
-    ends before, or is not ready in time."""
+    """Requests `GET /health` until the status is 200; returns the seconds that took. Raises `BoxError` when the box
+    ends before that, or is not ready in time."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(startup_s):
@@ -66,7 +66,7 @@ async def wait_until_ready(box: StartedBox, startup_s: float) -> float:
 
 
 async def answers_still(box: StartedBox) -> bool:
-    """Whether a box that broke off a reply can be asked again: its process is there, and its socket answers."""
+    """Whether a box that broke off a reply can be asked again: it runs, and its socket responds."""
     with suppress(BoxError):
         await wait_until_ready(box, _BREATH_S)
         return True
@@ -82,9 +82,9 @@ async def _healthy(box: StartedBox) -> bool:
 
 
 async def invoke(box: StartedBox, question: dict[str, JsonValue], deadline_s: float) -> str:
-    """Asks one question by `POST /invoke` and gives the text of the answer. Raises `TimeoutError` once the deadline is
-    over, counted from here by the monotonic clock, `BoxGoneError` where nothing listens or the reply breaks off, and
-    `BoxFaultError` for a reply that is none."""
+    """Asks one question by `POST /invoke`; returns the text of the answer. Raises `TimeoutError` after the deadline, by
+    the monotonic clock from this call on, `BoxGoneError` when nothing listens or the reply breaks off, and
+    `BoxFaultError` for an invalid reply."""
     try:
         async with asyncio.timeout(deadline_s):
             reply = await request(box, "POST", "/invoke", json.dumps(question).encode())
@@ -96,7 +96,7 @@ async def invoke(box: StartedBox, question: dict[str, JsonValue], deadline_s: fl
 
 
 def answer_in(reply: HttpReply) -> str:
-    """The answer's text. Raises `BoxFaultError` for another status than 200 and 201, and where there is no answer.
+    """The answer in a reply. Raises `BoxFaultError` for another status than 200 and 201, and without an answer.
 
     >>> answer_in(HttpReply(200, b'{"answer": "B"}'))
     'B'
@@ -117,23 +117,23 @@ def _named_error(body: bytes) -> str:
 
 
 def _field(body: bytes, name: str) -> str | None:
-    """A text of a JSON object; None where there is none."""
+    """A text field of a JSON object; None without one."""
     try:
-        said = load_json(body, halves=True)
+        reply = load_json(body, halves=True)
     except (JsonError, UnicodeDecodeError, RecursionError):
         return None
-    text = said.get(name) if isinstance(said, dict) else None
+    text = reply.get(name) if isinstance(reply, dict) else None
     return text if isinstance(text, str) else None
 
 
 async def request(box: StartedBox, method: str, target: str, body: bytes = b"") -> HttpReply:
-    """One request on a connection of its own, which is cut when the reply is there. Raises `OSError` where nothing
-    listens, `BoxGoneError` where the reply breaks off, `BoxFaultError` where it is too long or no HTTP."""
+    """One request on a connection of its own. Raises `OSError` when nothing listens, `BoxGoneError` when the reply
+    breaks off, and `BoxFaultError` when it is too long or no HTTP."""
     while True:
         try:
             connection = box.connect()
             break
-        except BlockingIOError:  # it takes no more connections at the moment
+        except BlockingIOError:  # its queue of connections is full
             await asyncio.sleep(_SOON_S)
     reader, writer = await asyncio.open_unix_connection(sock=connection)
     try:

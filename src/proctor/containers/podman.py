@@ -1,5 +1,9 @@
-"""Podman or docker as an executor, by their command line: no network, no capability, no new privilege, a root that
-can't be written to, a user of its own, and a limit for everything that a machine has only so much of."""
+"""Podman or docker as an executor, by their command line.
+
+A container has no network, no capabilities, no new privileges, a read-only root, a user of its own, and a limit for
+every resource of the machine. Podman's default seccomp profile lets every program create user namespaces, in which it
+has all rights over mounts and networks of its own; docker's does not. So podman's profile is narrowed.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,33 @@ import re
 import secrets
 import select
 import shlex
-import shutil
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from proctor.containers.box_folders import BoxFolder, orphans, remove_folders
-from proctor.containers.engine import engine, last_line, succeeded
-from proctor.containers.executors import SOCKET, BoxEnd, BoxError, BoxLimits, StartedBox, connect_below, same_label
-from proctor.containers.image_store import ImageStore
-from proctor.containers.seccomp import narrowed
+from proctor.containers.executors import (
+    SOCKET,
+    BoxEnd,
+    BoxError,
+    BoxFolder,
+    BoxLimits,
+    StartedBox,
+    connect_below,
+    remove_folders,
+    remove_orphans,
+    same_label,
+)
+from proctor.containers.images import ImageStore, engine, last_line, succeeded
 from proctor.core import ConfigurationError, InfrastructureError, InputError, read_json
 
 ARGUMENTS = "PROCTOR_PODMAN_ARGS"
-"""The variable with further arguments of `run` that this machine needs, such as `--runtime runc`."""
+"""The environment variable with further arguments of `run` for this machine, such as `--runtime runc`."""
 
 USER = "10001:10001"
 _LABEL = "proctor.box"
-_MOUNT = "proctor"  # of the root: below `/run` an image may have a link
+_MOUNT = "proctor"  # in the root, since an image may have a link below `/run`
 _IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]{0,255}")
 _SOCKET_BYTES = 2**16
 _PODMAN = (
@@ -46,26 +58,35 @@ _DOCKER = (
     "--log-driver=json-file",
     *(f"--env={name}=" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")),
 )
+_REFUSED_CALLS = frozenset(
+    {
+        "add_key", "bpf", "fsconfig", "fsmount", "fsopen", "fspick", "io_uring_enter", "io_uring_register",
+        "io_uring_setup", "keyctl", "mount", "mount_setattr", "move_mount", "name_to_handle_at", "open_by_handle_at",
+        "open_tree", "perf_event_open", "pivot_root", "request_key", "setns", "umount", "umount2", "unshare",
+        "userfaultfd",
+    }
+)  # fmt: skip
+_CLONE_CALLS = frozenset({"clone", "clone3"})
+_NEW_NAMESPACES = 0x7E020000
+_ENOSYS = 38
 
 
-class PodmanExecutor:
-    """Runs images by `podman` or `docker`. `arguments` stand before all others of `run`; None takes those of the
-    environment (`PROCTOR_PODMAN_ARGS`)."""
+class PodmanExecutor(ImageStore):
+    """Runs images by `podman` or `docker`. `arguments` come before all other arguments of `run`; None takes those of
+    the environment variable `PROCTOR_PODMAN_ARGS`."""
 
     def __init__(
         self, command: Literal["podman", "docker"] = "podman", *, arguments: Sequence[str] | None = None
     ) -> None:
-        self.name = command
+        super().__init__(command)
         self.arguments = shlex.split(os.environ.get(ARGUMENTS, "")) if arguments is None else list(arguments)
         self._profile: str | None = None
-        self._images = ImageStore(command)
 
     async def start(self, image: str, limits: BoxLimits, *, label: str) -> StartedBox:
-        """As `Executor.start`."""
-        found = await self._inspected(image)
+        found = await self._configuration(image)
         if self.name == "docker" and found.get("Volumes"):
             raise BoxError("the image declares volumes, which docker would let grow without a limit", late=False)
-        await self._remove_orphans()
+        await remove_orphans(self.name, partial(_remove, self.name))
         name = f"proctor-{secrets.token_hex(8)}"
         folder = BoxFolder(label, f"{self.name} {name}")
         box = PodmanBox(self.name, name, folder, limits)
@@ -78,17 +99,8 @@ class PodmanExecutor:
             raise
         return box
 
-    async def _remove_orphans(self) -> None:
-        """Removes what processes of this machine left that were killed: a container that nobody asks, and its media."""
-        for folder, box in [*orphans()]:
-            command, _, name = box.partition(" ")
-            if command == self.name:
-                await _remove(command, name)
-            if command in {self.name, ""}:
-                shutil.rmtree(folder, ignore_errors=True)
-
     async def _filter(self, folder: Path) -> list[str]:
-        """The filter of system calls: docker's own, or podman's narrowed."""
+        """The arguments for the filter of system calls: docker's default, or podman's narrowed."""
         if self.name == "docker":
             return []
         if self._profile is None:
@@ -101,22 +113,20 @@ class PodmanExecutor:
         return [f"--security-opt=seccomp={folder}/seccomp.json"]
 
     async def _run_image(self, arguments: Sequence[str], folder: Path) -> None:
-        code, out, told = await engine(self.name, "run", "--detach", *self.arguments, *arguments, folder=folder)
-        del out
-        if code == 0:
-            return
-        if code == 127 or (code == 126 and "exec:" in told):
+        code, _, errors = await engine(self.name, "run", "--detach", *self.arguments, *arguments, folder=folder)
+        if code == 127 or (code == 126 and "exec:" in errors):
             raise BoxError("the image's program was not found, or can't be executed", late=False)
-        raise InfrastructureError(f"{self.name} run: {last_line(told)}")
+        if code:
+            raise InfrastructureError(f"{self.name} run: {last_line(errors)}")
 
-    async def _inspected(self, image: str) -> Mapping[str, object]:
-        """The configuration of an image that is there. Raises `ConfigurationError` for a name that no image has, and
-        `InfrastructureError` for a digest: that one was loaded."""
+    async def _configuration(self, image: str) -> Mapping[str, object]:
+        """The configuration of an image. Raises `ConfigurationError` for an unknown name, and `InfrastructureError` for
+        an unknown digest, since that image was loaded."""
         if not _IMAGE.fullmatch(image):
             raise ConfigurationError(f"found {image[:80]!r}, expected the name or the digest of an image")
-        code, out, told = await engine(self.name, "image", "inspect", "--format", "{{json .Config}}", image)
+        code, out, errors = await engine(self.name, "image", "inspect", "--format", "{{json .Config}}", image)
         if code:
-            missing = f"{image}: {self.name} has no such image ({last_line(told)})"
+            missing = f"{image}: {self.name} has no such image ({last_line(errors)})"
             raise InfrastructureError(missing) if image.startswith("sha256:") else ConfigurationError(missing)
         config = json.loads(out)
         return config if isinstance(config, dict) else {}
@@ -124,35 +134,27 @@ class PodmanExecutor:
     async def remove_left(self, label: str) -> int:
         """As `Executor.remove_left`."""
         listed = await succeeded(self.name, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={_LABEL}")
+        form = f'--format={{{{index .Config.Labels "{_LABEL}"}}}}'
         left: dict[str, str] = {}
-        for one in listed.split():
-            wanted = f'{{{{index .Config.Labels "{_LABEL}"}}}}'
-            code, found, _ = await engine(self.name, "inspect", "--type=container", f"--format={wanted}", one)
+        for container in listed.split():
+            code, found, _ = await engine(self.name, "inspect", "--type=container", form, container)
             if code == 0 and same_label(found.strip(), label):
-                left[one] = found.strip()
-        for one in left:
-            await _remove(self.name, one)
-        for one in {label, *left.values()}:
-            remove_folders(one)
+                left[container] = found.strip()
+        for container in left:
+            await _remove(self.name, container)
+        for own in {label, *left.values()}:
+            remove_folders(own)
         return len(left)
-
-    async def load(self, archive: Path) -> str:
-        """As `Executor.load`."""
-        return await self._images.load(archive)
-
-    async def unload(self, image: str) -> None:
-        """As `Executor.unload`."""
-        await self._images.unload(image)
 
 
 async def _remove(command: str, container: str) -> None:
-    """Kills it first: podman would ask it to end, and wait for ten seconds."""
+    """Removes a container. It is killed first, since podman would ask it to end and wait for ten seconds."""
     await engine(command, "kill", "--signal=KILL", container)
     await engine(command, "rm", "--force", "--volumes", container)
 
 
 def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
-    """What every box is run with."""
+    """The arguments of `run` for every box."""
     given = {
         "pull": "never",
         "network": "none",
@@ -169,27 +171,22 @@ def box_arguments(command: str, limits: BoxLimits, label: str) -> list[str]:
         "label": f"{_LABEL}={label}",
         "env": f"PROCTOR_SOCKET=/{_MOUNT}/{SOCKET}",
     }
-    home = "--env=HOME=/tmp"  # the one place where a library may keep what it makes
-    own = "notmpcopyup," if command == "podman" else ""  # else what the image has there is copied, with its rights
-    scratch = f"--tmpfs=/tmp:{own}rw,nosuid,nodev,mode=1777,size={limits.scratch}"
-    here = f"--tmpfs=/{_MOUNT}:{own}rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}"
-    gpu = [f"--device={limits.gpu}"] if limits.gpu else []
-    ours = _PODMAN if command == "podman" else _DOCKER
+    own = "notmpcopyup," if command == "podman" else ""  # or the image's files there are copied, with their rights
     return [
         *(f"--{name}={value}" for name, value in given.items()),
         "--read-only",
         "--ulimit=core=0",
-        home,
-        scratch,
-        here,
-        *gpu,
-        *ours,
+        "--env=HOME=/tmp",  # the only place where libraries can write
+        f"--tmpfs=/tmp:{own}rw,nosuid,nodev,mode=1777,size={limits.scratch}",
+        f"--tmpfs=/{_MOUNT}:{own}rw,nosuid,nodev,noexec,mode=1777,size={_SOCKET_BYTES}",
+        *([f"--device={limits.gpu}"] if limits.gpu else []),
+        *(_PODMAN if command == "podman" else _DOCKER),
     ]
 
 
 class PodmanBox:
-    """A container. Its socket lies in a small file system of its own, inside the container alone: we reach it through
-    the root folder of the container's first process, so nothing on this side can be filled or replaced."""
+    """A container. Its socket lies in a small file system inside the container; we reach it through the root folder of
+    the container's first process, so that the container can fill or replace nothing on the host."""
 
     def __init__(self, command: str, name: str, folder: BoxFolder, limits: BoxLimits) -> None:
         self._command = command
@@ -204,16 +201,14 @@ class PodmanBox:
 
     @property
     def media(self) -> Path:
-        """As `StartedBox.media`."""
         return self._folder.media
 
     @property
     def media_inside(self) -> str:
-        """As `StartedBox.media_inside`."""
         return "/input"
 
     async def attach(self) -> None:
-        """Opens the first process and its root folder. Raises `InfrastructureError` where we may not."""
+        """Opens the first process and its root folder. Raises `InfrastructureError` without permission."""
         state = await self._state()
         pid = state.get("Pid")
         if not isinstance(pid, int) or not pid or not state.get("Running"):
@@ -226,26 +221,21 @@ class PodmanBox:
         except (FileNotFoundError, ProcessLookupError):
             return
         except PermissionError as error:
-            expected = "podman of this user, or to be root"
-            raise InfrastructureError(
-                f"found no access to {self._command}'s containers, expected {expected}"
-            ) from error
+            problem = f"found no access to {self._command}'s containers, expected podman of this user, or to be root"
+            raise InfrastructureError(problem) from error
         if await self.ended():
-            return  # its number may be another's by now
+            return  # its process id may belong to another process by now
         if identity not in groups:
-            raise InfrastructureError(
-                f"{self._command}: found another process than the container's, expected one machine"
-            )
+            problem = f"{self._command}: found another process than the container's, expected one machine"
+            raise InfrastructureError(problem)
         self._memory = _memory_file(groups)
 
     def connect(self) -> socket.socket:
-        """As `StartedBox.connect`."""
         if self._root < 0:
             raise FileNotFoundError("the container ended")
         return connect_below(self._root, _MOUNT, SOCKET)
 
     async def ended(self) -> bool:
-        """As `StartedBox.ended`."""
         if self._memory is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._peak = int(self._memory.read_text())
@@ -256,19 +246,18 @@ class PodmanBox:
         return bool(poll.poll(0))
 
     async def stop(self) -> BoxEnd:
-        """As `StartedBox.stop`."""
         if self._end is None:
             by_itself = await self.ended()
-            await engine(self._command, "kill", "--signal=KILL", self._name)  # says no where it ended
+            await engine(self._command, "kill", "--signal=KILL", self._name)  # fails if it has ended
             state = await self._state(settled=by_itself)
-            _, out, told = await engine(self._command, "logs", self._name)
+            _, out, errors = await engine(self._command, "logs", self._name)
             await engine(self._command, "rm", "--force", "--volumes", self._name)
-            for one in (self._root, self._process):
-                if one >= 0:
-                    os.close(one)
+            for descriptor in (self._root, self._process):
+                if descriptor >= 0:
+                    os.close(descriptor)
             self._root = self._process = -1
             self._folder.remove()
-            self._end = self._ended(state if by_itself else {}, out + told)
+            self._end = self._ended(state if by_itself else {}, out + errors)
         return self._end
 
     def _ended(self, state: Mapping[str, object], printed: str) -> BoxEnd:
@@ -283,12 +272,11 @@ class PodmanBox:
         )
 
     async def _state(self, *, settled: bool = False) -> dict[str, object]:
-        """The engine's record of the container, empty where there is none; with `settled` once it says that it
-        ended."""
+        """The engine's record of the container, empty without one; with `settled`, once the engine has seen its end."""
         if settled:
             await engine(self._command, "wait", self._name)
-        wanted = "{{.Id}} {{json .State}}"
-        code, out, _ = await engine(self._command, "inspect", "--type=container", f"--format={wanted}", self._name)
+        form = "--format={{.Id}} {{json .State}}"
+        code, out, _ = await engine(self._command, "inspect", "--type=container", form, self._name)
         if code:
             return {}
         identity, _, state = out.partition(" ")
@@ -300,15 +288,41 @@ def _groups(pid: int) -> str:
 
 
 def _memory_file(groups: str) -> Path | None:
-    """The file with the highest use of memory of a process's control group (version 2, else 1)."""
+    """The file with the peak memory of a control group (version 2 or 1)."""
     for line in groups.splitlines():
         number, controllers, path = line.split(":", 2)
-        for file in (
-            Path("/sys/fs/cgroup", path.lstrip("/"), "memory.peak") if number == "0" else None,
-            Path("/sys/fs/cgroup/memory", path.lstrip("/"), "memory.max_usage_in_bytes")
-            if controllers == "memory"
-            else None,
-        ):
-            if file is not None and file.is_file():
-                return file
+        version_2 = Path("/sys/fs/cgroup", path.lstrip("/"), "memory.peak")
+        version_1 = Path("/sys/fs/cgroup/memory", path.lstrip("/"), "memory.max_usage_in_bytes")
+        if number == "0" and version_2.is_file():
+            return version_2
+        if controllers == "memory" and version_1.is_file():
+            return version_1
     return None
+
+
+def narrowed(profile: object) -> dict[str, Any]:
+    """A seccomp profile (an allowlist, as podman and docker have) without the calls that create or enter namespaces and
+    mounts, or reach the kernel's keys, programs and counters. `clone` creates processes only. `clone3`, whose arguments
+    can't be inspected, fails with ENOSYS, so that libraries fall back to `clone`. Raises `ValueError` for a profile
+    that is no allowlist.
+
+    >>> allowed = {"defaultAction": "SCMP_ACT_ERRNO",
+    ...            "syscalls": [{"names": ["read", "unshare", "clone"], "action": "SCMP_ACT_ALLOW"}]}
+    >>> [one["names"] for one in narrowed(allowed)["syscalls"]]
+    [['read'], ['clone'], ['clone3']]
+    """
+    allowlist = profile if isinstance(profile, dict) else {}
+    rules = allowlist.get("syscalls")
+    if allowlist.get("defaultAction") not in {"SCMP_ACT_ERRNO", "SCMP_ACT_KILL"} or not isinstance(rules, list):
+        raise ValueError("found no allowlist of system calls")
+    kept = [
+        {**rule, "names": [name for name in rule["names"] if name not in _REFUSED_CALLS | _CLONE_CALLS]}
+        for rule in rules
+    ]
+    processes = {
+        "names": ["clone"],
+        "action": "SCMP_ACT_ALLOW",
+        "args": [{"index": 0, "value": _NEW_NAMESPACES, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}],
+    }
+    absent = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS}
+    return {**allowlist, "syscalls": [*(rule for rule in kept if rule["names"]), processes, absent]}

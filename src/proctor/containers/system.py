@@ -1,11 +1,12 @@
-"""A container as a system for the engine: started once, asked one question at a time, seen through its answers
-alone."""
+"""A container as a system for the engine, and the report of what happened to it."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,30 +14,117 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
-from proctor.containers.blind_log import BoxReport, coarse, last_error, listed, most_frequent
 from proctor.containers.executors import BoxEnd, BoxError, BoxLimits, Executor, StartedBox
 from proctor.containers.gateway import BoxFaultError, BoxGoneError, answers_still, invoke, wait_until_ready
 from proctor.core import Answer, ConfigurationError, Item, Status, View, aside
 from proctor.media import PlaysSounds, ShowsFiles
 
 LATE_IN_A_ROW = 3
-"""Late answers, after which a container is started again, once."""
+"""The number of late answers in a row after which a container is restarted, once."""
 
 LATE_AT_THE_END = 10
-"""Late answers, after which a container that was started again is given up."""
+"""The number of late answers in a row after which a container is given up."""
+
+MOST_BYTES = 1024
+"""The maximum size of a blind log as JSON."""
+
+ERROR_CLASSES = frozenset(
+    {
+        "ArithmeticError", "AssertionError", "AttributeError", "ConnectionError", "EOFError", "Exception",
+        "FileExistsError", "FileNotFoundError", "FloatingPointError", "ImportError", "IndexError", "IsADirectoryError",
+        "JSONDecodeError", "KeyError", "LookupError", "MemoryError", "ModuleNotFoundError", "NameError",
+        "NotADirectoryError", "NotImplementedError", "OSError", "OutOfMemoryError", "OverflowError", "PermissionError",
+        "RecursionError", "RuntimeError", "SyntaxError", "SystemExit", "TimeoutError", "TypeError", "UnicodeDecodeError",
+        "UnicodeEncodeError", "ValidationError", "ValueError", "ZeroDivisionError",
+    }
+)  # fmt: skip
+"""The error classes that are reported by name; all others are `other`."""
+
+_MAX_CLASSES = 5
+_LAST_LINE = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?::|$)")
+_MEMORY_STEP = 2**24
+_SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
+
+
+class BoxReport(BaseModel):
+    """The blind log: what happened to a container, without any text of its own. It is typed and of limited size, so
+    that what could leak through it is bounded by arithmetic.
+
+    It says how the container ended, what it used (memory in steps of 16 MB, whole seconds), its answers by status, and
+    the most frequent error classes of a list. `log` is its output, which stays empty on hidden questions.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool = False
+    peak_memory: int | None = None
+    startup_s: int | None = None
+    seconds: int = 0
+    restarts: int = 0
+    counts: dict[Status, int] = {}
+    errors: dict[str, int] = {}
+    log: str = ""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if unknown := set(self.errors) - ERROR_CLASSES - {"other"}:
+            raise ValueError(f"found {min(unknown)!r}, expected an error class of the list")
+        size = len(self.blind().model_dump_json()) if self.log else len(self.model_dump_json())
+        if size > MOST_BYTES:
+            raise ValueError(f"found {size} bytes, expected at most {MOST_BYTES}")
+        return self
+
+    def blind(self) -> BoxReport:
+        """The same without the container's output."""
+        return self.model_copy(update={"log": ""})
+
+
+def listed(name: str) -> str:
+    """The name of an error class as it may be reported.
+
+    >>> listed("torch.cuda.OutOfMemoryError"), listed("TheAnswerIsB")
+    ('OutOfMemoryError', 'other')
+    """
+    last = name.rpartition(".")[2]
+    return last if last in ERROR_CLASSES else "other"
+
+
+def last_error(log: str) -> str:
+    """The class of the error that a log ends with, as it may be reported; "" for none.
+
+    >>> last_error("Traceback (most recent call last):\\n  ...\\nValueError: the key is B\\n")
+    'ValueError'
+    """
+    if "Traceback (most recent call last)" not in log:
+        return ""
+    found = [match[1] for line in log.splitlines() if (match := _LAST_LINE.match(line))]
+    return listed(found[-1]) if found else ""
+
+
+def most_frequent(errors: Counter[str]) -> dict[str, int]:
+    """At most five classes with their counts, and the rest as `other`."""
+    top = dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:_MAX_CLASSES])
+    rest = errors.total() - sum(top.values())
+    return {**top, "other": top.get("other", 0) + rest} if rest else top
+
+
+def coarse(peak: int | None) -> int | None:
+    """Bytes, rounded up to steps of 16 MB."""
+    return None if peak is None else math.ceil(peak / _MEMORY_STEP) * _MEMORY_STEP
 
 
 class BoxedSystem:
-    """A `System` that is an image. Use it as an async context manager: it starts the box and waits until that is ready,
-    and kills it at the end.
+    """A `System` that is an image. Used as an async context manager, it starts a box, waits until the box is ready, and
+    kills it at the end. Questions are asked one at a time.
 
-    Each question has `question_s` seconds from when the box gets it. A late answer is `timed_out` and the box lives on;
-    one that breaks off, or is none, is `error`. After three late ones in a row, or when the box ended, it is started
-    again, once; when it ends again, or ten in a row are late, `BoxError` ends the run. Questions have ids of their
-    own for each `seed`; their media are files that exist during the question alone, with names and times that say
-    nothing.
+    Each question has `question_s` seconds from when the box gets it. A late answer is `timed_out` and the box keeps
+    running; an invalid or incomplete reply is `error`. The box is restarted once, after three late answers in a row or
+    when it ended. `BoxError` ends the run when it ends again, or after ten late answers in a row. The ids of questions
+    depend on `seed`. Their media are files that exist only during the question, with neutral names and times.
     """
 
     takes_sound = True
@@ -77,7 +165,7 @@ class BoxedSystem:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The image and what it was allowed."""
+        """The image and its limits."""
         return {
             "image": self._image,
             "limits": self._limits.settings,
@@ -87,13 +175,13 @@ class BoxedSystem:
         }
 
     def supports(self, item: Item) -> bool:
-        """Every format: the question says how it is to be answered."""
+        """Every format, since the question says how to answer."""
         del item
         return True
 
     async def __aenter__(self) -> Self:
-        """Starts the box and waits until it is ready. Raises `BoxError` where it is not in time, `ConfigurationError`
-        and `InfrastructureError` as the executor does."""
+        """Starts the box and waits until it is ready. Raises `BoxError` when it is not ready in time, and
+        `ConfigurationError` and `InfrastructureError` as the executor does."""
         self._entered, self._started = True, time.monotonic()
         try:
             await self._start()
@@ -109,7 +197,7 @@ class BoxedSystem:
         self._seconds = time.monotonic() - self._started
 
     def report(self, *, public: bool = False) -> BoxReport:
-        """What happened, once the box is gone; with what it printed where the questions are `public`."""
+        """What happened, once the box is gone; with its output if the questions are `public`."""
         errors = self._errors.copy()
         if not errors and (name := last_error(self._end.log)):
             errors[name] += 1
@@ -127,32 +215,24 @@ class BoxedSystem:
         )
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Asks the box. Never raises for what the box does, except `BoxError` when it is given up."""
-        with aside("retry"):  # waiting for one's turn, and for a box that is started again
+        """Asks the box. Raises `BoxError` when the box is given up, and nothing else for what the box does."""
+        with aside("retry"):  # waiting for other questions and for a restart does not count as the box's time
             await self._turn.acquire()
         try:
             with aside("retry"):
                 box = await self._living()
-            answer = await self._asked(box, item, view)
+            answer = await self._ask(box, item, view)
         finally:
             self._turn.release()
         self._late = self._late + 1 if answer.status is Status.TIMED_OUT else 0
         self._counts[answer.status] += 1
         return answer
 
-    async def _asked(self, box: StartedBox, item: Item, view: View) -> Answer:
+    async def _ask(self, box: StartedBox, item: Item, view: View) -> Answer:
         with aside("media"):
-            media = await _shown(view)
-        with _placed(media, box) as told:
-            question: dict[str, JsonValue] = {
-                "id": self._opaque(item.id),
-                "question": item.question,
-                "options": list(item.options),
-                "format": item.answer.kind,
-                "instruction": item.answer.instruction(item.options),
-                "deadline_s": self._question_s,
-                "media": told,
-            }
+            media = await _media_of(view)
+        with _placed(media, box) as placed:
+            question = question_fields(self._opaque(item.id), item, self._question_s) | {"media": placed}
             try:
                 return Answer(item_id=item.id, text=await invoke(box, question, self._question_s))
             except TimeoutError:
@@ -168,10 +248,10 @@ class BoxedSystem:
         return hashlib.blake2b(f"{self._seed}/{item_id}".encode(), digest_size=8).hexdigest()
 
     async def _living(self) -> StartedBox:
-        """The box, started again where that is due."""
+        """The box, after a restart if that is due."""
         if not self._entered:
             raise ConfigurationError(f"{self.name}: found no started container, expected `async with`")
-        if self._box is None:  # the machine was at fault when it was to be started again
+        if self._box is None:  # an infrastructure error prevented the restart
             return await self._start()
         ended = not await answers_still(self._box) if self._gone else await self._box.ended()
         self._gone = False
@@ -195,48 +275,57 @@ class BoxedSystem:
         box, self._box = self._box, None
         if box is not None:
             self._end = await box.stop()
-            peaks = [one for one in (self._peak, self._end.peak_memory) if one is not None]
+            peaks = [peak for peak in (self._peak, self._end.peak_memory) if peak is not None]
             self._peak = max(peaks, default=None)
 
 
+def question_fields(name: str, item: Item, deadline_s: float) -> dict[str, JsonValue]:
+    """A question as a container gets it, without its media; `name` is the id that the container sees."""
+    return {
+        "id": name,
+        "question": item.question,
+        "options": list(item.options),
+        "format": item.answer.kind,
+        "instruction": item.answer.instruction(item.options),
+        "deadline_s": deadline_s,
+    }
+
+
 class _Medium:
-    def __init__(self, kind: str, content: bytes, **told: JsonValue) -> None:
+    def __init__(self, kind: str, content: bytes, **fields: JsonValue) -> None:
         self.kind = kind
         self.content = content
-        self.told = told
+        self.fields = fields
 
 
-async def _shown(view: View) -> list[_Medium]:
-    """What the view shows: clips as MP4, else pictures as JPEG; and what it plays as WAV."""
+async def _media_of(view: View) -> list[_Medium]:
+    """The media of a view: clips as MP4 or images as JPEG, and sounds as WAV."""
     clips = await view.files() if isinstance(view, ShowsFiles) else []
-    found = [_Medium("video", one.mp4, label=one.label, start=one.span[0], end=one.span[1]) for one in clips]
+    found = [_Medium("video", clip.mp4, label=clip.label, start=clip.span[0], end=clip.span[1]) for clip in clips]
     if not clips:
-        found += [_Medium("image", one.jpeg, label=one.label, time=one.time) for one in await view.frames()]
+        found += [_Medium("image", frame.jpeg, label=frame.label, time=frame.time) for frame in await view.frames()]
     if isinstance(view, PlaysSounds) and view.sounding:
-        sounds = await view.sounds()
-        found += [_Medium("sound", one.wav, label=one.label, start=one.span[0], end=one.span[1]) for one in sounds]
+        for sound in await view.sounds():
+            found.append(_Medium("sound", sound.wav, label=sound.label, start=sound.span[0], end=sound.span[1]))
     return found
-
-
-_SUFFIXES = {"video": "mp4", "image": "jpg", "sound": "wav"}
 
 
 @contextmanager
 def _placed(media: Sequence[_Medium], box: StartedBox) -> Iterator[list[JsonValue]]:
-    """The files of one question, while it is asked. Afterwards they are cut to nothing before they are removed, so that
-    a box that keeps one open has no more of it than what it read in time."""
-    told: list[JsonValue] = []
+    """The files of one question while it is asked, as its fields. Afterwards they are truncated before they are
+    removed, so that a box that keeps one open has only what it read in time."""
+    placed: list[JsonValue] = []
     files: list[Path] = []
     try:
         with aside("media"):
-            for number, one in enumerate(media, start=1):
-                name = f"{one.kind}-{number}.{_SUFFIXES[one.kind]}"
+            for number, medium in enumerate(media, start=1):
+                name = f"{medium.kind}-{number}.{_SUFFIXES[medium.kind]}"
                 files.append(box.media / name)
-                files[-1].write_bytes(one.content)
+                files[-1].write_bytes(medium.content)
                 files[-1].chmod(0o444)
                 os.utime(files[-1], (0, 0))
-                told.append({"path": f"{box.media_inside}/{name}", "kind": one.kind, **one.told})
-        yield told
+                placed.append({"path": f"{box.media_inside}/{name}", "kind": medium.kind, **medium.fields})
+        yield placed
     finally:
         for file in files:
             with suppress(OSError):

@@ -7,23 +7,33 @@ import re
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried, write_zip
-from proctor.challenges.packs.figures import LONGEST_KEY, PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
-from proctor.challenges.packs.starting_kit import write_starting_kit
-from proctor.challenges.packs.texts import filled
+from proctor.challenges.packs.parts import (
+    PackSummary,
+    PhaseSource,
+    checked_image,
+    copy_part,
+    filled,
+    left_out,
+    python_image,
+    sources,
+    write_installation,
+    write_starting_kit,
+    zipped,
+)
+from proctor.challenges.packs.programs import MAX_KEY, PackFigure
 from proctor.challenges.settings import ChallengeSettings
 from proctor.core import InputError, count_of, input_text, whole_folder
 
 BUNDLE = "bundle.zip"
 COMMAND = "python3 /app/program/score.py /app/input /app/output"
-"""How the platform starts the scoring program, at its own paths."""
+"""The command by which the platform starts the scoring program."""
 
 _LIMIT_S = 1800  # of the scoring step
 _SCORE = """\
@@ -38,10 +48,10 @@ run_scorer(score_codabench, *sys.argv[1:])
 
 
 def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image: str = "") -> PackSummary:
-    """Writes the pack into a new folder: `bundle.zip` to upload, `image/` to build and push first, `README.md`.
+    """Writes the pack into a new folder: `bundle.zip` to upload, `image/` to build and push before, and `README.md`.
 
     `image` is the name under which the platform finds the scorer's image. Raises `InputError` for what Codabench can't
-    do: phases without a beginning, or that overlap, and where there are no answers to check it with.
+    do (phases that overlap or have no beginning), and without answers to check the pack with.
     """
     image = checked_image(image or f"proctor-{settings.benchmark}:{proctor.__version__}")
     phases = sources(folder, settings, "file")
@@ -53,9 +63,8 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
         files = _pages(folder, settings, figures)
         tasks: list[dict[str, Any]] = []
         shown: list[dict[str, Any]] = []
-        files["scoring_program.zip"] = _zipped(
-            {"score.py": _SCORE.encode(), "metadata.yaml": f"command: {COMMAND}\n".encode()}
-        )
+        program = {"score.py": _SCORE.encode(), "metadata.yaml": f"command: {COMMAND}\n".encode()}
+        files["scoring_program.zip"] = zipped(program)
         for number, one in enumerate(phases):
             files |= _phase_files(one, Path(scratch))
             tasks.append(_task(number, one))
@@ -63,18 +72,20 @@ def write_codabench(folder: Path, settings: ChallengeSettings, out: Path, image:
         competition = _competition(settings, image, phases)
         competition |= {"phases": shown, "tasks": tasks, "leaderboards": [_leaderboard(phases, figures)]}
         files["competition.yaml"] = yaml.safe_dump(competition, sort_keys=False, allow_unicode=True).encode()
-        write_zip(draft / BUNDLE, files)
-        notes = tuple(_notes(settings, phases))
+        (draft / BUNDLE).write_bytes(zipped(files))
+        notes = left_out(settings, phases, "left out, since it accepts images alone, which Codabench does not run.")
+        for source in phases:
+            notes += source.notes(gate="approve who may take part by hand.", ladder="Codabench knows no ladder.")
         _write_image(draft / "image")
         _write_readme(draft, settings, image, notes)
-    return PackSummary(out, tuple(one.phase.name for one in phases), notes)
+    return PackSummary(out, tuple(one.phase.name for one in phases), tuple(notes))
 
 
 def _dates(phases: Sequence[PhaseSource]) -> list[dict[str, str]]:
-    """The phases' dates, as texts in UTC: the platform reads bare YAML dates as midnight and forgets time zones.
+    """The phases' dates as strings in UTC, since the platform reads YAML dates as midnight and drops time zones.
 
-    Raises `InputError` for phases that it would refuse: without a beginning, without an end before another one, or
-    that overlap.
+    Raises `InputError` for phases that the platform would refuse: those that overlap, without a beginning, or without
+    an end before another phase.
     """
     found: list[dict[str, str]] = []
     before: datetime | None = None
@@ -101,11 +112,10 @@ def _utc(moment: datetime) -> str:
 
 
 def _merged(all_figures: Sequence[list[PackFigure]]) -> list[PackFigure]:
-    """The figures of all phases, each once: the platform has one leaderboard's columns for all of them."""
+    """The figures of all phases, each once, since the platform has one leaderboard for all of them."""
     found: dict[str, PackFigure] = {}
-    for figures in all_figures:
-        for one in figures:
-            found.setdefault(one.key, one)
+    for figure in chain.from_iterable(all_figures):
+        found.setdefault(figure.key, figure)
     return list(found.values())
 
 
@@ -169,7 +179,7 @@ def _leaderboard(phases: Sequence[PhaseSource], figures: list[PackFigure]) -> di
     digits = min(one.phase.results.digits for one in phases)
     columns = [
         {
-            "title": one.title[:LONGEST_KEY],
+            "title": one.title[:MAX_KEY],
             "key": one.key,
             "index": index,
             "sorting": "asc" if one.ascending else "desc",
@@ -198,27 +208,16 @@ def _phase_files(source: PhaseSource, scratch: Path) -> dict[str, bytes]:
 
 def _zipped_folder(folder: Path) -> bytes:
     files = [one for one in sorted(folder.rglob("*")) if one.is_file()]
-    return _zipped({one.relative_to(folder).as_posix(): one.read_bytes() for one in files})
-
-
-def _zipped(files: dict[str, bytes]) -> bytes:
-    archive = io.BytesIO()
-    write_zip(archive, files)
-    return archive.getvalue()
+    return zipped({one.relative_to(folder).as_posix(): one.read_bytes() for one in files})
 
 
 def _pages(folder: Path, settings: ChallengeSettings, figures: list[PackFigure]) -> dict[str, bytes]:
     terms = input_text(folder / settings.terms, "the terms") if settings.terms else ""
-    how: dict[str, Any] = {
-        "settings": settings,
-        "title": _title(settings),
-        "figures": figures,
-        "version": proctor.__version__,
-    }
+    values = {"settings": settings, "title": _title(settings), "figures": figures, "version": proctor.__version__}
     return {
         "terms.md": (terms.strip() or "The terms of the platform hold.").encode() + b"\n",
-        "overview.md": filled("overview.md.j2", **how).encode(),
-        "evaluation.md": filled("evaluation.md.j2", **how).encode(),
+        "overview.md": filled("overview.md.j2", **values).encode(),
+        "evaluation.md": filled("evaluation.md.j2", **values).encode(),
         "logo.png": _logo(),
     }
 
@@ -235,7 +234,7 @@ def _logo() -> bytes:
 
 def _write_image(folder: Path) -> None:
     folder.mkdir()
-    wheel = write_carried(folder)
+    wheel = write_installation(folder)
     text = filled("codabench.Dockerfile.j2", wheel=wheel, python=python_image())
     (folder / "Dockerfile").write_text(text, encoding="utf-8")
 
@@ -243,19 +242,3 @@ def _write_image(folder: Path) -> None:
 def _write_readme(draft: Path, settings: ChallengeSettings, image: str, notes: Sequence[str]) -> None:
     text = filled("codabench.README.md.j2", title=_title(settings), image=image, notes=notes, bundle=BUNDLE)
     (draft / "README.md").write_text(text, encoding="utf-8")
-
-
-def _notes(settings: ChallengeSettings, phases: Sequence[PhaseSource]) -> list[str]:
-    told = left_out(settings, phases, "left out, since it accepts images alone, which Codabench does not run.")
-    for source in phases:
-        phase, waiting = source.phase, source.waiting()
-        if waiting:
-            told.append(
-                f"{phase.name}: no marks for {count_of(waiting, 'question')} in free text: no judge is asked without "
-                "network."
-            )
-        if phase.gate is not None:
-            told.append(f"{phase.name}: its gate is not enforced: approve who may take part by hand.")
-        if phase.results.rule == "ladder":
-            told.append(f"{phase.name}: results are shown as they are: Codabench knows no ladder.")
-    return told

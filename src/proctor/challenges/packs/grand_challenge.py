@@ -11,24 +11,33 @@ import json
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import proctor
-from proctor.challenges.packs.carried import PackSummary, checked_image, python_image, write_carried
-from proctor.challenges.packs.figures import PackFigure
-from proctor.challenges.packs.parts import PhaseSource, copy_part, left_out, sources
-from proctor.challenges.packs.sockets import IDS_FILE, PhaseSockets, sockets_of
-from proctor.challenges.packs.texts import filled, template_text
+from proctor.challenges.packs.parts import (
+    PackSummary,
+    PhaseSource,
+    checked_image,
+    copy_part,
+    filled,
+    left_out,
+    python_image,
+    sources,
+    template_text,
+    write_installation,
+)
+from proctor.challenges.packs.programs import IDS_FILE, PackFigure, PhaseSockets, sockets_of
 from proctor.challenges.settings import ChallengeSettings
+from proctor.containers import question_fields
 from proctor.core import InputError, Item, VideoClip, count_of, whole_folder
 from proctor.media import MediaLibrary, ShowsFiles, view
 
 TRUTH = "ground_truth.tar.gz"
 ENTRYPOINT = ("python3", "/opt/app/evaluate.py", "/input", "/output", "/opt/ml/input/data/ground_truth")
-"""How the platform starts the evaluation, at its own paths."""
+"""The command by which the platform starts the evaluation."""
 
 IMAGE_FILE = "image.txt"
 
@@ -45,13 +54,13 @@ run_scorer(evaluate_grand_challenge, *sys.argv[1:])
 
 
 def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, image: str = "") -> PackSummary:
-    """Writes the pack into a new folder: `evaluation/`, `example_algorithm/`, `sockets.json`, `README.md`, and of each
-    phase that accepts images its `ground_truth.tar.gz`, `phase.json` and `upload_to_archive/`.
+    """Writes the pack into a new folder: `evaluation/`, `example_algorithm/`, `sockets.json`, `README.md`, and for each
+    phase that accepts images `ground_truth.tar.gz`, `phase.json` and `upload_to_archive/`.
 
     `image` is the name of the evaluation's image. Raises `InputError` for questions that are not about one video each,
-    and where there are no answers to check it with.
+    and without answers to check the pack with.
     """
-    image = checked_image(image or default_image(settings))
+    image = checked_image(image or f"proctor-{settings.benchmark}-evaluation:{proctor.__version__}")
     phases = sources(folder, settings, "image")
     if not phases:
         raise InputError(folder, "phases", found="none that accepts images", expected="one: algorithms are images")
@@ -60,56 +69,29 @@ def write_grand_challenge(folder: Path, settings: ChallengeSettings, out: Path, 
     with whole_folder(out) as draft:
         _write_evaluation(draft / "evaluation", image)
         _write_algorithm(draft / "example_algorithm")
-        _write_json(draft / "sockets.json", [asdict(one) for one in _listed(sockets)])
+        _write_json(draft / "sockets.json", [asdict(one) for one in sockets])
         for one in phases:
             notes += _write_phase(one, sockets, draft / one.phase.name)
-        told = {"title": settings.title or settings.benchmark, "image": image, "notes": notes}
-        text = filled("grand_challenge.README.md.j2", sockets=_listed(sockets), **told)
-        (draft / "README.md").write_text(text, encoding="utf-8")
+        values = {"title": settings.title or settings.benchmark, "image": image, "notes": notes, "sockets": sockets}
+        (draft / "README.md").write_text(filled("grand_challenge.README.md.j2", **values), encoding="utf-8")
     return PackSummary(out, tuple(one.phase.name for one in phases), tuple(notes))
 
 
-def default_image(settings: ChallengeSettings) -> str:
-    """The name of the evaluation's image where no other is given."""
-    return f"proctor-{settings.benchmark}-evaluation:{proctor.__version__}"
-
-
 def case_ids(source: PhaseSource) -> dict[str, Item]:
-    """The questions by the ids of their cases, which say nothing of them, in the order of these."""
+    """The questions by case id, in the order of the ids, which are keyed hashes and reveal nothing."""
     key = source.sealed.secret(_SECRET)
-    items = source.benchmark.counted()
-    drawn = {_case_id(key, f"{source.phase.name}/{item.id}"): item for item in items}
-    return dict(sorted(drawn.items()))
-
-
-def _case_id(key: bytes, name: str) -> str:
-    return hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:16]
-
-
-def question_of(case: str, item: Item, deadline_s: float) -> dict[str, Any]:
-    """A question as an algorithm gets it: the fields of Proctor's own gateway, the media aside."""
-    return {
-        "id": case,
-        "question": item.question,
-        "options": list(item.options),
-        "format": item.answer.kind,
-        "instruction": item.answer.instruction(item.options),
-        "deadline_s": deadline_s,
-    }
-
-
-def _listed(sockets: PhaseSockets) -> list[Any]:
-    return [sockets.question, sockets.video, sockets.answer]
+    names = {f"{source.phase.name}/{item.id}": item for item in source.benchmark.counted()}
+    ids = {hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:16]: item for name, item in names.items()}
+    return dict(sorted(ids.items()))
 
 
 def _write_evaluation(folder: Path, image: str) -> None:
     folder.mkdir()
-    wheel = write_carried(folder)
+    wheel = write_installation(folder)
     (folder / "evaluate.py").write_text(_EVALUATE, encoding="utf-8")
     (folder / IMAGE_FILE).write_text(f"{image}\n", encoding="utf-8")
-    how = {"wheel": wheel, "python": python_image(), "entrypoint": json.dumps(ENTRYPOINT)}
-    text = filled("grand_challenge.Dockerfile.j2", **how)
-    (folder / "Dockerfile").write_text(text, encoding="utf-8")
+    values = {"wheel": wheel, "python": python_image(), "entrypoint": json.dumps(ENTRYPOINT)}
+    (folder / "Dockerfile").write_text(filled("grand_challenge.Dockerfile.j2", **values), encoding="utf-8")
 
 
 def _write_algorithm(folder: Path) -> None:
@@ -136,7 +118,9 @@ def _write_phase(source: PhaseSource, sockets: PhaseSockets, folder: Path) -> li
     text = filled("upload.py.j2", question=sockets.question, video=sockets.video)
     (upload / "upload.py").write_text(text, encoding="utf-8")
     missing = asyncio.run(_write_cases(source, cases, sockets, upload / "cases"))
-    return [*_notes(source, missing)]
+    no_video = f"{source.phase.name}: no video for {count_of(missing, 'case')}: its files are not there."
+    notes = source.notes(gate="open the phase to teams by hand.", ladder="the platform knows no ladder.")
+    return [*([no_video] if missing else []), *notes]
 
 
 def _check_items(source: PhaseSource) -> None:
@@ -144,19 +128,18 @@ def _check_items(source: PhaseSource) -> None:
         if len(item.media) != 1 or not isinstance(item.media[0], VideoClip):
             found = f"media ({len(item.media)}) that are not one video" if item.media else "no media"
             place = f"phase {source.phase.name}, question {item.id}"
-            raise InputError(
-                source.folder, place, found=found, expected="one video: a phase's sockets are the same for all"
-            )
+            expected = "one video: a phase's sockets are the same for all"
+            raise InputError(source.folder, place, found=found, expected=expected)
 
 
 async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: PhaseSockets, folder: Path) -> int:
-    """Writes a folder a case, and gives the number of those whose video is not there."""
+    """Writes a folder for each case; returns the number of cases without a video."""
     library = MediaLibrary(source.benchmark.media_root)
     missing = 0
     for case, item in cases.items():
         place = folder / case
         place.mkdir(parents=True)
-        _write_json(place / sockets.question.relative_path, question_of(case, item, source.phase.budget.question_s))
+        _write_json(place / sockets.question.relative_path, question_fields(case, item, source.phase.budget.question_s))
         if library.missing([item]):
             missing += 1
             continue
@@ -168,7 +151,7 @@ async def _write_cases(source: PhaseSource, cases: dict[str, Item], sockets: Pha
 
 
 def _settings(source: PhaseSource, figures: Sequence[PackFigure]) -> dict[str, Any]:
-    """What an administrator sets for the phase, in the platform's words."""
+    """The settings of the phase, in the platform's terms."""
     ranked = [one for one in figures if not one.aside]
     columns = [
         {
@@ -199,21 +182,8 @@ def _settings(source: PhaseSource, figures: Sequence[PackFigure]) -> dict[str, A
     }
 
 
-def _notes(source: PhaseSource, missing: int) -> Iterator[str]:
-    phase = source.phase
-    if missing:
-        yield f"{phase.name}: no video for {count_of(missing, 'case')}: its files are not there."
-    if waiting := source.waiting():
-        questions = count_of(waiting, "question")
-        yield f"{phase.name}: no marks for {questions} in free text: no judge is asked without network."
-    if phase.gate is not None:
-        yield f"{phase.name}: its gate is not enforced: open the phase to teams by hand."
-    if phase.results.rule == "ladder":
-        yield f"{phase.name}: results are shown as they are: the platform knows no ladder."
-
-
 def _tarball(folder: Path) -> bytes:
-    """The folder's files, readable for all, the same bytes for the same files."""
+    """A folder's files as a tar archive, readable for all."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=6) as archive:
         for file in sorted(one for one in folder.rglob("*") if one.is_file()):

@@ -1,17 +1,32 @@
-"""The questions of a phase, copied into a pack: all that marks, and those media that they can't be read without."""
+"""The parts of a pack: the installed Proctor, the questions of a phase, a starting kit with guesses, and texts."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import os
+import re
 import shutil
-from collections.abc import Collection, Iterator
+import sys
+import tempfile
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
+from typing import Any
 
-from proctor.challenges.checks import handed_out_problems
-from proctor.challenges.packs.figures import (
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import proctor
+from proctor.api import export, run
+from proctor.challenges.challenge import SealedPart
+from proctor.challenges.folder import handed_out_problems
+from proctor.challenges.packs.programs import (
     PART_FILE,
     RATINGS_FILE,
     PackedPart,
@@ -20,13 +35,139 @@ from proctor.challenges.packs.figures import (
     figures_of,
     packed_hash,
 )
-from proctor.challenges.packs.guesses import GUESSER, write_guesses
-from proctor.challenges.sealed import SealedPart
 from proctor.challenges.settings import SEALED, ChallengeSettings, Kind, Phase
-from proctor.core import Benchmark, InputError, ProblemsError, count_of, read_table, reader_of, write_whole
+from proctor.core import (
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    ProblemsError,
+    UsageError,
+    count_of,
+    read_table,
+    reader_of,
+    write_whole,
+)
 
+GUESSER = "random"
+"""The system that guesses."""
+
+_PROJECT = "proctor-eval"
+_INFO = ("METADATA", "entry_points.txt")
+_IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]*", re.ASCII)
+_MAX_IMAGE = 128  # characters
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_BLIND = "text-only"
 _HIDDEN = (f"{SEALED}/data", f"{SEALED}/media")
 _PUBLIC = ("questions", "media")
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class PackSummary:
+    """What was written. `notes` tell organisers what the platform does not do and what was left out."""
+
+    folder: Path
+    phases: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def write_installation(folder: Path) -> str:
+    """Writes the installed Proctor as a wheel, and `requirements.txt` with the versions of all packages that it needs
+    here, so that scores are the same. Returns the wheel's name. Equal files give equal bytes."""
+    write_whole(folder / "requirements.txt", _requirements())
+    found = distribution(_PROJECT)
+    stem = f"proctor_eval-{proctor.__version__}"
+    files = dict(_package())
+    for name in _INFO:
+        if (text := found.read_text(name)) is None:
+            raise ConfigurationError(f"{_PROJECT} is installed without {name}: install it again")
+        files[f"{stem}.dist-info/{name}"] = text.encode()
+    files[f"{stem}.dist-info/WHEEL"] = (
+        b"Wheel-Version: 1.0\nGenerator: proctor\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    record = f"{stem}.dist-info/RECORD"
+    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in files.items()]
+    files[record] = "".join([*lines, f"{record},,\n"]).encode()
+    wheel = f"{stem}-py3-none-any.whl"
+    (folder / wheel).write_bytes(zipped(files))
+    return wheel
+
+
+def _package() -> Iterator[tuple[str, bytes]]:
+    root = Path(proctor.__file__).parent
+    for file in sorted(root.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield f"{root.name}/{file.relative_to(root).as_posix()}", file.read_bytes()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+
+
+def _requirements() -> str:
+    """A line for each package that Proctor needs, with its installed version."""
+    pins: dict[str, str] = {}
+    waiting = [Requirement(_PROJECT)]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in sorted({"", *requirement.extras}):
+            if (name, extra) in seen:
+                continue
+            seen.add((name, extra))
+            try:
+                found = distribution(name)
+            except PackageNotFoundError as error:
+                problem = f"{name} is not installed, and Proctor needs it: install Proctor again"
+                raise ConfigurationError(problem) from error
+            pins[name] = found.version
+            needed = [Requirement(line) for line in found.requires or ()]
+            waiting += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
+    del pins[canonicalize_name(_PROJECT)]
+    return "".join(f"{name}=={version.partition('+')[0]}\n" for name, version in sorted(pins.items()))
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """A ZIP archive of these contents by name, readable for all. Equal contents give equal bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in files.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data)
+    return content.getvalue()
+
+
+def checked_image(name: str) -> str:
+    """The name of an image. Raises `UsageError` for a name that an engine or a platform would refuse."""
+    if len(name) > _MAX_IMAGE or not _IMAGE.fullmatch(name):
+        raise UsageError("--image", f"a name of an image, at most {_MAX_IMAGE} characters", found=repr(name[:200]))
+    return name
+
+
+def python_image() -> str:
+    """The name of the official image with this version of Python."""
+    return f"docker.io/library/python:{sys.version_info.major}.{sys.version_info.minor}-slim"
+
+
+def filled(template: str, **values: Any) -> str:
+    """The text of a template with these values."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - Markdown, shell and Python, of the organiser's own words
+    )
+    return environment.get_template(template).render(**values)
+
+
+def template_text(name: str) -> str:
+    """A file that is used as it is."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -39,29 +180,30 @@ class PhaseSource:
 
     @cached_property
     def sealed(self) -> SealedPart:
-        """The part that marks."""
+        """The part with the references."""
         return SealedPart(self.folder, self.settings)
 
     @property
     def benchmark(self) -> Benchmark:
-        """The questions that are marked."""
+        """The questions with their references."""
         return self.sealed.benchmark(self.phase.name)
 
     def baseline(self, folder: Path) -> tuple[str, Path]:
-        """A name, and a file of answers: of the first baseline that has some for this phase, else of the system that
-        guesses, written into a folder. Raises `InputError` where guesses can't be written as a submission."""
+        """The name of a system and a file with its answers: the first baseline with answers to this phase, else the
+        system that guesses, whose file is written into `folder`. Raises `InputError` when the benchmark has no
+        submission format for guesses."""
         for one in self.settings.baselines:
             if self.phase.name in one.answers:
                 return one.name, self.folder / one.answers[self.phase.name]
-        guessed = write_guesses(self.benchmark, self.settings, folder)
-        if guessed is None:
+        guesses = write_guesses(self.benchmark, self.settings, folder)
+        if guesses is None:
             place = f"phase {self.phase.name}, baselines"
             expected = "a baseline's: a pack is checked with them"
             raise InputError(self.folder, place, found="no answers", expected=expected)
-        return GUESSER, guessed
+        return GUESSER, guesses
 
     def own_figures(self, file: Path) -> list[PackFigure]:
-        """The figures of a file of answers, marked here by the challenge's own files."""
+        """The figures of a file of answers, scored here with the challenge's own files."""
         return figures_of(self.folder, self.settings, self.phase, file)
 
     def handed_out(self) -> PhaseSource:
@@ -69,68 +211,72 @@ class PhaseSource:
         phase = self.phase.model_copy(update={"sealed": ""})
         return PhaseSource(self.folder, self.settings.model_copy(update={"phases": (phase,)}), phase)
 
-    def waiting(self) -> int:
-        """How many questions only a judge could mark, which no pack asks."""
-        benchmark = self.benchmark
-        if benchmark.rating is not None:
-            return 0
-        return sum(item.answer.kind == "free_text" for item in benchmark.counted())
+    def notes(self, *, gate: str, ladder: str) -> Iterator[str]:
+        """What a platform does not do for this phase; `gate` and `ladder` are its notes for phases with these."""
+        judged = sum(item.answer.kind == "free_text" for item in self.benchmark.counted())
+        if judged and self.benchmark.rating is None:
+            questions = count_of(judged, "question")
+            yield f"{self.phase.name}: no marks for {questions} in free text: no judge is asked without network."
+        if self.phase.gate is not None:
+            yield f"{self.phase.name}: its gate is not enforced: {gate}"
+        if self.phase.results.rule == "ladder":
+            yield f"{self.phase.name}: results are shown as they are: {ladder}"
 
 
 def sources(folder: Path, settings: ChallengeSettings, kind: Kind) -> list[PhaseSource]:
-    """The phases that accept this kind of submission: those with hidden references, else all of them.
+    """The phases that accept this kind of submission: those with hidden references, or all when none has.
 
-    Raises `InputError` for a benchmark of another package than Proctor, which a pack does not carry, and for a phase
-    whose questions can't be told from the rest of the sealed part; `ProblemsError` where the handed-out
-    questions are others, or tell what they should not."""
-    for one in entry_points(group="proctor.benchmarks", name=settings.benchmark):
-        if one.dist is not None and one.dist.name != "proctor-eval":
-            found = f"{settings.benchmark}, which is of the package {one.dist.name}"
+    Raises `InputError` for a benchmark of another package, which a pack can't carry, and for hidden questions without a
+    folder of their own; `ProblemsError` when the public questions differ from the scored ones, or reveal references.
+    """
+    for entry in entry_points(group="proctor.benchmarks", name=settings.benchmark):
+        if entry.dist is not None and entry.dist.name != _PROJECT:
+            found = f"{settings.benchmark}, which is of the package {entry.dist.name}"
             raise InputError(folder, "benchmark", found=found, expected="one of Proctor's own: a pack carries no other")
-    hidden = any(one.hidden for one in settings.phases)
-    chosen = [one for one in settings.phases if kind in one.accepts and (one.hidden or not hidden)]
-    phases = [PhaseSource(folder, settings, one) for one in chosen]
-    for source in phases:
+    hidden = any(phase.hidden for phase in settings.phases)
+    chosen = [phase for phase in settings.phases if kind in phase.accepts and (phase.hidden or not hidden)]
+    found_sources = [PhaseSource(folder, settings, phase) for phase in chosen]
+    for source in found_sources:
         if source.phase.hidden and Path(source.phase.sealed) == Path(SEALED):
             place, expected = f"phase {source.phase.name}, sealed", f"a folder of its own inside {SEALED}/"
             raise InputError(folder, place, found=repr(source.phase.sealed), expected=expected)
-        if problems := list(_told_too_much(source)):
+        if problems := list(_public_problems(source)):
             raise ProblemsError(folder, [f"{source.phase.name}: {line}" for line in problems])
-    return phases
+    return found_sources
 
 
-def _told_too_much(source: PhaseSource) -> Iterator[str]:
-    """What is wrong with the questions that a phase with hidden references hands out."""
+def _public_problems(source: PhaseSource) -> Iterator[str]:
+    """The problems of the public questions of a phase with hidden references."""
     if not (source.phase.hidden and source.phase.questions):
         return
     if not reader_of(source.settings.benchmark, source.settings.track).ratings:
         yield from handed_out_problems(source.benchmark, source.handed_out().benchmark)
         return
-    file = source.folder / source.phase.questions / RATINGS_FILE  # whose answers are marked has the references
-    rows = read_table(file, ()).checked(file)
-    rated = sum(bool(row.cells.get("value", "").strip()) for row in rows)
+    file = source.folder / source.phase.questions / RATINGS_FILE  # the ratings are the references
+    rated = sum(bool(row.cells.get("value", "").strip()) for row in read_table(file, ()).checked(file))
     if rated:
         ratings = count_of(rated, "rating")
         yield f"found {ratings} in {source.phase.questions}/{RATINGS_FILE}, expected rows to be filled in"
 
 
-def copy_part(source: PhaseSource, out: Path) -> PackedPart:
-    """Copies a phase's questions into a folder, with `part.json` beside them, and checks that they are read as the same
-    ones there."""
+def copy_part(source: PhaseSource, out: Path) -> None:
+    """Copies a phase's questions into a folder, with `part.json` beside them, and checks that the copy reads the same.
+    Media are copied only if the questions can't be read without them."""
     phase = source.phase
     path = phase.sealed or phase.questions
     alone = source.settings.model_copy(update={"phases": (phase,)})
     fingerprint = packed_hash(SealedPart(source.folder, alone), phase)
     named = {medium.source for item in source.benchmark.items for medium in item.media}
-    whole, media = source.folder / path, source.folder / (phase.media or path)
-    inside, beside = _HIDDEN if phase.sealed else _PUBLIC
-    inside += f"/{whole.name}" if whole.is_file() else ""
-    packed = PackedPart(settings=_told(alone, inside, beside if phase.media else ""), fingerprint=fingerprint)
+    data, media = source.folder / path, source.folder / (phase.media or path)
+    data_place, media_place = _HIDDEN if phase.sealed else _PUBLIC
+    data_place += f"/{data.name}" if data.is_file() else ""
+    settings = _part_settings(alone, data_place, media_place if phase.media else "")
+    packed = PackedPart(settings=settings, fingerprint=fingerprint)
     for needed in (set[str](), named):
-        left_out = named if phase.media else named - needed  # a folder of media may lie inside that of the questions
-        _copy(whole, out / inside, {os.path.normpath(media / name) for name in left_out})
+        absent = named if phase.media else named - needed  # a folder of media may lie inside that of the questions
+        _copy(data, out / data_place, {os.path.normpath(media / name) for name in absent})
         if phase.media:
-            _copy_media(media, out / beside, needed)
+            _copy_media(media, out / media_place, needed)
         try:
             check_part(packed, out)
             break
@@ -139,37 +285,36 @@ def copy_part(source: PhaseSource, out: Path) -> PackedPart:
                 raise
             shutil.rmtree(out)
     write_whole(out / PART_FILE, packed.model_dump_json(indent=1) + "\n")
-    return packed
 
 
-def _told(settings: ChallengeSettings, data: str, media: str) -> ChallengeSettings:
-    """What a scorer has to know, and no more: no dates, baselines, terms, databases or resources."""
-    one = settings.phases[0]
+def _part_settings(settings: ChallengeSettings, data: str, media: str) -> ChallengeSettings:
+    """What a scorer needs: no dates, baselines, terms, databases or resources."""
+    given = settings.phases[0]
     phase = Phase(
-        name=one.name,
-        sealed=data if one.sealed else "",
-        questions="" if one.sealed else data,
+        name=given.name,
+        sealed=data if given.sealed else "",
+        questions="" if given.sealed else data,
         media=media,
-        condition=one.condition,
+        condition=given.condition,
         accepts=("image",),
-        budget=one.budget,
-        results=one.results.model_copy(update={"rule": "all", "shown_from": None}),
+        budget=given.budget,
+        results=given.results.model_copy(update={"rule": "all", "shown_from": None}),
     )
     return ChallengeSettings(
         benchmark=settings.benchmark, track=settings.track, ranking=settings.ranking, phases=(phase,)
     )
 
 
-def _copy(whole: Path, place: Path, absent: Collection[str]) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if whole.is_file():
-        shutil.copyfile(whole, place)
+def _copy(data: Path, out: Path, absent: Collection[str]) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if data.is_file():
+        shutil.copyfile(data, out)
         return
 
     def ignored(folder: str, names: list[str]) -> list[str]:
         return [name for name in names if name.startswith(".") or os.path.normpath(Path(folder, name)) in absent]
 
-    shutil.copytree(whole, place, ignore=ignored, copy_function=shutil.copyfile)
+    shutil.copytree(data, out, ignore=ignored, copy_function=shutil.copyfile)
 
 
 def _copy_media(media: Path, out: Path, names: Collection[str]) -> None:
@@ -181,8 +326,38 @@ def _copy_media(media: Path, out: Path, names: Collection[str]) -> None:
         shutil.copyfile(media / name, out / name)
 
 
-def left_out(settings: ChallengeSettings, packed: Collection[PhaseSource], why: str) -> list[str]:
-    """What is said of the phases that are not packed: `why` of those with hidden references."""
-    names = {one.phase.name for one in packed}
+def left_out(settings: ChallengeSettings, packed: Sequence[PhaseSource], why: str) -> list[str]:
+    """A note for each phase that is not packed: `why` for those with hidden references."""
+    names = {source.phase.name for source in packed}
     public = "left out, since its references are public and nobody needs a server for it."
     return [f"{one.name}: {why if one.hidden else public}" for one in settings.phases if one.name not in names]
+
+
+def write_guesses(benchmark: Benchmark, settings: ChallengeSettings, folder: Path) -> Path | None:
+    """Writes a valid submission that scores near chance and reveals nothing; None when the benchmark has no submission
+    format."""
+    forms = reader_of(settings.benchmark, settings.track).submission_formats
+    if not forms:
+        return None
+    out = folder / "example.json"
+    with tempfile.TemporaryDirectory(prefix="proctor-pack-") as scratch:
+        store = Path(scratch) / "guesses.sqlite"
+        run(benchmark, GUESSER, conditions=_BLIND, baselines=False, store=store)
+        chosen: dict[str, Any] = {"systems": GUESSER, "conditions": _BLIND, "format": forms[0]}
+        export(store, out, benchmark.name, **chosen)
+    return out
+
+
+def write_starting_kit(source: PhaseSource, folder: Path) -> None:
+    """Writes the starting kit of a phase: `README.md` and an example, which is a file of guesses, or, for a benchmark
+    with ratings, the answers to rate."""
+    folder.mkdir(parents=True)
+    settings = source.settings
+    if reader_of(settings.benchmark, settings.track).ratings:
+        example = "template.csv"
+        shutil.copyfile(source.folder / source.phase.questions / RATINGS_FILE, folder / example)
+    else:
+        guesses = write_guesses(source.handed_out().benchmark, settings, folder)
+        example = "" if guesses is None else guesses.name
+    values = {"settings": settings, "phase": source.phase, "example": example, "version": proctor.__version__}
+    (folder / "README.md").write_text(filled("starting_kit.md.j2", **values), encoding="utf-8")

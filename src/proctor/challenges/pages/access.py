@@ -1,59 +1,45 @@
-"""Who asks for a page of a challenge, and in which team they are."""
+"""Who requests a page of a challenge: their role, account and team."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 from fastapi import Depends, Form, HTTPException, Path, Request
 from sqlalchemy import RowMapping
 
 from proctor.challenges.challenge import Challenge
 from proctor.challenges.pages.site import ChallengeSite
+from proctor.challenges.publishing import Visitor
 from proctor.challenges.settings import Phase
 from proctor.challenges.teams import team_of
-from proctor.web import Visitor, require, site_of, visitor_of
+from proctor.web import Visitor as Account
+from proctor.web import current, require, site_of, visitor_of
 
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 PhaseName = Annotated[str, Path(max_length=80, pattern=r"^[\w.-]+$")]
 Line = Annotated[str, Form(max_length=1000)]
-Organiser = Annotated[Visitor, Depends(require("organiser"))]
-Somebody = Annotated[Visitor | None, Depends(visitor_of)]
-Audience = Literal["public", "participant", "organiser"]
+Organiser = Annotated[Account, Depends(require("organiser"))]
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """Who looks at a page: as what they see boards and results, and the row of their team, None where they have
-    none."""
+    """Who requests a page. `audience` decides which boards and results they see; `team` is the row of their team."""
 
-    audience: Audience
+    audience: Visitor
+    account: int = 0
     team: RowMapping | None = None
 
     @property
     def team_id(self) -> int | None:
-        """The team's id."""
+        """The id of the team; None without a team."""
         return None if self.team is None else int(self.team["id"])
 
-
-@dataclass(frozen=True)
-class SiteParticipant:
-    """A participant who is logged in."""
-
-    account: int
-    team: RowMapping | None
-
-    @property
-    def team_id(self) -> int:
-        """The team's id; 404 where there is none."""
+    def own_team(self) -> int:
+        """The id of the team; responds with 404 without a team."""
         if self.team is None:
             raise HTTPException(404)
         return int(self.team["id"])
-
-    @property
-    def viewer(self) -> Viewer:
-        """The same, as who looks at a page."""
-        return Viewer("participant", self.team)
 
 
 def challenge_of(request: Request) -> Challenge:
@@ -61,29 +47,35 @@ def challenge_of(request: Request) -> Challenge:
     return cast("ChallengeSite", site_of(request)).challenge
 
 
-def participant_of(request: Request, visitor: Annotated[Visitor, Depends(require("participant"))]) -> SiteParticipant:
-    """A participant, for pages that are participants' alone."""
-    with challenge_of(request).reading() as connection:
-        return SiteParticipant(visitor.account, team_of(connection, visitor.account))
-
-
-def viewer_of(request: Request, visitor: Visitor | None) -> Viewer:
-    """Who asks: somebody who is logged in, or the public."""
-    if visitor is None or visitor.role not in ("participant", "organiser"):
+def viewer_of(request: Request, account: Annotated[Account | None, Depends(visitor_of)]) -> Viewer:
+    """Anybody, logged in or not."""
+    if account is None or account.role not in ("participant", "organiser"):
         return Viewer("public")
-    if visitor.role == "organiser":
-        return Viewer("organiser")
+    if account.role == "organiser":
+        return Viewer("organiser", account.account)
     with challenge_of(request).reading() as connection:
-        return Viewer("participant", team_of(connection, visitor.account))
+        return Viewer("participant", account.account, team_of(connection, account.account))
+
+
+def known_viewer(request: Request, account: Annotated[Account, Depends(current)]) -> Viewer:
+    """Somebody who is logged in."""
+    return viewer_of(request, account)
+
+
+def participant_of(request: Request, account: Annotated[Account, Depends(require("participant"))]) -> Viewer:
+    """A participant who is logged in; responds with 404 to organisers."""
+    return viewer_of(request, account)
 
 
 def known_phase(request: Request, name: PhaseName) -> Phase:
-    """The phase of this name; 404 where there is none."""
+    """The phase of this name; responds with 404 to an unknown name."""
     try:
         return challenge_of(request).settings.phase(name)
     except KeyError:
         raise HTTPException(404) from None
 
 
-Participant = Annotated[SiteParticipant, Depends(participant_of)]
+Anybody = Annotated[Viewer, Depends(viewer_of)]
+LoggedIn = Annotated[Viewer, Depends(known_viewer)]
+Participant = Annotated[Viewer, Depends(participant_of)]
 KnownPhase = Annotated[Phase, Depends(known_phase)]

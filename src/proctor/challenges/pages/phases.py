@@ -1,28 +1,40 @@
-"""The first page: the phases, what a team may still hand in, and where to go on."""
+"""The pages of phases: rules, files to download, upload forms and leaderboards."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import FileResponse, RedirectResponse
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
 from proctor.challenges.challenge import Challenge
-from proctor.challenges.pages.access import KnownPhase, Somebody, Viewer, challenge_of, viewer_of
-from proctor.challenges.pages.files import may_have, public_files
-from proctor.challenges.phases import PhaseState, phase_state, was_open
+from proctor.challenges.pages.access import Anybody, KnownPhase, Participant, Viewer, challenge_of
 from proctor.challenges.publishing import passed_gate, visible_boards
-from proctor.challenges.settings import Phase, size_of
-from proctor.challenges.submissions import QuotaLeft, quota_left, submissions_of
-from proctor.web import page
+from proctor.challenges.settings import SEALED, Kind, Phase, size_of
+from proctor.challenges.states import PhaseState, phase_state, was_open
+from proctor.challenges.submissions import HandIn, HandInError, QuotaLeft, quota_left, submissions_of
+from proctor.challenges.uploads import check_handed_in, keep_upload, suffix_of
+from proctor.web import Upload, page, receive_upload
 
 router = APIRouter()
+
+_CONCURRENT_CHECKS = 2
+_SPARE_BYTES = 2**30  # of the disk, kept free
+_WIDTH = 200  # of an interval's drawing
+_MARGIN = 0.04
+_OPTIONAL = ("low", "high", "rank_low", "rank_high", "place_low", "place_high", "p_first", "seconds", "below_line")
 
 
 @dataclass(frozen=True)
 class PhaseCard:
-    """A phase as a team sees it: `left` is None for who has no team, `passed` says that its gate is open to the team,
-    `boards` that there are some to see."""
+    """A phase as a team sees it. `left` is the remaining quota (None without a team), `passed` whether the team passed
+    the gate, `boards` whether there are boards that the viewer may see."""
 
     phase: Phase
     state: PhaseState
@@ -32,26 +44,25 @@ class PhaseCard:
 
     @property
     def takes(self) -> bool:
-        """Whether the team may hand something in now."""
-        may = self.state is PhaseState.OPEN and self.passed
-        return may and self.left is not None and self.left.any
+        """Whether the team may submit now."""
+        return self.state is PhaseState.OPEN and self.passed and self.left is not None and self.left.any
 
 
 def card_of(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> PhaseCard:
-    """A phase for somebody."""
+    """The card of a phase for a viewer."""
     team, now, settings = viewer.team, challenge.now(), challenge.settings
     left, passed = None, False
     if team is not None and not team["withdrawn"]:
         left = quota_left(connection, challenge, team["id"], phase.name)
         passed = passed_gate(connection, settings, phase.name, team["id"])
-    seen = visible_boards(connection, settings, phase.name, viewer.audience, now)
-    return PhaseCard(phase, phase_state(connection, phase, now), left, passed, seen is not None)
+    boards = visible_boards(connection, settings, phase.name, viewer.audience, now)
+    return PhaseCard(phase, phase_state(connection, phase, now), left, passed, boards is not None)
 
 
 @router.get("/")
-def home(request: Request, visitor: Somebody) -> Response:
+def home(request: Request, viewer: Anybody) -> Response:
     """All phases."""
-    challenge, viewer = challenge_of(request), viewer_of(request, visitor)
+    challenge = challenge_of(request)
     with challenge.reading() as connection:
         cards = [card_of(connection, challenge, phase, viewer) for phase in challenge.settings.phases]
     contact = challenge.settings.contact
@@ -59,22 +70,185 @@ def home(request: Request, visitor: Somebody) -> Response:
 
 
 @router.get("/phase/{name}")
-def phase_page(request: Request, phase: KnownPhase, visitor: Somebody) -> Response:
-    """One phase: its rules, the forms to hand in, and the team's own submissions."""
-    return show_phase(request, phase, viewer_of(request, visitor))
+def phase_page(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
+    """One phase: its rules, the upload forms, and the team's own submissions."""
+    return _phase_page(request, phase, viewer)
 
 
-def show_phase(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", status: int = 200) -> Response:
-    """The page of a phase, with what kept a team from handing in."""
+def _phase_page(request: Request, phase: Phase, viewer: Viewer, *, fault: str = "", status: int = 200) -> Response:
+    """`fault` is the key of the text that says why an upload was not accepted."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
         card, team = card_of(connection, challenge, phase, viewer), viewer.team
         mine = [] if team is None else submissions_of(connection, team["id"], phase.name)
-        opened = was_open(connection, phase, challenge.now())
-    files = public_files(challenge, phase) if may_have(viewer, opened=opened) else []
-    sizes = {kind: size_of(getattr(challenge.settings.uploads, kind)) for kind in phase.accepts}
-    most = challenge.settings.resources
-    box = {"memory": size_of(most.memory), "scratch": size_of(most.scratch), "cpus": most.cpus, "gpu": most.gpu}
+        files = public_files(challenge, phase) if _may_download(connection, challenge, phase, viewer) else []
+    sizes = {kind: _max_upload(challenge, kind) for kind in phase.accepts}
+    limits = challenge.settings.resources
+    box = {"memory": size_of(limits.memory), "scratch": size_of(limits.scratch), "cpus": limits.cpus, "gpu": limits.gpu}
     return page(
         request, "phase", status=status, card=card, team=team, mine=mine, sizes=sizes, box=box, files=files, fault=fault
     )
+
+
+def _max_upload(challenge: Challenge, kind: Kind) -> int:
+    return size_of(getattr(challenge.settings.uploads, kind))
+
+
+@router.get("/phase/{name}/files/{path:path}")
+def download(request: Request, phase: KnownPhase, viewer: Anybody, path: str) -> Response:
+    """One file of the phase as an attachment; responds with 404 to everything else."""
+    challenge = challenge_of(request)
+    file = next((one for one in public_files(challenge, phase) if one.as_posix() == path), None)
+    with challenge.reading() as connection:
+        allowed = _may_download(connection, challenge, phase, viewer)
+    if file is None or not allowed:
+        raise HTTPException(404)
+    return FileResponse(challenge.folder / file, media_type="application/octet-stream", filename=file.name)
+
+
+def _may_download(connection: Connection, challenge: Challenge, phase: Phase, viewer: Viewer) -> bool:
+    """Organisers always may; teams once the phase has been open (see `was_open`)."""
+    if viewer.audience == "organiser":
+        return True
+    return viewer.team is not None and was_open(connection, phase, challenge.now())
+
+
+def public_files(challenge: Challenge, phase: Phase) -> list[Path]:
+    """The files that participants may download, relative to the challenge's folder: no symbolic links, and nothing from
+    the sealed part."""
+    files: set[Path] = set()
+    for part in {phase.questions, phase.media}:
+        if part and Path(part).parts[0] != SEALED:
+            top = challenge.folder / part
+            files |= {file.relative_to(challenge.folder) for file in top.rglob("*") if _is_plain(file, top)}
+    return sorted(files)
+
+
+def _is_plain(file: Path, top: Path) -> bool:
+    inside = [file, *(folder for folder in file.parents if folder.is_relative_to(top))]
+    return file.is_file() and not any(path.is_symlink() for path in inside)
+
+
+@dataclass
+class UploadDesk:
+    """What is in progress in this process: the teams that are uploading, and the checks."""
+
+    teams: set[int] = field(default_factory=set)
+    checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CONCURRENT_CHECKS))
+
+
+@router.post("/phase/{name}/{kind}")
+async def submit(request: Request, phase: KnownPhase, viewer: Participant, kind: Literal["file", "image"]) -> Response:
+    """Receives an upload, checks it in a process of its own, and queues or refuses it. A team uploads one file at a
+    time; an upload that could not be accepted anyway is not read."""
+    challenge, team = challenge_of(request), viewer.own_team()
+    desk: UploadDesk = request.app.state.desk
+
+    async def refused(fault: str, status: int) -> Response:
+        return await run_in_threadpool(_phase_page, request, phase, viewer, fault=fault, status=status)
+
+    if kind not in phase.accepts:
+        raise HTTPException(404)
+    if not await run_in_threadpool(_may_submit, challenge, phase, viewer):
+        return await refused("phase.no_more", 409)
+    if not _has_room(challenge, kind):
+        return await refused("phase.full", 503)
+    if team in desk.teams:
+        raise HTTPException(409)
+    desk.teams.add(team)
+    try:
+        async with receive_upload(request, challenge.uploads) as upload:
+            if not upload.size:
+                return await refused("phase.empty", 422)
+            number = await run_in_threadpool(_keep, challenge, _entry(phase, viewer, kind, upload), upload)
+    except HandInError as error:
+        return await refused(f"reason.{error.reason}", 409)
+    finally:
+        desk.teams.discard(team)
+    async with desk.checks:
+        await run_in_threadpool(check_handed_in, challenge, number)
+    return RedirectResponse(f"/submission/{number}", 303)
+
+
+def _may_submit(challenge: Challenge, phase: Phase, viewer: Viewer) -> bool:
+    with challenge.reading() as connection:
+        return card_of(connection, challenge, phase, viewer).takes
+
+
+def _has_room(challenge: Challenge, kind: Kind) -> bool:
+    disk = os.statvfs(challenge.uploads)
+    return disk.f_bavail * disk.f_frsize > _max_upload(challenge, kind) + _SPARE_BYTES
+
+
+def _entry(phase: Phase, viewer: Viewer, kind: Kind, upload: Upload) -> HandIn:
+    return HandIn(
+        team=viewer.own_team(),
+        account=viewer.account,
+        phase=phase.name,
+        kind=kind,
+        upload=upload.sha256,
+        size=upload.size,
+        name=upload.fields.get("name", "").strip()[:200] or upload.name or kind,
+        suffix=suffix_of(upload.name),
+        description=upload.fields.get("description", "")[:20_000],
+    )
+
+
+def _keep(challenge: Challenge, entry: HandIn, upload: Upload) -> int:
+    upload.path.chmod(0o640)  # for the scorer's group
+    return keep_upload(challenge, entry, upload.path.replace)
+
+
+@router.get("/board/{name}")
+def board(request: Request, phase: KnownPhase, viewer: Anybody) -> Response:
+    """All boards of a phase; responds with 404 to those who may not see them."""
+    challenge = challenge_of(request)
+    settings, now = challenge.settings, challenge.now()
+    with challenge.reading() as connection:
+        seen = visible_boards(connection, settings, phase.name, viewer.audience, now, team=viewer.team_id)
+    if seen is None:
+        raise HTTPException(404)
+    boards = [one | {"rows": in_order(one), "scale": scale_of(one["rows"])} for one in seen["boards"]]
+    return page(request, "board", phase=phase, seen=seen, boards=boards, width=_WIDTH)
+
+
+def in_order(board: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows as they are listed: ranked rows keep their order, and each baseline comes before the first row with a
+    worse mean."""
+    sign = 1.0 if board["facts"].get("higher_is_better", True) else -1.0
+    complete = [dict.fromkeys(_OPTIONAL) | row for row in board["rows"]]
+    rows = [row for row in complete if not row["baseline"]]
+    scored = [row for row in complete if row["baseline"] and row["mean"] is not None]
+    for baseline in sorted(scored, key=lambda row: -sign * row["mean"]):
+        worse = (
+            index
+            for index, row in enumerate(rows)
+            if row["mean"] is None or (not row["baseline"] and sign * row["mean"] <= sign * baseline["mean"])
+        )
+        rows.insert(next(worse, len(rows)), baseline)
+    return rows + [row for row in complete if row["baseline"] and row["mean"] is None]
+
+
+@dataclass(frozen=True)
+class DrawingScale:
+    """Maps values to positions in a drawing, the same for all rows of a board."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """The position of a value in units of the drawing.
+
+        >>> DrawingScale(0.0, 1.0).at(0.5)
+        100.0
+        """
+        return round(_WIDTH * (value - self.low) / (self.high - self.low), 1)
+
+
+def scale_of(rows: list[dict[str, Any]]) -> DrawingScale | None:
+    """A scale that all means and intervals fit on; None when no row has a mean."""
+    values = [row[name] for row in rows for name in ("mean", "low", "high") if row.get(name) is not None]
+    if not values:
+        return None
+    margin = _MARGIN * (max(values) - min(values)) or 0.01
+    return DrawingScale(min(values) - margin, max(values) + margin)

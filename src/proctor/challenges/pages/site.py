@@ -1,4 +1,4 @@
-"""A challenge as a site: who is served what stands in the modules beside this one."""
+"""The site of a challenge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORM = 200_000  # what a form holds beside its file
 
 @dataclass(frozen=True, kw_only=True)
 class ChallengeSite(Site):
-    """The pages of a challenge, which was opened for the web process: nothing here can reach the sealed part."""
+    """The web pages of a challenge that was opened with the access "web": they can't reach the sealed part."""
 
     templates = _HERE / "templates"
     texts = _HERE / "texts"
@@ -34,12 +34,12 @@ class ChallengeSite(Site):
 
     @property
     def open_registration(self) -> bool:
-        """As the settings say."""
+        """Whether anybody may register."""
         return self.challenge.settings.teams.registration == "open"
 
     @property
     def uploads(self) -> Mapping[Pattern[str], int]:
-        """Where a team hands in; how much depends on what."""
+        """The largest request for each path that takes uploads, in bytes."""
         sizes = self.challenge.settings.uploads
         kinds = {"file": sizes.file, "image": sizes.image}
         return {re.compile(rf"/phase/[\w.-]+/{kind}"): size_of(size) + _FORM for kind, size in kinds.items()}
@@ -48,10 +48,10 @@ class ChallengeSite(Site):
         """Adds the pages of this folder."""
         from fastapi.staticfiles import StaticFiles
 
-        from proctor.challenges.pages import boards, files, handing, organising, phases, submissions, teams
+        from proctor.challenges.pages import organisers, phases, team
 
-        app.state.desk = handing.Desk()
-        for module in (boards, files, organising, handing, phases, submissions, teams):
+        app.state.desk = phases.UploadDesk()
+        for module in (organisers, phases, team):
             app.include_router(module.router)
         app.mount("/static/challenge", StaticFiles(directory=_HERE / "static"))
 
@@ -59,15 +59,14 @@ class ChallengeSite(Site):
 def open_challenge(
     folder: Path, store: str | None = None, listening: Listening | None = None, *, same_user: bool = False
 ) -> ChallengeSite:
-    """A challenge's folder as a site. Raises `InputError` for settings that do not fit, and where this process could
-    open the sealed part, unless `same_user` is said; `UsageError` for a server that would take passwords without
-    TLS."""
+    """The site of a challenge's folder. Raises `InputError` for invalid settings and when this process could open the
+    sealed part (unless `same_user`), and `UsageError` for a server that would accept passwords without TLS."""
     at, address = listening or Listening(), read_challenge(folder).address
     tls = at.tls(address, CHALLENGE_FILE)
     challenge = Challenge.open(folder, "web", store=store, same_user=same_user)
     challenge.uploads.mkdir(exist_ok=True)
-    for left in challenge.uploads.glob(".incoming-*"):  # of a process that was killed
-        left.unlink(missing_ok=True)
+    for unfinished in challenge.uploads.glob(".incoming-*"):  # of a process that was killed
+        unfinished.unlink(missing_ok=True)
     return ChallengeSite(
         folder=folder,
         title=challenge.settings.title or challenge.name,
@@ -82,7 +81,7 @@ def open_challenge(
 
 
 def challenge_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
-    """The accounts of a challenge. Raises `InputError` for a folder that holds none."""
+    """The accounts of a challenge. Raises `InputError` for a folder without a challenge."""
     address = read_challenge(folder).address
     opened = lambda: Challenge.open(folder, "organiser", store=store).engine  # noqa: E731
     return AccountsPlace(opened, address, CHALLENGE_FILE, "participant")

@@ -1,4 +1,4 @@
-"""An organiser's view: the queue, teams, all submissions, who is disqualified, and what a phase has given away."""
+"""The organisers' pages: the queue, all teams and submissions, and rulings on them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, RowMapping, func, select
 
 from proctor.challenges.pages.access import KnownPhase, Line, Number, Organiser, challenge_of
-from proctor.challenges.phases import PhaseState, opening_of, phase_state, set_phase
 from proctor.challenges.schema import boards, members, submissions, teams
-from proctor.challenges.states import HOLDING, SubmissionState
+from proctor.challenges.states import HOLDING, PhaseState, SubmissionState, opening_of, phase_state, set_phase
 from proctor.challenges.submissions import StaleError, disqualify
 from proctor.challenges.teams import all_teams, set_eligible, withdraw_team
 from proctor.web import page, record_change
@@ -22,43 +21,41 @@ _ROWS = 100
 
 
 @router.get("/organise/")
-def overview(request: Request, visitor: Organiser) -> Response:
-    """Every phase with its submissions by state, and what is in the queue."""
-    del visitor
+def overview(request: Request, _: Organiser) -> Response:
+    """Every phase with its submissions by state, and the queue."""
     challenge = challenge_of(request)
     with challenge.reading() as connection:
-        counted = _counts(connection)
-        found = [
+        counts = _counts(connection)
+        phases = [
             {
-                "phase": one,
-                "state": phase_state(connection, one, challenge.now()),
-                "opening": opening_of(connection, one.name),
-                "counts": counted.get(one.name, {}),
-                "board": _newest_board(connection, one.name),
+                "phase": phase,
+                "state": phase_state(connection, phase, challenge.now()),
+                "opening": opening_of(connection, phase.name),
+                "counts": counts.get(phase.name, {}),
+                "board": _newest_board(connection, phase.name),
             }
-            for one in challenge.settings.phases
+            for phase in challenge.settings.phases
         ]
         queue = _rows(connection, submissions.c.state.in_(HOLDING), newest=False)
         waiting = connection.execute(select(func.count()).where(submissions.c.state.in_(HOLDING))).scalar_one()
-    return page(request, "organise", phases=found, queue=queue, waiting=waiting, states=[*SubmissionState])
+    return page(request, "organise", phases=phases, queue=queue, waiting=waiting, states=[*SubmissionState])
 
 
 @router.post("/organise/phase/{name}/close")
-def close(request: Request, phase: KnownPhase, visitor: Organiser) -> Response:
-    """Ends a phase at once; `proctor challenge open` opens it, which has to check the sealed part."""
+def close(request: Request, phase: KnownPhase, organiser: Organiser) -> Response:
+    """Closes a phase at once. Only `proctor challenge open` can open it, since that checks the sealed part."""
     challenge = challenge_of(request)
     with challenge.writing() as connection:
         if phase_state(connection, phase, challenge.now()) in {PhaseState.UNOPENED, PhaseState.CLOSED}:
             raise HTTPException(409)
         set_phase(connection, phase.name, PhaseState.CLOSED, challenge.now(), checks=())
-        record_change(connection, challenge.now(), visitor.account, "close phase", f"phase {phase.name}")
+        record_change(connection, challenge.now(), organiser.account, "close phase", f"phase {phase.name}")
     return RedirectResponse("/organise/", 303)
 
 
 @router.get("/organise/teams")
-def team_list(request: Request, visitor: Organiser) -> Response:
+def team_list(request: Request, _: Organiser) -> Response:
     """All teams."""
-    del visitor
     with challenge_of(request).reading() as connection:
         found = all_teams(connection)
         sizes = _by_team(connection, members.c.team)
@@ -67,65 +64,71 @@ def team_list(request: Request, visitor: Organiser) -> Response:
 
 
 @router.post("/organise/teams/{number}/withdraw")
-def withdraw(request: Request, number: Number, visitor: Organiser) -> Response:
-    """Takes a team out."""
-    return _ruled(request, number, visitor.account, withdrawn=True)
+def withdraw(request: Request, number: Number, organiser: Organiser) -> Response:
+    """Withdraws a team."""
+    return _withdraw(request, number, organiser.account, undo=False)
 
 
 @router.post("/organise/teams/{number}/readmit")
-def readmit(request: Request, number: Number, visitor: Organiser) -> Response:
-    """Takes that back."""
-    return _ruled(request, number, visitor.account, withdrawn=False)
+def readmit(request: Request, number: Number, organiser: Organiser) -> Response:
+    """Readmits a team that was withdrawn."""
+    return _withdraw(request, number, organiser.account, undo=True)
+
+
+def _withdraw(request: Request, number: int, account: int, *, undo: bool) -> Response:
+    challenge = challenge_of(request)
+    with challenge.writing() as connection:
+        _check_team(connection, number)
+        withdraw_team(connection, challenge, account, number, undo=undo)
+    return RedirectResponse("/organise/teams", 303)
 
 
 @router.post("/organise/teams/{number}/eligible")
-def rule_eligible(request: Request, number: Number, visitor: Organiser, eligible: Line = "") -> Response:
-    """Says whether a team may be given awards."""
+def change_eligible(request: Request, number: Number, organiser: Organiser, eligible: Line = "") -> Response:
+    """Rules whether a team is eligible for awards."""
     challenge = challenge_of(request)
     with challenge.writing() as connection:
-        _team(connection, number)
-        set_eligible(connection, challenge, visitor.account, number, eligible=eligible == "yes")
+        _check_team(connection, number)
+        set_eligible(connection, challenge, organiser.account, number, eligible=eligible == "yes")
     return RedirectResponse("/organise/teams", 303)
 
 
 @router.get("/organise/submissions")
 def submission_list(
     request: Request,
-    visitor: Organiser,
+    _: Organiser,
     phase: Annotated[str, Query(max_length=80, pattern=r"^[\w.-]*$")] = "",
     state: Annotated[str, Query(max_length=20, pattern="^[a-z_]*$")] = "",
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> Response:
-    """The newest submissions of all teams, of a phase and in a state where these are given."""
-    del visitor
+    """The newest submissions of all teams, filtered by phase and state."""
     challenge = challenge_of(request)
     wanted = [submissions.c.phase == phase] if phase else []
     wanted += [submissions.c.state == state] if state else []
     wanted += [submissions.c.id < before] if before is not None else []
     with challenge.reading() as connection:
-        found = _rows(connection, *wanted)
-    names = [one.name for one in challenge.settings.phases]
-    shown = {"phase": phase, "state": state, "older": found[_ROWS - 1]["id"] if len(found) > _ROWS else None}
-    return page(
-        request, "organise_submissions", rows=found[:_ROWS], shown=shown, phases=names, states=[*SubmissionState]
-    )
+        rows = _rows(connection, *wanted)
+    shown = {"phase": phase, "state": state, "older": rows[_ROWS - 1]["id"] if len(rows) > _ROWS else None}
+    phases = [one.name for one in challenge.settings.phases]
+    states = [*SubmissionState]
+    return page(request, "organise_submissions", rows=rows[:_ROWS], shown=shown, phases=phases, states=states)
 
 
 @router.post("/submission/{number}/disqualify")
-def take_off(request: Request, number: Number, visitor: Organiser, why: Line) -> Response:
-    """Takes a submission off the boards that are made from now on, with the reason, which its team is told."""
+def disqualify_submission(request: Request, number: Number, organiser: Organiser, why: Line) -> Response:
+    """Removes a submission from the boards. Its team sees the reason."""
     if not why.strip():
         raise HTTPException(422)
-    return _judged(request, number, visitor.account, why.strip(), undo=False)
+    return _disqualify(request, number, organiser.account, why.strip(), undo=False)
 
 
 @router.post("/submission/{number}/reinstate")
-def put_back(request: Request, number: Number, visitor: Organiser) -> Response:
-    """Takes that back."""
-    return _judged(request, number, visitor.account, "", undo=True)
+def reinstate_submission(request: Request, number: Number, organiser: Organiser) -> Response:
+    """Reinstates a submission that was disqualified."""
+    return _disqualify(request, number, organiser.account, "", undo=True)
 
 
-def _judged(request: Request, number: int, account: int, why: str, *, undo: bool) -> Response:
+def _disqualify(request: Request, number: int, account: int, why: str, *, undo: bool) -> Response:
     challenge = challenge_of(request)
     try:
         with challenge.writing() as connection:
@@ -135,15 +138,7 @@ def _judged(request: Request, number: int, account: int, why: str, *, undo: bool
     return RedirectResponse(f"/submission/{number}", 303)
 
 
-def _ruled(request: Request, number: int, account: int, *, withdrawn: bool) -> Response:
-    challenge = challenge_of(request)
-    with challenge.writing() as connection:
-        _team(connection, number)
-        withdraw_team(connection, challenge, account, number, undo=not withdrawn)
-    return RedirectResponse("/organise/teams", 303)
-
-
-def _team(connection: Connection, number: int) -> None:
+def _check_team(connection: Connection, number: int) -> None:
     if connection.execute(select(teams.c.id).where(teams.c.id == number)).first() is None:
         raise HTTPException(404)
 
@@ -155,11 +150,10 @@ def _rows(connection: Connection, *wanted: Any, newest: bool = True) -> list[Row
 
 
 def _counts(connection: Connection) -> dict[str, dict[str, int]]:
-    query = select(submissions.c.phase, submissions.c.state, func.count()).group_by(
-        submissions.c.phase, submissions.c.state
-    )
+    """The number of submissions by phase and state."""
+    keys = submissions.c.phase, submissions.c.state
     found: dict[str, dict[str, int]] = {}
-    for phase, state, count in connection.execute(query):
+    for phase, state, count in connection.execute(select(*keys, func.count()).group_by(*keys)):
         found.setdefault(phase, {})[state] = count
     return found
 
