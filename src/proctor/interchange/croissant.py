@@ -10,9 +10,10 @@ from typing import Any
 
 from proctor import __version__
 from proctor.core import count_of, whole_folder, write_whole
-from proctor.interchange.export_source import ExportSource, Written
-from proctor.interchange.item_files import (
+from proctor.interchange.export_source import (
     COLUMNS,
+    ExportSource,
+    Written,
     copy_media,
     facet_names,
     file_hash,

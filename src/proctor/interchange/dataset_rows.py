@@ -22,7 +22,7 @@ from proctor.core import (
     read_criteria,
 )
 from proctor.core.formats import AnswerFormat
-from proctor.interchange.item_files import COLUMNS, item_row
+from proctor.interchange.export_source import COLUMNS, item_row
 from proctor.media import plain_media
 
 DETAILS = "details"

@@ -27,7 +27,7 @@ from proctor.core import (
     count_of,
     load_json,
 )
-from proctor.interchange.item_files import file_hash
+from proctor.interchange.export_source import file_hash
 
 POSITION = "position"
 """As the column of ids: the record's number is the item's place in the benchmark, from 0."""
