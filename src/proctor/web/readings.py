@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam,
 
 from proctor.core import InputError, ProctorError, kept_text
 from proctor.web.forms import Form, form_named
+from proctor.web.progress import SETTLED, all_sealed, read_version
 from proctor.web.schema import (
     accounts,
     assignments,
@@ -27,7 +28,6 @@ from proctor.web.schema import (
     versions,
     visible_readings,
 )
-from proctor.web.studies import SETTLED, all_sealed, read_version
 from proctor.web.trail import record
 
 _MOST_COMMENT = 10_000

@@ -22,9 +22,10 @@ from pydantic import (
 from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
 from proctor.web.accounts import account_name
 from proctor.web.forms import FORMS, RatedDimension
+from proctor.web.schema import Role
 
 REVIEW_FILE = "review.yaml"
-READING_ROLES = ("organiser", "reviewer", "annotator", "adjudicator")
+READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudicator")
 """The roles of accounts that may be given work."""
 
 FROM_RUNS = ("rating", "pairwise")

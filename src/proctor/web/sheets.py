@@ -20,6 +20,7 @@ from sqlalchemy import Connection, select
 from proctor.core import InputError, ProblemsError, TableRow, cell_number, read_table, whole_file
 from proctor.runs import read_safe_cell, safe_cell
 from proctor.web.forms import CHECKS, Form, form_named
+from proctor.web.progress import my_work
 from proctor.web.readings import (
     ConflictError,
     IncompleteError,
@@ -33,7 +34,6 @@ from proctor.web.readings import (
 )
 from proctor.web.schema import studies, study_items
 from proctor.web.strings import DEFAULT, text
-from proctor.web.studies import my_work
 
 SHEET_FORMS = ("question", "presence", "rating", "pairwise")
 """The forms whose readings fit into the cells of a row."""

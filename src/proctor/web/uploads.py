@@ -20,8 +20,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from proctor.web.protection import check_token
-from proctor.web.sessions import visitor_of
+from proctor.web.sessions import check_token, visitor_of
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

@@ -7,10 +7,19 @@ from typing import Any
 
 from proctor.core import InputError, one_of
 from proctor.web.forms.base import BoxAt, Form, FormModel, Said, boxes_matched
-from proctor.web.forms.marks import BoxesForm, MomentsForm, PresenceForm
-from proctor.web.forms.order import OrderForm
-from proctor.web.forms.question import CHECKS, QuestionBody, QuestionForm, QuestionText, SaidEvent
-from proctor.web.forms.ratings import PairwiseBody, PairwiseForm, RatedDimension, RatingBody, RatingForm
+from proctor.web.forms.marks import BoxesForm, MomentsForm, OrderForm, PresenceForm
+from proctor.web.forms.texts import (
+    CHECKS,
+    PairwiseBody,
+    PairwiseForm,
+    QuestionBody,
+    QuestionForm,
+    QuestionText,
+    RatedDimension,
+    RatingBody,
+    RatingForm,
+    SaidEvent,
+)
 
 FORMS: Mapping[str, Form[Any, Any]] = {
     form.name: form

@@ -1,4 +1,4 @@
-"""Questions: accepted, edited or rejected, after the checks of a question that pictures must answer."""
+"""Forms on texts: questions to check, answers to rate, answers to choose between."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from proctor.core import content_hash
+from proctor.core import InputError, content_hash
 from proctor.core.formats import MOST_OPTIONS
-from proctor.web.forms.base import MOST_SECONDS, Form, FormModel, Label, Line, Passage, Said, Seconds, yes
+from proctor.web.forms.base import MOST_SECONDS, Form, FormModel, Label, Line, Passage, Said, Seconds, check_known, yes
 
 CHECKS = ("pictures", "one_right", "distractors", "clinical")
 """The checks of a question: answerable from the pictures, one right option, distractors plausible and wrong, clinically
@@ -136,3 +136,93 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
             return None
         kept = body.model_copy(update={"former": (*body.former, body.text)[-50:]})
         return kept.model_dump(mode="json") | changed(body, payload.edited).model_dump(mode="json")
+
+
+class RatedDimension(FormModel):
+    """What an answer is rated on, with the values that may be given, lowest first."""
+
+    name: Label
+    levels: tuple[float, ...] = Field(min_length=2, max_length=9)
+    description: Passage = ""
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        if list(self.levels) != sorted(set(self.levels)):
+            raise ValueError("levels that rise are expected")
+        return self
+
+
+class RatingBody(FormModel):
+    """One answer to a question, without a word of who gave it."""
+
+    question: Passage
+    answer: Passage
+    reference: Passage = ""
+    dimensions: tuple[RatedDimension, ...] = Field(min_length=1, max_length=20)
+
+
+class RatingPayload(FormModel):
+    """A level on each dimension."""
+
+    scores: dict[Label, float] = Field(default={}, max_length=20)
+
+
+class RatingForm(Form[RatingBody, RatingPayload]):
+    """An answer is rated on dimensions."""
+
+    name = "rating"
+    summary = "Rate an answer on dimensions"
+    body = RatingBody
+    payload = RatingPayload
+
+    def check(self, body: RatingBody, payload: RatingPayload) -> None:
+        levels = {one.name: one.levels for one in body.dimensions}
+        check_known(list(payload.scores), list(levels), "dimension")
+        for name, score in payload.scores.items():
+            if score not in levels[name]:
+                expected = f"one of {', '.join(f'{level:g}' for level in levels[name])}"
+                raise InputError(f"reading, dimension {name!r}", found=f"{score:g}", expected=expected)
+
+    def missing(self, body: RatingBody, payload: RatingPayload) -> list[str]:
+        return ["rating.scores"] if any(one.name not in payload.scores for one in body.dimensions) else []
+
+    def said(self, body: RatingBody, payload: RatingPayload) -> Said:
+        return Said(
+            ratings={one.name: payload.scores[one.name] for one in body.dimensions if one.name in payload.scores}
+        )
+
+
+class PairwiseBody(FormModel):
+    """Two answers to a question, in an order drawn by seed, without a word of who gave them."""
+
+    question: Passage
+    answers: tuple[Passage, Passage]
+    reference: Passage = ""
+
+
+class PairwisePayload(FormModel):
+    """The better answer, or none, and why."""
+
+    choice: Literal["first", "second", "tie"] | None = None
+    reason: Passage = ""
+
+
+class PairwiseForm(Form[PairwiseBody, PairwisePayload]):
+    """The better of two answers is chosen."""
+
+    name = "pairwise"
+    summary = "Choose the better of two answers"
+    body = PairwiseBody
+    payload = PairwisePayload
+
+    def missing(self, body: PairwiseBody, payload: PairwisePayload) -> list[str]:
+        del body
+        return [] if payload.choice else ["pairwise.choice"]
+
+    def said(self, body: PairwiseBody, payload: PairwisePayload) -> Said:
+        del body
+        return Said({"choice": payload.choice or ""})
+
+    def levels(self, dimension: str) -> tuple[str, ...]:
+        del dimension
+        return "first", "second", "tie"
