@@ -42,10 +42,10 @@ from proctor.web.forms import (
     FormModel,
     PairwiseBody,
     QuestionBody,
+    QuestionEvent,
     QuestionText,
     RatedDimension,
     RatingBody,
-    SaidEvent,
 )
 from proctor.web.settings import StudySettings
 
@@ -187,9 +187,9 @@ def _text(one: DraftQuestion) -> QuestionText:
     return QuestionText(stem=one.text, options=one.options, key=one.key, answer=one.answer, explanation=one.groundtruth)
 
 
-def _event(one: ProcedureEvent) -> SaidEvent:
+def _event(one: ProcedureEvent) -> QuestionEvent:
     text = f"{one.action} ({one.intent})" if one.intent else one.action
-    return SaidEvent(start=one.start, end=one.end, text=text, words=one.quote)
+    return QuestionEvent(start=one.start, end=one.end, text=text, words=one.quote)
 
 
 # -- answers of stored runs

@@ -1,4 +1,4 @@
-"""Forms on texts: questions to check, answers to rate, answers to choose between."""
+"""Forms on texts: questions to check, answers to rate, and answers to choose between."""
 
 from __future__ import annotations
 
@@ -8,15 +8,26 @@ from pydantic import Field, JsonValue, model_validator
 
 from proctor.core import InputError, content_hash
 from proctor.core.formats import MOST_OPTIONS
-from proctor.web.forms.base import MOST_SECONDS, Form, FormModel, Label, Line, Passage, Said, Seconds, check_known, yes
+from proctor.web.forms.base import (
+    MOST_SECONDS,
+    Form,
+    FormModel,
+    Label,
+    Line,
+    Passage,
+    ReadingValues,
+    Seconds,
+    check_known,
+    yes,
+)
 
 CHECKS = ("pictures", "one_right", "distractors", "clinical")
-"""The checks of a question: answerable from the pictures, one right option, distractors plausible and wrong, clinically
-right."""
+"""The checks of a question: answerable from the pictures, exactly one right option, distractors plausible and wrong,
+clinically right."""
 
 
-class SaidEvent(FormModel):
-    """What the operator did from `start` to `end`, and the words that it was made from."""
+class QuestionEvent(FormModel):
+    """An action from `start` to `end`, and the transcript's words that it was derived from."""
 
     start: Seconds
     end: Seconds
@@ -25,9 +36,9 @@ class SaidEvent(FormModel):
 
 
 class QuestionText(FormModel):
-    """A question as people may change it: with options (`key` is the place of the right one) or a free `answer`.
-    `format`, `tolerance`, `labels` (capabilities), `relevance` and the `moment` that it starts from are what experts'
-    own questions say besides."""
+    """The parts of a question that people may edit: options (`key` is the index of the right one) or a free `answer`.
+    Questions by experts may also have `format`, `tolerance`, `labels` (capabilities), `relevance` and the `moment` that
+    they start from."""
 
     stem: Passage
     options: tuple[Line, ...] = Field(default=(), max_length=MOST_OPTIONS)
@@ -42,7 +53,7 @@ class QuestionText(FormModel):
 
     @property
     def faults(self) -> list[str]:
-        """What it lacks, as keys of the page's strings."""
+        """What the question lacks, as keys of the pages' texts."""
         lacking = [] if self.stem else ["question.stem"]
         if self.options:
             if len(self.options) < 2 or not all(self.options) or len(set(self.options)) < len(self.options):
@@ -55,10 +66,10 @@ class QuestionText(FormModel):
 
 
 class QuestionBody(QuestionText):
-    """A question with what it was made from: events with their words, the flags of screening, former versions, and the
-    version of a construction project's question that it is (`origin`), by which what is settled finds its way back."""
+    """A question with its source: events with their words, flags of screening, former versions, and the version of the
+    construction project's question (`origin`), by which the consensus is imported there."""
 
-    events: tuple[SaidEvent, ...] = Field(default=(), max_length=100)
+    events: tuple[QuestionEvent, ...] = Field(default=(), max_length=100)
     flags: tuple[Line, ...] = Field(default=(), max_length=50)
     former: tuple[QuestionText, ...] = Field(default=(), max_length=50)
     type: Line = ""
@@ -72,7 +83,7 @@ class QuestionBody(QuestionText):
 
     @property
     def text(self) -> QuestionText:
-        """What people may change of it."""
+        """The parts that people may edit."""
         return QuestionText.model_validate(self.model_dump(include=set(QuestionText.model_fields)))
 
 
@@ -80,15 +91,14 @@ _BESIDES = ("format", "tolerance", "labels", "relevance", "moment")
 
 
 def changed(body: QuestionBody, edited: QuestionText) -> QuestionText:
-    """A question as an edit leaves it: what the edit does not say of format, tolerance, capabilities, relevance and
-    moment stays as it is."""
+    """The question after an edit. Format, tolerance, capabilities, relevance and moment stay unless the edit has its
+    own."""
     kept = {name: getattr(body, name) for name in _BESIDES if getattr(edited, name) in ("", (), None)}
     return edited.model_copy(update=kept)
 
 
 class QuestionPayload(FormModel):
-    """Accept, edit or reject a question; each check yes or no. `edited` is the question as the reader would have it,
-    with `reason`."""
+    """The decision on a question, each check yes or no, the question as the reader `edited` it, and the `reason`."""
 
     decision: Literal["accept", "edit", "reject"] | None = None
     checks: dict[Literal["pictures", "one_right", "distractors", "clinical"], bool] = Field(default={})
@@ -97,10 +107,9 @@ class QuestionPayload(FormModel):
 
 
 class QuestionForm(Form[QuestionBody, QuestionPayload]):
-    """A question is accepted, edited or rejected, after four checks."""
+    """Accept, edit or reject a question after four checks."""
 
     name = "question"
-    summary = "Accept, edit or reject a question after four checks"
     body = QuestionBody
     payload = QuestionPayload
 
@@ -118,15 +127,15 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
         return lacking
 
     def checks(self, body: QuestionBody) -> tuple[str, ...]:
-        """The checks of this question: those of options only where it has some."""
+        """The checks of this question; those on options only if it has options."""
         return CHECKS if body.options else ("pictures", "clinical")
 
-    def said(self, body: QuestionBody, payload: QuestionPayload) -> Said:
+    def values(self, body: QuestionBody, payload: QuestionPayload) -> ReadingValues:
         given = {str(name): value for name, value in payload.checks.items()}
         labels: dict[str, str] = {"decision": payload.decision or ""}
         labels |= {name: yes(given[name]) for name in self.checks(body) if name in given}
         edited = payload.edited if payload.decision == "edit" else None
-        return Said(labels, text="" if edited is None else content_hash(changed(body, edited)))
+        return ReadingValues(labels, text="" if edited is None else content_hash(changed(body, edited)))
 
     def levels(self, dimension: str) -> tuple[str, ...]:
         return ("accept", "edit", "reject") if dimension == "decision" else super().levels(dimension)
@@ -139,7 +148,7 @@ class QuestionForm(Form[QuestionBody, QuestionPayload]):
 
 
 class RatedDimension(FormModel):
-    """What an answer is rated on, with the values that may be given, lowest first."""
+    """A dimension of ratings, with its levels in ascending order."""
 
     name: Label
     levels: tuple[float, ...] = Field(min_length=2, max_length=9)
@@ -153,7 +162,7 @@ class RatedDimension(FormModel):
 
 
 class RatingBody(FormModel):
-    """One answer to a question, without a word of who gave it."""
+    """One answer to a question; its system is not disclosed."""
 
     question: Passage
     answer: Passage
@@ -168,10 +177,9 @@ class RatingPayload(FormModel):
 
 
 class RatingForm(Form[RatingBody, RatingPayload]):
-    """An answer is rated on dimensions."""
+    """Rate an answer on dimensions."""
 
     name = "rating"
-    summary = "Rate an answer on dimensions"
     body = RatingBody
     payload = RatingPayload
 
@@ -186,14 +194,14 @@ class RatingForm(Form[RatingBody, RatingPayload]):
     def missing(self, body: RatingBody, payload: RatingPayload) -> list[str]:
         return ["rating.scores"] if any(one.name not in payload.scores for one in body.dimensions) else []
 
-    def said(self, body: RatingBody, payload: RatingPayload) -> Said:
-        return Said(
+    def values(self, body: RatingBody, payload: RatingPayload) -> ReadingValues:
+        return ReadingValues(
             ratings={one.name: payload.scores[one.name] for one in body.dimensions if one.name in payload.scores}
         )
 
 
 class PairwiseBody(FormModel):
-    """Two answers to a question, in an order drawn by seed, without a word of who gave them."""
+    """Two answers to a question in random order; their systems are not disclosed."""
 
     question: Passage
     answers: tuple[Passage, Passage]
@@ -201,17 +209,16 @@ class PairwiseBody(FormModel):
 
 
 class PairwisePayload(FormModel):
-    """The better answer, or none, and why."""
+    """The better answer or a tie, and the reason."""
 
     choice: Literal["first", "second", "tie"] | None = None
     reason: Passage = ""
 
 
 class PairwiseForm(Form[PairwiseBody, PairwisePayload]):
-    """The better of two answers is chosen."""
+    """Choose the better of two answers."""
 
     name = "pairwise"
-    summary = "Choose the better of two answers"
     body = PairwiseBody
     payload = PairwisePayload
 
@@ -219,9 +226,9 @@ class PairwiseForm(Form[PairwiseBody, PairwisePayload]):
         del body
         return [] if payload.choice else ["pairwise.choice"]
 
-    def said(self, body: PairwiseBody, payload: PairwisePayload) -> Said:
+    def values(self, body: PairwiseBody, payload: PairwisePayload) -> ReadingValues:
         del body
-        return Said({"choice": payload.choice or ""})
+        return ReadingValues({"choice": payload.choice or ""})
 
     def levels(self, dimension: str) -> tuple[str, ...]:
         del dimension

@@ -92,7 +92,7 @@ def _saving(
             more["revision"] = error.reading.revision if error.reading is not None else 0
         except IncompleteError as error:
             key, status = "work.incomplete", 422
-            more["missing"] = [text(language, f"missing.{name}") for name in error.missing]
+            more["missing"] = [text(language, "missing." + name) for name in error.missing]
         except InputError as error:
             key, status = "work.refused", 422
             more["missing"] = [str(error)]
