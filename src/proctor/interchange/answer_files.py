@@ -1,4 +1,5 @@
-"""Recorded answers in tables (VLMEvalKit's predictions, any table of ids and answers) and in output of OpenAI's batch API."""
+"""Files of answers that are only read: VLMEvalKit's predictions, any table of ids and answers (CSV, JSON, JSON Lines,
+Parquet, Excel, also the rows of `proctor export`), and output of OpenAI's batch API."""
 
 from __future__ import annotations
 
@@ -21,7 +22,17 @@ from proctor.core import (
     read_jsonl,
     read_sheet,
 )
-from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, kept_value, share, whole
+from proctor.interchange.recorded import (
+    POSITION,
+    RecordedAnswer,
+    RecordedFile,
+    as_list,
+    as_object,
+    fault,
+    kept_value,
+    share,
+    token_count,
+)
 from proctor.runs import EXPORT_COLUMNS, read_safe_cell
 
 _IDS = (
@@ -38,8 +49,8 @@ _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API mode
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads VLMEvalKit's predictions: the columns index, prediction and, where it was scored, hit or score. A call that
-    failed there, whose prediction says so, is `failed` here."""
+    """Reads VLMEvalKit's predictions: the columns index, prediction and, in a scored file, hit or score. A prediction
+    that states a failed call is `failed`."""
     sheet = read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
@@ -57,11 +68,11 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
-    """Reads a table with a column of ids and one of answers; `status` (Proctor's words), `reason`, `latency_s`,
-    `system` and `condition` are taken where they are there. An empty answer without a status is `failed`: nobody can
-    say why it is missing. Of several systems `name` chooses one.
+    """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
+    `latency_s`, `system` and `condition` are optional. An empty answer without a status is `failed`, because its reason
+    is unknown. `name` chooses one of several systems.
 
-    Raises `UsageError` where a column can't be told, and where there are several systems or conditions.
+    Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
     sheet = read_sheet(file)
     if sheet.faults:
@@ -101,7 +112,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
 
 
 def _without_apostrophes(row: SheetRow) -> SheetRow:
-    """A row as it was before `proctor export` wrote it as CSV."""
+    """The row before `proctor export` made it safe for spreadsheets."""
     return SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
@@ -112,7 +123,7 @@ def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Noted]:
 
 
 def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
-    """The column's name: the one that was named, or the first known one."""
+    """The name of a column: `named`, or else the first of the known names."""
     if named:
         if named not in sheet.columns:
             raise UsageError(option, one_of(sheet.columns, named), found=repr(named))
@@ -130,7 +141,7 @@ def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
 
 
 def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> str:
-    """The one value of a column, or the wanted one of several; "" without the column."""
+    """The only value of a column, or the wanted one of several; "" without the column."""
     if column not in sheet.columns:
         return ""
     values = sorted({cell_text(row.cells.get(column)) for row in rows} - {""})
@@ -143,12 +154,12 @@ def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> s
 
 
 def _status(row: SheetRow, text: str) -> tuple[Status, str] | Noted:
-    said, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
-    if is_empty(said):
+    cell, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
+    if is_empty(cell):
         return (Status.ANSWERED, reason) if text.strip() else (Status.FAILED, reason or "an empty cell")
-    if cell_text(said) not in set(Status):
-        return fault(f"row {row.number}, column 'status'", repr(cell_text(said))[:60], one_of(list(Status)))
-    status = Status(cell_text(said))
+    if cell_text(cell) not in set(Status):
+        return fault(f"row {row.number}, column 'status'", repr(cell_text(cell))[:60], one_of(list(Status)))
+    status = Status(cell_text(cell))
     return status, reason or ("" if status is Status.ANSWERED else "as the file says")
 
 
@@ -166,9 +177,9 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 
 
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads the file of results, or the file of errors. A request that expired, was cancelled, met a rate limit or a
-    server's error `failed`; one that was refused for its content is `refused`; one that could not be answered (a
-    context too long) is an `error`. Raises `InputError` for what is no JSON Lines."""
+    """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was cancelled,
+    or met a rate limit or a server error, `refused` for refused content, and `error` for a request that could not be
+    answered (a context too long). Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[Noted] = []
@@ -178,8 +189,8 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
         if not isinstance(key, str):
             faults.append(fault(place, "no custom_id", "a line of batch output"))
             continue
-        response = _object(line.get("response"))
-        body = _object(response.get("body"))
+        response = as_object(line.get("response"))
+        body = as_object(response.get("body"))
         if isinstance(body.get("model"), str):
             models.add(body["model"])
         status, reason = _outcome(line, response, body)
@@ -191,7 +202,7 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[Status, str]:
-    error = _object(line.get("error")) or _object(body.get("error"))
+    error = as_object(line.get("error")) or as_object(body.get("error"))
     code, said = str(error.get("code") or ""), str(error.get("message") or "")
     http = response.get("status_code")
     if code in _CONTENT:
@@ -206,44 +217,41 @@ def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any
 
 def _ended(body: dict[str, Any]) -> tuple[Status, str]:
     choice = _first(body.get("choices"))
-    refusal = _object(choice.get("message")).get("refusal")
-    parts = [_object(part) for one in _listed(body.get("output")) for part in _listed(_object(one).get("content"))]
+    refusal = as_object(choice.get("message")).get("refusal")
+    parts = _parts(body)
     refusal = refusal or next((part.get("refusal") for part in parts if part.get("type") == "refusal"), None)
     if refusal or choice.get("finish_reason") == "content_filter":
         return Status.REFUSED, str(refusal or "content_filter")
     if body.get("status") in {"failed", "cancelled"}:
-        return Status.FAILED, str(_object(body.get("error")).get("message") or body["status"])
+        return Status.FAILED, str(as_object(body.get("error")).get("message") or body["status"])
     return Status.ANSWERED, ""
 
 
 def _text(body: dict[str, Any]) -> str:
-    said = _object(_first(body.get("choices")).get("message")).get("content")
+    said = as_object(_first(body.get("choices")).get("message")).get("content")
     if isinstance(said, str):
         return said
-    parts = [_object(part) for one in _listed(body.get("output")) for part in _listed(_object(one).get("content"))]
+    parts = _parts(body)
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
 
 
 def _usage(body: dict[str, Any]) -> Usage:
-    used = _object(body.get("usage"))
+    used = as_object(body.get("usage"))
     if not used:
         return Usage()
-    details = _object(used.get("prompt_tokens_details")) or _object(used.get("input_tokens_details"))
+    details = as_object(used.get("prompt_tokens_details")) or as_object(used.get("input_tokens_details"))
     return Usage(
         requests=1,
-        input_tokens=whole(used.get("prompt_tokens", used.get("input_tokens"))),
-        output_tokens=whole(used.get("completion_tokens", used.get("output_tokens"))),
-        cached_tokens=whole(details.get("cached_tokens")),
+        input_tokens=token_count(used.get("prompt_tokens", used.get("input_tokens"))),
+        output_tokens=token_count(used.get("completion_tokens", used.get("output_tokens"))),
+        cached_tokens=token_count(details.get("cached_tokens")),
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a reply of the responses API."""
+    return [as_object(part) for one in as_list(body.get("output")) for part in as_list(as_object(one).get("content"))]
 
 
 def _first(value: Any) -> dict[str, Any]:
-    return _object(value[0]) if isinstance(value, list) and value else {}
+    return as_object(next(iter(as_list(value)), None))

@@ -1,4 +1,4 @@
-"""The formats of other programs in one table, and which of them a file holds."""
+"""The formats of other programs, and recognising them by a file's content."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from zipfile import BadZipFile, ZipFile
 from proctor.core import SHEET_SUFFIXES, Benchmark, InputError, RecordedAnswers, UsageError, one_of, read_sheet
 from proctor.interchange.export_source import ExportSource, Written
 from proctor.interchange.recorded import RecordedFile, mapped
+from proctor.runs import EXPORT_COLUMNS
 
 TABLE = "table"
 """The format of a plain table of ids and answers."""
@@ -25,13 +26,11 @@ _SIGNS: tuple[tuple[str, frozenset[str]], ...] = (
     ("vlmevalkit", frozenset({"index", "prediction"})),
 )
 _INSPECT = ('"version"', '"status"', '"eval"')
-
-
-_SAMPLES = "*_samples_*.jsonl"  # what lmms-eval, and `proctor export`, write into a folder
+_SAMPLES = "*_samples_*.jsonl"  # in a folder by lmms-eval or `proctor export`
 
 
 def recognised(path: Path) -> str:
-    """The format's name; "" for a folder without samples of lmms-eval, and for what is none of them."""
+    """The name of a file's or folder's format; "" for an unknown one."""
     try:
         if path.is_dir() and (samples := next(path.glob(_SAMPLES), None)) is not None:
             return recognised(samples)
@@ -53,8 +52,8 @@ def recognised(path: Path) -> str:
 
 
 def file_of(path: Path) -> Path:
-    """The file with the answers: the path itself, or the one file of samples in a folder. Raises `InputError` where a
-    folder has none, or several."""
+    """The file with the answers: the path itself, or the only file of samples in a folder. Raises `InputError` for a
+    folder with none or several."""
     if not path.is_dir():
         return path
     found = sorted(path.glob(_SAMPLES))
@@ -65,9 +64,7 @@ def file_of(path: Path) -> Path:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a table holds the rows of `proctor export`."""
-    from proctor.runs import EXPORT_COLUMNS
-
+    """Whether a file is a table of `proctor export`."""
     try:
         return set(EXPORT_COLUMNS[:6]) <= set(read_sheet(path).columns)
     except InputError:
@@ -98,7 +95,7 @@ def _object(text: str, path: Path) -> str:
 
 
 def _names(text: str) -> set[str]:
-    """The names of columns of a list of objects, or of separated values."""
+    """The columns of JSON objects, or of separated values."""
     if text.startswith("["):
         try:
             first: Any = json.JSONDecoder().raw_decode(text[1:].lstrip())[0]
@@ -127,8 +124,8 @@ Writer = Callable[[ExportSource, Path], Written]
 
 @dataclass(frozen=True)
 class ForeignFormat:
-    """One format. `reader` and `writer` are the functions that read and write it, as "module:function" of this room (""
-    where there is none); `folder` says that a folder is written."""
+    """One format. `reader` and `writer` are functions as "module:function" of this room, or ""; `folder` means that a
+    folder is written."""
 
     name: str
     title: str
@@ -138,23 +135,24 @@ class ForeignFormat:
 
     @property
     def summary(self) -> str:
-        """What it is and what is done with it, in one line."""
-        export = f"exported{' as a folder' if self.folder else ''}" if self.writer else ""
-        return f"{self.title}: {' and '.join(part for part in ('imported' * bool(self.reader), export) if part)}"
+        """The title, and whether the format is imported and exported, in one line."""
+        uses = ["imported"] if self.reader else []
+        uses += [f"exported{' as a folder' if self.folder else ''}"] if self.writer else []
+        return f"{self.title}: {' and '.join(uses)}"
 
     def read(
         self, file: Path, benchmark: Benchmark, id_column: str = "", answer_column: str = "", name: str = ""
     ) -> RecordedAnswers:
-        """Reads answers to a benchmark's items; see the function's own errors, and `mapped`."""
+        """Reads answers to a benchmark's items. Raises what the reader and `mapped` raise."""
         file = file_of(file) if self.folder else file
         more = (answer_column, name) if self.name == TABLE else ()
         found: RecordedFile = _function(self.reader)(file, id_column, *more)
-        read = mapped(file, self.name, found, benchmark, id_column)
-        said = f"{file.name}: read as {self.name} ({self.title})"
-        return replace(read, notes=(said, *read.notes))
+        answers = mapped(file, self.name, found, benchmark, id_column)
+        note = f"{file.name}: read as {self.name} ({self.title})"
+        return replace(answers, notes=(note, *answers.notes))
 
     def write(self, source: ExportSource, out: Path) -> Written:
-        """Writes it; see the function's own errors."""
+        """Writes an export. Raises what the writer raises."""
         return cast("Writer", _function(self.writer))(source, out)
 
 
@@ -169,22 +167,22 @@ class ForeignFormats:
         return list(self._known)
 
     def written(self) -> list[str]:
-        """The names of those that are written."""
+        """The names of the formats that are written."""
         return [name for name, one in self._known.items() if one.writer]
 
     def read(self) -> list[str]:
-        """The names of those that are read."""
+        """The names of the formats that are read."""
         return [name for name, one in self._known.items() if one.reader]
 
     def get(self, name: str, choices: Sequence[str] = ()) -> ForeignFormat:
-        """The format of a name, one of these (none named: of all). Raises `UsageError` that lists them."""
+        """The format with this name, of `choices` or all. Raises `UsageError` with the choices."""
         known = choices or self.names()
         if name not in known:
             raise UsageError("format", one_of(known, name), found=repr(name))
         return self._known[name]
 
     def summary(self, name: str) -> str:
-        """What a format says of itself in one line."""
+        """The summary of the format with this name."""
         return self.get(name).summary
 
 
@@ -215,4 +213,3 @@ FORMATS = ForeignFormats(
     ForeignFormat("lmms-eval-task", "Task of lmms-eval", writer="tasks:write_lmms_eval_task", folder=True),
     ForeignFormat("model-card", "A table for a model's card, in Markdown", writer="hugging_face:write_model_card"),
 )
-"""The formats of other programs."""

@@ -27,9 +27,8 @@ FRAMEWORK = "proctor"
 
 
 def write_eval_results(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `MODEL/.eval_results/BENCHMARK.yaml` for each system: to be added to the model's repository.
-    The headline metric under each condition is an entry. Raises `UsageError` where `origin` does not name the
-    dataset."""
+    """Writes a folder with `MODEL/.eval_results/BENCHMARK.yaml` for each system, to be added to the model's repository.
+    There is one entry per condition, with the headline metric. Raises `UsageError` if `origin` has no dataset."""
     dataset = source.origin.get("dataset")
     if not dataset:
         raise UsageError("--origin dataset=", "the benchmark's dataset on the Hub (owner/name)")
@@ -48,13 +47,13 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
         )
         lacking = row.failed + row.missing + row.unresolved
         size = f"{count_of(row.n, 'item')} in {count_of(row.groups, 'group')}"
-        said = [f"condition {row.condition}", f"scorer {row.scorer}", span, size]
-        said += [f"{lacking} failed or missing, counted as {row.policy}"] if lacking else []
+        notes = [f"condition {row.condition}", f"scorer {row.scorer}", span, size]
+        notes += [f"{lacking} failed or missing, counted as {row.policy}"] if lacking else []
         entry: dict[str, Any] = {
             "dataset": {"id": dataset, "task_id": task_id(source.card.name, row.condition)},
             "value": row.value,
             "date": source.begun[row.system, row.condition][:10],
-            "notes": "; ".join(part for part in said if part),
+            "notes": "; ".join(part for part in notes if part),
         }
         if source.origin.get("url"):
             entry["source"] = {"url": source.origin["url"], "name": "Proctor"}
@@ -73,8 +72,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
 
 
 def write_eval_yaml(source: ExportSource, out: Path) -> Written:
-    """Writes `eval.yaml`, which registers a dataset as a benchmark: one task for each condition. Raises `InputError`
-    where it can't be written."""
+    """Writes `eval.yaml`, which registers a dataset as a benchmark, with one task per condition. Raises `InputError`
+    where `out` can't be written."""
     write_whole(out, eval_yaml(source))
     note = "The Hub takes frameworks from a list of its own: ask there for `proctor` before you push the file."
     dropped = ("metrics, facets and the rules for what failed: eval.yaml has no field for them",)
@@ -84,11 +83,10 @@ def write_eval_yaml(source: ExportSource, out: Path) -> Written:
 def eval_yaml(source: ExportSource) -> str:
     """The text of `eval.yaml`."""
     card = source.card
-    said = f"{count_of(len(source.items), 'question')}, ranked by {card.metric(card.headline).label}."
-    cited = source.origin.get("citation", "")
+    size = f"{count_of(len(source.items), 'question')}, ranked by {card.metric(card.headline).label}."
     record = {
         "name": card.title,
-        "description": f"{said} {cited}".strip(),
+        "description": f"{size} {source.origin.get('citation', '')}".strip(),
         "evaluation_framework": FRAMEWORK,
         "tasks": [
             {"id": task_id(card.name, condition), "config": "default", "split": "test"} for condition in card.conditions
@@ -107,7 +105,7 @@ def task_id(benchmark: str, condition: str) -> str:
 
 
 def yaml_text(value: object) -> str:
-    """A value as YAML; dates and numbers that are texts stay texts."""
+    """A value as YAML; texts that look like dates or numbers stay texts."""
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100))
@@ -121,7 +119,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#])")
 
 
 def write_model_card(source: ExportSource, out: Path) -> Written:
-    """Writes one table: a row for each system, condition and metric. Raises `InputError` where it can't be written."""
+    """Writes a table with a row per system, condition and metric. Raises `InputError` where `out` can't be written."""
     rows = sorted(source.results, key=lambda row: (natural(row.system), natural(row.condition)))
     level = f"{100 * source.options.level:g} %"
     lines = [f"## {markdown_text(source.card.title)}", ""]
@@ -149,7 +147,7 @@ def _line(source: ExportSource, row: Result) -> str:
     ends = f" ({show(row.ci_low)} to {show(row.ci_high)})" if row.ci_low is not None and row.ci_high is not None else ""
     if row.value is not None:
         value = f"{show(row.value)}{ends}"
-    elif row.if_wrong is not None and row.if_excluded is not None:  # nothing says how what is missing counts
+    elif row.if_wrong is not None and row.if_excluded is not None:  # there is no policy for missing answers
         value = f"{show(row.if_wrong)} to {show(row.if_excluded)}{ends}"
     else:
         value = "–"
@@ -160,7 +158,7 @@ def _line(source: ExportSource, row: Result) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """A text that Markdown shows as it stands, in one line and one cell.
+    """A text that Markdown shows unchanged, in one line and one cell.
 
     >>> markdown_text("a|b <script>\\n*c*")
     'a\\\\|b \\\\<script\\\\> \\\\*c\\\\*'
@@ -175,9 +173,9 @@ _SAME = ("facets", "buckets", "relevance", "only", "conditions", "excerpts", "se
 
 
 def write_dataset_folder(source: ExportSource, out: Path) -> Written:
-    """Writes `README.md`, `eval.yaml`, `benchmark.yaml` and `data/test-00000-of-00001.parquet`; media below `out` by
-    their names. Read as a benchmark it has the same items. Raises `InputError` where `out` is not empty or can't be
-    written, and where a medium that is to be copied is missing."""
+    """Writes `README.md`, `eval.yaml`, `benchmark.yaml`, `data/test-00000-of-00001.parquet`, and copied media. The folder
+    is also a benchmark with the same items. Raises `InputError` where `out` is not empty or can't be written, and for
+    missing media."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -208,7 +206,7 @@ def write_dataset_folder(source: ExportSource, out: Path) -> Written:
 
 
 def _settings(source: ExportSource, form: RowForm) -> tuple[dict[str, Any], list[str]]:
-    """What `benchmark.yaml` says, and what no field of it can."""
+    """The content of `benchmark.yaml`, and what it has no field for."""
     card, reader = source.card, reader_or_default(source.card.name)
     name = f"{card.name}-dataset" if card.name in BENCHMARKS.names() else card.name
     judge = card.judge or reader.rubric_judge or ""

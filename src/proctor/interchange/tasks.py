@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class TaskItem(BaseModel):
-    """One line of a task's `items.jsonl`: the messages that are sent, and the item itself as JSON, by which its answer
-    is read and marked. `media` is empty where the condition shows nothing."""
+    """One line of a task's `items.jsonl`: the messages, and the item as JSON, by which replies are parsed and scored.
+    `media` is empty under a condition without media."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -53,19 +52,19 @@ class TaskItem(BaseModel):
 
 
 def read_task(folder: Path) -> list[TaskItem]:
-    """The items of a task's folder. Raises `InputError`, with the line, for what is none."""
+    """The items of a task's folder. Raises `InputError`, with the line, for an invalid one."""
     file = folder / "items.jsonl"
     lines = read_jsonl(file, "the items of an exported task")
     return [validated(TaskItem, line, file, place) for place, line in lines]
 
 
-def marked(item: Item, text: str) -> float | None:
-    """Accuracy of a reply, as Proctor marks it; None for an item that needs a judge, or has no reference.
+def scored(item: Item, text: str) -> float | None:
+    """The accuracy of a reply by Proctor's scorer; None for an item that needs a judge or has no reference.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import BinaryFormat
     >>> item = Item(id="q1", group="v1", question="Is it on?", answer=BinaryFormat(), reference=Reference(answer=True))
-    >>> marked(item, "Answer: yes"), marked(item, "no"), marked(item, "perhaps")
+    >>> scored(item, "Answer: yes"), scored(item, "no"), scored(item, "perhaps")
     (1.0, 0.0, 0.0)
     """
     scorer = AccuracyScorer()
@@ -79,7 +78,7 @@ def marked(item: Item, text: str) -> float | None:
 
 
 def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
-    """(kind, path) of an item's media in the folder of media. Raises `InputError` where one is missing."""
+    """(kind, path) of an item's media in the folder of media. Raises `InputError` if one is missing."""
     kinds = {medium.source: "video" if isinstance(medium, VideoClip) else "image" for medium in one.whole.media}
     found = []
     for name in one.media:
@@ -93,8 +92,8 @@ def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
 
 
 def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
-    """A task of Inspect from an exported folder: marks by Proctor's answer formats, with the standard error clustered
-    by group. Raises `InputError` where the folder or a medium is missing."""
+    """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error clustered by
+    group. Raises `InputError` if the folder or a medium is missing."""
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, ContentVideo
@@ -119,7 +118,7 @@ def _proctor_scorer() -> Any:
     def accuracy() -> Any:
         async def score(state: Any, target: Any) -> Any:
             del target  # the item has its references
-            value = marked(Item.model_validate_json(state.metadata["item"]), state.output.completion)
+            value = scored(Item.model_validate_json(state.metadata["item"]), state.output.completion)
             return None if value is None else Score(value=value, answer=state.output.completion[:200])
 
         return score
@@ -128,13 +127,13 @@ def _proctor_scorer() -> Any:
 
 
 class LmmsTask:
-    """What the `utils.py` of a task of lmms-eval needs: its functions take a doc, which is a line of `items.jsonl`."""
+    """The functions of an lmms-eval task's `utils.py`. A doc is a line of `items.jsonl`."""
 
     def __init__(self, media: str = "") -> None:
         self._media = media
 
     def visual(self, doc: dict[str, Any]) -> list[Any]:
-        """Images as pictures, videos by their path."""
+        """Images as pictures, videos as paths."""
         from PIL import Image
 
         found: list[Any] = []
@@ -147,18 +146,13 @@ class LmmsTask:
         return found
 
     def text(self, doc: dict[str, Any]) -> str:
-        """The messages, one below the other."""
+        """The messages, joined."""
         return f"{doc['system']}\n\n{doc['prompt']}"
 
     def results(self, doc: dict[str, Any], replies: list[str]) -> dict[str, float]:
-        """The mark; nothing for an item that needs a judge."""
-        value = marked(_item(doc["item"]), replies[0] if replies else "")
+        """The accuracy; nothing for an item that needs a judge."""
+        value = scored(Item.model_validate_json(doc["item"]), replies[0] if replies else "")
         return {} if value is None else {"accuracy": value}
-
-
-@cache
-def _item(text: str) -> Item:
-    return Item.model_validate_json(text)
 
 
 def task_line(item: Item, messages: tuple[str, str], *, blind: bool) -> TaskItem:
@@ -221,7 +215,7 @@ def process_results(doc, results):
 
 def write_inspect_task(source: ExportSource, out: Path) -> Written:
     """Writes `task.py` and `items.jsonl`. Raises `InputError` where `out` is not empty or can't be written, and
-    `UsageError` for another condition than `video` and `text-only`."""
+    `UsageError` for a condition other than `video` and `text-only`."""
     condition, lines = _condition(source), _lines(source)
     name = task_name(source.card.name, condition)
     with whole_folder(out) as folder:
@@ -233,8 +227,8 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
-    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name is the benchmark's with the condition. Raises
-    as `write_inspect_task` does."""
+    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises what
+    `write_inspect_task` raises."""
     condition, lines = _condition(source), _lines(source)
     name = task_name(source.card.name, condition)
     head = {
@@ -303,7 +297,7 @@ def _media(source: ExportSource, out: Path) -> str:
 
 
 def _title(source: ExportSource) -> str:
-    """Letters, digits and spaces of the title: it stands in a docstring."""
+    """The title, safe in a docstring."""
     plain = "".join(sign if sign.isalnum() or sign in " .,:-()" else " " for sign in source.card.title)
     return " ".join(plain.split()) or source.card.name
 

@@ -1,4 +1,4 @@
-"""`review.yaml`: the studies of a review, their items and plans. All problems are told at once, each with its place."""
+"""`review.yaml`: the studies of a review, their items and plans. All problems are reported together, with their place."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from proctor.web.schema import Role
 
 REVIEW_FILE = "review.yaml"
 READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudicator")
-"""The roles of accounts that may be given work."""
+"""The roles of accounts that may have work."""
 
 FROM_RUNS = ("rating", "pairwise")
 """The forms whose items can be answers of stored runs."""
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
-Named = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
+StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 
 
 def _account(name: str) -> str:
@@ -44,7 +44,7 @@ def _account(name: str) -> str:
 
 
 Person = Annotated[str, AfterValidator(_account)]
-"""The name of an account, as accounts keep it."""
+"""The name of an account, as it is stored."""
 
 
 class _Settings(BaseModel):
@@ -52,9 +52,9 @@ class _Settings(BaseModel):
 
 
 class StudyPlan(_Settings):
-    """Who reads what. Each item of a share `overlap` is read by `readings` of the `readers`, the others by one; where
-    readings differ, one of the `adjudicators` settles them. `gold` is a file of items with known readings, of which
-    each reader's work holds a share of `gold_share`. All draws come from `seed`."""
+    """Who reads what. A share `overlap` of the items is read by `readings` of the `readers`, the others by one. One of
+    the `adjudicators` settles readings that differ. `gold` is a file of items with known readings, which are a share
+    `gold_share` of each reader's work. All draws come from `seed`."""
 
     readings: int = Field(default=2, ge=1, le=20)
     readers: tuple[Person, ...] = Field(default=(), max_length=500)
@@ -79,11 +79,11 @@ class StudyPlan(_Settings):
 
 
 class StudySettings(_Settings):
-    """One study: items to be read with one form and one plan. The items are those of a file (`items`), the questions of
-    a construction project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind), of the
-    `systems` named or of all, under one `condition`; at most `most` items, drawn by the plan's seed."""
+    """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
+    project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
+    all, under one `condition`. At most `most` items are drawn, by the plan's seed."""
 
-    name: Named
+    name: StudyId
     title: str = Field(default="", max_length=200)
     form: str
     items: str = ""
@@ -110,8 +110,8 @@ class StudySettings(_Settings):
 
 
 class ReviewSettings(_Settings):
-    """All of `review.yaml`; `media` is the folder below which the media of items lie, `address` is where browsers find
-    the review, such as `https://review.hospital.org`."""
+    """All of `review.yaml`. `media` is the folder of the items' media, `address` the public URL of the review, such as
+    `https://review.hospital.org`."""
 
     title: str = Field(default="", max_length=200)
     address: str = Field(default="", max_length=200)
@@ -126,7 +126,7 @@ class ReviewSettings(_Settings):
         return address.casefold()
 
     def study(self, name: str) -> StudySettings:
-        """A study by name. Raises `InputError` that lists them."""
+        """The study with this name. Raises `InputError` with all names."""
         found = next((one for one in self.studies if one.name == name), None)
         if found is None:
             names = [one.name for one in self.studies]
@@ -135,29 +135,28 @@ class ReviewSettings(_Settings):
 
 
 def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> ReviewSettings:
-    """The settings of a review folder. Raises `ProblemsError` for fields that do not fit, names given twice, and
-    files that are not there; with `accounts` (role by name), also for people who have none, or one that may not read.
-    """
+    """The settings of a review folder. Raises `ProblemsError` for invalid fields, duplicate names and missing files; with
+    `accounts` (role by name), also for people without an account, or with a role that may not read."""
     file = folder / REVIEW_FILE
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
     except ValidationError as error:
         raise ProblemsError(file, problem_texts(error)) from error
-    problems = [*_doubles(settings), *_absent(folder, settings)]
-    problems += _strangers(settings, accounts) if accounts is not None else []
+    problems = [*_duplicates(settings), *_missing_files(folder, settings)]
+    problems += _invalid_people(settings, accounts) if accounts is not None else []
     if problems:
         raise ProblemsError(file, problems)
     return settings
 
 
-def _doubles(settings: ReviewSettings) -> Iterator[str]:
+def _duplicates(settings: ReviewSettings) -> Iterator[str]:
     names = [one.name.casefold() for one in settings.studies]
     for number, study in enumerate(settings.studies, start=1):
         if study.name.casefold() in names[: number - 1]:
             yield f"studies {number}, name: found {study.name!r} twice, expected each name once"
 
 
-def _absent(folder: Path, settings: ReviewSettings) -> Iterator[str]:
+def _missing_files(folder: Path, settings: ReviewSettings) -> Iterator[str]:
     if not (folder / settings.media).is_dir():
         yield f"media: found no folder {settings.media!r}, expected the folder with the videos"
     for number, study in enumerate(settings.studies, start=1):
@@ -170,7 +169,7 @@ def _absent(folder: Path, settings: ReviewSettings) -> Iterator[str]:
             yield f"{where}: found no project.yaml in {study.project!r}, expected a project folder"
 
 
-def _strangers(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterator[str]:
+def _invalid_people(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterator[str]:
     for number, study in enumerate(settings.studies, start=1):
         for field, names in (("readers", study.plan.readers), ("adjudicators", study.plan.adjudicators)):
             for name in names:

@@ -6,14 +6,13 @@ they are sealed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, RowMapping, func, insert, select, text
 
+from proctor.core import content_hash
 from proctor.web.schema import trail, utc_text
 
 START = "0" * 64
@@ -68,6 +67,4 @@ def first_fault(connection: Connection) -> int | None:
 
 
 def _hash(entry: Mapping[str, JsonValue] | RowMapping) -> str:
-    values = [entry[name] for name in ("at", "account", "action", "subject", "detail", "previous")]
-    text = json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return content_hash([entry[name] for name in ("at", "account", "action", "subject", "detail", "previous")])

@@ -1,7 +1,7 @@
-"""An item's media as its page shows them: videos to play, the table of their timestamps, and exact pictures.
+"""An item's media as its page shows them: videos to play, their tables of timestamps, and exact pictures.
 
-A picture is always known by its presentation timestamp: the video plays at times that follow from it (see
-`MediaLibrary.playback`), and what is shown while time stands still is the frame store's own JPEG.
+Pictures are identified by their presentation timestamps, from which playback times follow (see `MediaLibrary.playback`).
+A paused video shows the frame store's JPEG.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from proctor.core import Image, InputError, Item, Media, ProctorError, Region, V
 from proctor.core.formats import FreeTextFormat
 from proctor.media import FrameIndex, MediaLibrary, Picture, Placed, pictures_at, scan_kind
 
-_AT_ONCE = 2  # videos that are made playable at once; further ones wait
-_PATIENCE_S = 0.5  # most videos need no longer
-_BLOCK = 8  # pictures that are made together: decoding starts at a keyframe for one as for many
+_AT_ONCE = 2  # videos that are converted at the same time; others wait
+_PATIENCE_S = 0.5  # enough for most videos
+_BLOCK = 8  # pictures that are decoded together: decoding starts at a keyframe anyway
 _MOST_TABLES = 64
 
 
 class FrameTable(BaseModel):
-    """The pictures of a clip's whole video, in order. Timestamps count ticks of `time_base` (numerator, denominator):
-    the `first`, as text since it may not fit a JavaScript number, and the `steps` from each to the next; `keys` are the
-    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds after the first
-    one; `origin` is the item's time of that, and `start` and `end` of the clip are item's times. `width` and `height`
-    are as displayed, turned upright; `region` is the part that is shown, None for the whole. `sha256` is the file's.
+    """The pictures of a clip's whole video, in order.
+
+    Timestamps count ticks of `time_base` (numerator, denominator): the `first`, as text because it may not fit a
+    JavaScript number, and the `steps` from each to the next. `keys` are the indices (from 0) of keyframes. In playback, a
+    picture is shown (timestamp - first) * time_base seconds after the first one. `origin` is the item's time of the
+    first picture; `start` and `end` of the clip are in item's time. `width` and `height` are those of the upright
+    picture, `region` is the shown part (None for all), and `sha256` is the file's hash.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +55,7 @@ class FrameTable(BaseModel):
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item whose media a visitor may see: its key, media, and under which condition systems saw them."""
+    """An item whose media a visitor may see, and the condition under which systems saw them."""
 
     key: str
     media: tuple[Media, ...]
@@ -61,7 +63,7 @@ class ShownItem:
 
 
 class _Played(NamedTuple):
-    """What is played: a video, or a part of its picture."""
+    """A playable video: all of the picture, or a region."""
 
     source: str
     region: Region | None
@@ -79,8 +81,8 @@ class ItemMedia:
         self._tables: OrderedDict[tuple[str, VideoClip], bytes] = OrderedDict()
 
     def table(self, clip: VideoClip) -> bytes:
-        """The clip's `FrameTable` as JSON; the video begins to be made playable. Raises `InputError` where the file
-        can't be read."""
+        """The clip's `FrameTable` as JSON; starts to make the video playable. Raises `InputError` for an unreadable
+        file."""
         if self._plays(clip):
             self._making(self._played(clip))
         address = self._library.identity(clip.source), clip
@@ -114,8 +116,8 @@ class ItemMedia:
         )
 
     def video(self, clip: VideoClip) -> tuple[Path, float] | None:
-        """The whole video as a browser plays it, black outside the clip's region, and at which of its seconds the first
-        picture is; None while it is being made. Raises `InputError` where it can't be."""
+        """The whole video in a form that browsers play, black outside the clip's region, and the second at which it shows
+        the first picture; None while it is being made. Raises `InputError` where it can't be made."""
         played = self._played(clip)
         made = self._making(played)
         wait([made], _PATIENCE_S)
@@ -125,7 +127,7 @@ class ItemMedia:
         return _Played(clip.source, None if clip.region is None or self._placed(clip).cropped else clip.region)
 
     def _making(self, played: _Played) -> Future[Path]:
-        """What failed once, or was removed to make room, is tried again when it is asked for again."""
+        """The playable video. One that failed or was removed from the cache is made again on the next request."""
         with self._guard:
             made = self._made.pop(played, None)
             if made is not None and made.done() and made.exception():
@@ -140,7 +142,7 @@ class ItemMedia:
         return made
 
     def _make(self) -> None:
-        """Makes what waits. A server that is stopped does not wait for it: what is half made is never shown."""
+        """Makes the videos that wait. The thread is a daemon: a stopping server does not wait for half a video."""
         while (task := self._next()) is not None:
             played, made = task
             try:
@@ -162,8 +164,8 @@ class ItemMedia:
         return scan_kind(self._library.locate(clip.source)) is None
 
     def frame(self, item: ShownItem, clip: VideoClip, pts: int, *, as_shown: bool) -> bytes:
-        """The JPEG of the picture with this timestamp, as large as the file. With `as_shown`: the very bytes that a
-        system gets at that moment, scaled, under the item's condition and with the overlay.
+        """The JPEG of the picture with this timestamp, in full size; with `as_shown`, the exact bytes that a system gets
+        at that time: scaled, under the item's condition and with the overlay.
 
         Raises `InputError` where the video has no such picture, and where systems saw none.
         """
@@ -179,8 +181,8 @@ class ItemMedia:
         return shown[place - begin]
 
     def picture(self, item: ShownItem, medium: Image | VideoClip, time: float | None) -> bytes:
-        """The JPEG of a still image, or of the picture that a video shows at a time of the item's clock, as large as
-        the file. Raises `InputError` where the file can't be read or the two do not fit."""
+        """The JPEG of a still image, or of a video's picture at a time of the item's clock, in full size. Raises
+        `InputError` for an unreadable file, an image with a time, and a video without one."""
         if isinstance(medium, VideoClip) and time is not None:
             return self._pictures(item, medium, [time], as_shown=False)[0]
         if isinstance(medium, VideoClip) or time is not None:

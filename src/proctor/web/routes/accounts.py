@@ -267,8 +267,17 @@ def _people_page(request: Request, *, name: str = "", token: str = "", fault: st
     with site.reading() as connection:
         found = people_of(connection, site.now())
     link = f"{site.address or str(request.base_url).rstrip('/')}/invitation/{token}" if token else ""
-    shown = {"people": found, "invited": name, "link": link, "fault": fault}
-    return page(request, "people", status=status, roles=site.roles, newcomer=site.newcomer, **shown)
+    return page(
+        request,
+        "people",
+        status=status,
+        people=found,
+        roles=site.roles,
+        newcomer=site.newcomer,
+        invited=name,
+        link=link,
+        fault=fault,
+    )
 
 
 def _check_role(request: Request, role: str) -> None:

@@ -98,8 +98,17 @@ def _item_page(
         ]
         current = connection.execute(select(read_version(study_items.c.id)).where(study_items.c.id == item_id)).scalar()
     draft = draft or next(one["text"] for one in shown if one["row"]["id"] == current)
-    more = {"versions": shown, "current": current, "fault": fault, "draft": draft}
-    return page(request, "versions", status=status, item=row, form=form, **more)
+    return page(
+        request,
+        "versions",
+        status=status,
+        item=row,
+        form=form,
+        versions=shown,
+        current=current,
+        fault=fault,
+        draft=draft,
+    )
 
 
 @router.post("/organise/item/{item_id}")

@@ -74,9 +74,7 @@ class QuestionRequest(_Request):
     text: dict[str, JsonValue]
 
 
-def _saving(
-    act: Callable[Concatenate[Request, P], dict[str, JsonValue]],
-) -> Callable[Concatenate[Request, P], Response]:
+def _saving(act: Callable[Concatenate[Request, P], dict[str, JsonValue]]) -> Callable[..., Response]:
     """A route that answers the page's script in JSON: saved, in conflict with another window, or refused with a reason."""
 
     @wraps(act)
