@@ -133,9 +133,8 @@ def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
     if found is None:
         what = "the ids of the questions" if option == "--id-column" else "the system's answers"
         expected = f"which column holds {what}: {one_of(sheet.columns)}"
-        expected += (
-            f"; or {option} {POSITION}, where the rows stand as the questions do" if option == "--id-column" else ""
-        )
+        if option == "--id-column":
+            expected += f"; or {option} {POSITION}, where the rows stand as the questions do"
         raise UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
     return found
 
@@ -203,15 +202,15 @@ def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
 
 def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[Status, str]:
     error = as_object(line.get("error")) or as_object(body.get("error"))
-    code, said = str(error.get("code") or ""), str(error.get("message") or "")
+    code, message = str(error.get("code") or ""), str(error.get("message") or "")
     http = response.get("status_code")
     if code in _CONTENT:
-        return Status.REFUSED, said or code
+        return Status.REFUSED, message or code
     if not response or line.get("error"):
-        return Status.FAILED, f"{code}: {said}".strip(": ") or "no response"
+        return Status.FAILED, f"{code}: {message}".strip(": ") or "no response"
     if http != 200:
         own = isinstance(http, int) and 400 <= http < 500 and http not in {401, 403, 404, 408, 409, 429}
-        return Status.ERROR if own else Status.FAILED, f"HTTP {http}: {said or code}"
+        return Status.ERROR if own else Status.FAILED, f"HTTP {http}: {message or code}"
     return _ended(body)
 
 
@@ -228,9 +227,9 @@ def _ended(body: dict[str, Any]) -> tuple[Status, str]:
 
 
 def _text(body: dict[str, Any]) -> str:
-    said = as_object(_first(body.get("choices")).get("message")).get("content")
-    if isinstance(said, str):
-        return said
+    content = as_object(_first(body.get("choices")).get("message")).get("content")
+    if isinstance(content, str):
+        return content
     parts = _parts(body)
     return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
 

@@ -82,9 +82,9 @@ def _type_of(name: str, items: Sequence[Item]) -> type | None:
     values = [item.tags[name] for item in items if name in item.tags]
     types = {type(value) for value in values}
     small = all(abs(value) < 2**63 for value in values if isinstance(value, int))
-    said = any(value.strip() if isinstance(value, str) else value != () for value in values)
+    filled = any(value.strip() if isinstance(value, str) else value != () for value in values)
     free = name == name.strip() != "" and _facet_of(_column_of(name)) == name
-    return types.pop() if free and small and said and len(types) == 1 else None
+    return types.pop() if free and small and filled and len(types) == 1 else None
 
 
 def dataset_row(item: Item, form: RowForm) -> dict[str, Any]:

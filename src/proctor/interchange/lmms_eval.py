@@ -171,10 +171,9 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
 
 
 def _sample(place: int, item: Item, text: str) -> dict[str, Any]:
-    right = references_of(item)
     return {
         "doc_id": place,
-        "target": right[0] if right else "",
+        "target": next(iter(references_of(item)), ""),
         "filtered_resps": [text],
         "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),
         "input": "\n".join((item.question, *item.options)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,27 +156,17 @@ class LmmsTask:
         return {} if value is None else {"accuracy": value}
 
 
-def task_line(item: Item, messages: tuple[str, str], *, blind: bool) -> TaskItem:
-    """The line of an item."""
-    right = references_of(item)
-    return TaskItem(
-        id=item.id,
-        group=item.group,
-        system=messages[0],
-        prompt=messages[1],
-        target=right[0] if right else "",
-        media=[] if blind else list(dict.fromkeys(one.source for one in item.media)),
-        item=item.model_dump_json(),
-    )
-
+# -- writing tasks
 
 _BLIND = "text-only"
 
+_NOTE = "Proctor must be installed where the task runs: it reads and marks the answers."
 _INSPECT = '''"""{title}: a task of Inspect, written by Proctor.
 
     inspect eval task.py --model openai/gpt-5.2 -T media=FOLDER
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from inspect_ai import Task, task
@@ -216,21 +207,16 @@ def process_results(doc, results):
 def write_inspect_task(source: ExportSource, out: Path) -> Written:
     """Writes `task.py` and `items.jsonl`. Raises `InputError` where `out` is not empty or can't be written, and
     `UsageError` for a condition other than `video` and `text-only`."""
-    condition, lines = _condition(source), _lines(source)
-    name = task_name(source.card.name, condition)
-    with whole_folder(out) as folder:
-        write_whole(folder / "items.jsonl", _jsonl(lines))
-        text = _INSPECT.format(title=_title(source), name=_identifier(name), media=_media(source, out))
-        write_whole(folder / "task.py", text)
-        copy_media(source, folder / "media")
-    return Written(len(lines), "item", _dropped(source), _notes())
+    name = task_name(source.card.name, _condition(source))
+    function = name if name.isidentifier() else f"task_{name}"
+    text = _INSPECT.format(title=_title(source), name=function, media=_media(source, out))
+    return _write(source, out, {"task.py": text}, (_NOTE,))
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
     """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises what
     `write_inspect_task` raises."""
-    condition, lines = _condition(source), _lines(source)
-    name = task_name(source.card.name, condition)
+    name = task_name(source.card.name, _condition(source))
     head = {
         "task": name,
         "dataset_path": "json",
@@ -246,14 +232,20 @@ def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
     functions = "".join(
         f"{one}: !function utils.{one}\n" for one in ("doc_to_visual", "doc_to_text", "process_results")
     )
-    with whole_folder(out) as folder:
-        write_whole(folder / "items.jsonl", _jsonl(lines))
-        write_whole(folder / f"{name}.yaml", yaml_text(head) + functions)
-        text = _LMMS.format(title=_title(source), name=name, media=_media(source, out))
-        write_whole(folder / "utils.py", text)
-        copy_media(source, folder / "media")
+    text = _LMMS.format(title=_title(source), name=name, media=_media(source, out))
     moved = "The YAML names items.jsonl where it lies now: change `data_files` when you move the folder."
-    return Written(len(lines), "item", _dropped(source), (moved, *_notes()))
+    return _write(source, out, {f"{name}.yaml": yaml_text(head) + functions, "utils.py": text}, (moved, _NOTE))
+
+
+def _write(source: ExportSource, out: Path, files: Mapping[str, str], notes: tuple[str, ...]) -> Written:
+    """Writes the files of a task beside its items and copied media."""
+    lines = _lines(source)
+    with whole_folder(out) as folder:
+        write_whole(folder / "items.jsonl", "".join(line.model_dump_json() + "\n" for line in lines))
+        for name, text in files.items():
+            write_whole(folder / name, text)
+        copy_media(source, folder / "media")
+    return Written(len(lines), "item", _dropped(source), notes)
 
 
 def _condition(source: ExportSource) -> str:
@@ -279,15 +271,20 @@ def _lines(source: ExportSource) -> list[TaskItem]:
     for item in source.items:
         shown = () if blind else item.media
         video = any(isinstance(medium, VideoClip) for medium in shown)
-        messages = prompt_text(
+        system, user = prompt_text(
             prompt, item, briefing, pictures=len(shown), timed=False, video=video, blind=blind and bool(item.media)
         )
-        lines.append(task_line(item, messages, blind=blind))
+        line = TaskItem(
+            id=item.id,
+            group=item.group,
+            system=system,
+            prompt=user,
+            target=next(iter(references_of(item)), ""),
+            media=list(dict.fromkeys(one.source for one in shown)),
+            item=item.model_dump_json(),
+        )
+        lines.append(line)
     return lines
-
-
-def _jsonl(lines: list[TaskItem]) -> str:
-    return "".join(line.model_dump_json() + "\n" for line in lines)
 
 
 def _media(source: ExportSource, out: Path) -> str:
@@ -302,22 +299,11 @@ def _title(source: ExportSource) -> str:
     return " ".join(plain.split()) or source.card.name
 
 
-def _identifier(name: str) -> str:
-    return name if name.isidentifier() else f"task_{name}"
-
-
-def _notes() -> tuple[str, ...]:
-    return ("Proctor must be installed where the task runs: it reads and marks the answers.",)
-
-
 def _dropped(source: ExportSource) -> tuple[str, ...]:
     spans = any(isinstance(one, VideoClip) and (one.start or one.end) for item in source.items for one in item.media)
     judged = sum(item.answer.kind in {"free_text", "ratings"} for item in source.items)
     found = ["frames at set times: the program that runs the task chooses its own from whole files"]
     found += ["spans of clips: whole videos are shown; cut them first where questions are on a part"] if spans else []
-    found += (
-        [f"marks of {count_of(judged, 'item')} in free text: they need a judge; import the log to Proctor"]
-        if judged
-        else []
-    )
+    if judged:
+        found.append(f"marks of {count_of(judged, 'item')} in free text: they need a judge; import the log to Proctor")
     return tuple(found)

@@ -67,41 +67,26 @@ def sealed_readings(connection: Connection, viewer: int, study: str) -> list[Sea
         studies.c.form,
         study_items.c.id.label("item"),
         study_items.c.key,
-        study_items.c.group_name,
+        study_items.c.group_name.label("group"),
         study_items.c.gold,
         versions.c.number,
         versions.c.body,
-        accounts.c.pseudonym,
+        accounts.c.pseudonym.label("reader"),
         readings.c.payload,
         readings.c.comment,
         readings.c.seconds,
         readings.c.sealed,
     ).join(assignments, own & (assignments.c.role == "reader"))
-    rows = connection.execute(query).all()
-    newest = {row.item: row.number for row in rows}
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    newest = {row["item"]: row["number"] for row in rows}
     found = []
-    for row in rows:
-        if row.number < newest[row.item]:
-            continue
-        form = form_named(row.form)
-        body = form.read_body(row.body, None, f"item {row.key}")
-        payload = form.read(body, row.payload)
-        found.append(
-            SealedReading(
-                row.item,
-                row.key,
-                row.group_name,
-                row.number,
-                body,
-                None if row.gold is None else form.read(body, row.gold),
-                row.pseudonym,
-                payload,
-                form.values(body, payload),
-                row.comment,
-                row.seconds or None,
-                row.sealed,
-            )
-        )
+    for row in (row for row in rows if row["number"] == newest[row["item"]]):
+        form = form_named(row.pop("form"))
+        body = form.read_body(row["body"], None, f"item {row['key']}")
+        payload = form.read(body, row["payload"])
+        gold = None if row["gold"] is None else form.read(body, row["gold"])
+        row |= {"body": body, "payload": payload, "gold": gold, "seconds": row["seconds"] or None}
+        found.append(SealedReading(**row, values=form.values(body, payload)))
     return found
 
 

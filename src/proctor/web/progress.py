@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, bindparam, func, select
 
@@ -94,8 +94,10 @@ def _settled() -> ColumnElement[bool]:
     return select(consensus.c.version).where(consensus.c.version == read_version(assignments.c.item)).exists()
 
 
-class _Counts(NamedTuple):
-    """A person's items as a reader, and how many are sealed; items to settle and settled as an adjudicator."""
+@dataclass(frozen=True)
+class WorkCounts:
+    """One person's work in a study: as a reader their items and how many are sealed, as an adjudicator how many items
+    wait for them and how many they settled."""
 
     items: int
     sealed: int
@@ -103,26 +105,24 @@ class _Counts(NamedTuple):
     settled: int
 
 
-def _counts(work: list[Assigned]) -> _Counts:
+def _counts(work: list[Assigned]) -> dict[str, int]:
     reads = [one for one in work if one.role == "reader"]
     settles = [one for one in work if one.role == "adjudicator"]
-    return _Counts(
-        len(reads), sum(one.done for one in reads), sum(one.due for one in settles), sum(one.done for one in settles)
-    )
+    return {
+        "items": len(reads),
+        "sealed": sum(one.done for one in reads),
+        "to_settle": sum(one.due for one in settles),
+        "settled": sum(one.done for one in settles),
+    }
 
 
 @dataclass(frozen=True)
-class MyStudy:
-    """A study as one person sees it: their items and how many are sealed, and as an adjudicator how many items wait for
-    them and how many they settled."""
+class MyStudy(WorkCounts):
+    """A study as one person sees it."""
 
     name: str
     title: str
     form: str
-    items: int
-    sealed: int
-    to_settle: int
-    settled: int
 
     @property
     def done(self) -> bool:
@@ -137,7 +137,8 @@ def my_studies(connection: Connection, account: int, name: str | None = None) ->
     for row in connection.execute(query.order_by(studies.c.name)):
         work = my_work(connection, account, row.id)
         if work:
-            found.append(MyStudy(row.name, row.settings.get("title") or row.name, row.form, *_counts(work)))
+            title = row.settings.get("title") or row.name
+            found.append(MyStudy(**_counts(work), name=row.name, title=title, form=row.form))
     return found
 
 
@@ -176,16 +177,11 @@ def _next() -> tuple[Select[Any], Select[Any]]:
 
 
 @dataclass(frozen=True)
-class PersonProgress:
-    """One person's progress in a study: their items and how many are sealed; the time of the last seal; and as an
-    adjudicator how many items wait for them and how many they settled."""
+class PersonProgress(WorkCounts):
+    """One person's progress in a study; `last` is the time of the last seal."""
 
     pseudonym: str
     role: str
-    items: int
-    sealed: int
-    to_settle: int
-    settled: int
     last: str
 
 
@@ -255,4 +251,4 @@ def _person(connection: Connection, person: Any, study: int) -> PersonProgress:
     )
     counts = _counts(my_work(connection, person.id, study))
     last = connection.execute(last_sealed).scalar() or ""
-    return PersonProgress(person.pseudonym, person.role, *counts, last)
+    return PersonProgress(**counts, pseudonym=person.pseudonym, role=person.role, last=last)

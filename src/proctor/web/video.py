@@ -7,10 +7,11 @@ A paused video shows the frame store's JPEG.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,32 +76,22 @@ class ItemMedia:
     def __init__(self, library: MediaLibrary) -> None:
         self._library, self._whole = library, library.unscaled(painted=False)
         self._guard = threading.Lock()
-        self._made: dict[_Played, Future[Path]] = {}
+        self._playable: dict[_Played, Future[Path]] = {}
         self._waiting: deque[tuple[_Played, Future[Path]]] = deque()
         self._makers = 0
-        self._tables: OrderedDict[tuple[str, VideoClip], bytes] = OrderedDict()
+        self._tables = lru_cache(_MOST_TABLES)(self._table)
 
     def table(self, clip: VideoClip) -> bytes:
         """The clip's `FrameTable` as JSON; starts to make the video playable. Raises `InputError` for an unreadable
         file."""
         if self._plays(clip):
-            self._making(self._played(clip))
-        address = self._library.identity(clip.source), clip
-        with self._guard:
-            if address in self._tables:
-                self._tables.move_to_end(address)
-                return self._tables[address]
-        table = self._table(clip).model_dump_json().encode()
-        with self._guard:
-            self._tables[address] = table
-            while len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
-        return table
+            self._request(self._played(clip))
+        return self._tables(self._library.identity(clip.source), clip)
 
-    def _table(self, clip: VideoClip) -> FrameTable:
+    def _table(self, identity: str, clip: VideoClip) -> bytes:
         library, index = self._library, self._library.index(clip.source)
         info, (start, end), placed = library.probe(clip.source), library.span(clip), self._placed(clip)
-        return FrameTable(
+        table = FrameTable(
             first=str(int(index.pts[0])),
             steps=tuple(np.diff(index.pts).tolist()),
             keys=tuple(np.flatnonzero(np.isin(index.pts, index.keys)).tolist()),
@@ -111,47 +102,48 @@ class ItemMedia:
             width=info.width,
             height=info.height,
             region=self._played(clip).region,
-            sha256=library.identity(clip.source),
+            sha256=identity,
             plays=self._plays(clip),
         )
+        return table.model_dump_json().encode()
 
     def video(self, clip: VideoClip) -> tuple[Path, float] | None:
         """The whole video in a form that browsers play, black outside the clip's region, and the second at which it shows
         the first picture; None while it is being made. Raises `InputError` where it can't be made."""
         played = self._played(clip)
-        made = self._making(played)
-        wait([made], _PATIENCE_S)
-        return (made.result(), self._library.playback_lead(*played)) if made.done() else None
+        playable = self._request(played)
+        wait([playable], _PATIENCE_S)
+        return (playable.result(), self._library.playback_lead(*played)) if playable.done() else None
 
     def _played(self, clip: VideoClip) -> _Played:
         return _Played(clip.source, None if clip.region is None or self._placed(clip).cropped else clip.region)
 
-    def _making(self, played: _Played) -> Future[Path]:
+    def _request(self, played: _Played) -> Future[Path]:
         """The playable video. One that failed or was removed from the cache is made again on the next request."""
         with self._guard:
-            made = self._made.pop(played, None)
-            if made is not None and made.done() and made.exception():
-                return made
-            if made is None or (made.done() and not made.result().is_file()):
-                made = Future()
-                self._waiting.append((played, made))
+            playable = self._playable.pop(played, None)
+            if playable is not None and playable.done() and playable.exception():
+                return playable
+            if playable is None or (playable.done() and not playable.result().is_file()):
+                playable = Future()
+                self._waiting.append((played, playable))
                 if self._makers < _AT_ONCE:
                     self._makers += 1
                     threading.Thread(target=self._make, name="playback", daemon=True).start()
-            self._made[played] = made
-        return made
+            self._playable[played] = playable
+        return playable
 
     def _make(self) -> None:
         """Makes the videos that wait. The thread is a daemon: a stopping server does not wait for half a video."""
         while (task := self._next()) is not None:
-            played, made = task
+            played, playable = task
             try:
-                made.set_result(self._library.playback(*played))
+                playable.set_result(self._library.playback(*played))
             except ProctorError as error:
-                made.set_exception(error)
+                playable.set_exception(error)
             finally:
-                if not made.done():
-                    made.set_exception(InputError(played.source, found="a video that can't be made playable"))
+                if not playable.done():
+                    playable.set_exception(InputError(played.source, found="a video that can't be made playable"))
 
     def _next(self) -> tuple[_Played, Future[Path]] | None:
         with self._guard:
@@ -190,9 +182,9 @@ class ItemMedia:
         return self._whole.jpegs([Picture(medium.source, None, medium.region, scan=medium.scan)])[0]
 
     def _pictures(self, item: ShownItem, clip: VideoClip, times: Sequence[float], *, as_shown: bool) -> list[bytes]:
-        asked = Item(id=item.key, group=item.key, question="What is shown?", answer=FreeTextFormat(), media=(clip,))
+        shown = Item(id=item.key, group=item.key, question="What is shown?", answer=FreeTextFormat(), media=(clip,))
         library, condition = (self._library, item.condition) if as_shown else (self._whole, "video")
-        return [frame.jpeg for frame in pictures_at(asked, condition, library, times)]
+        return [frame.jpeg for frame in pictures_at(shown, condition, library, times)]
 
     def _times(self, clip: VideoClip, index: FrameIndex, stamps: Sequence[int]) -> list[float]:
         offset = self._placed(clip).offset

@@ -144,42 +144,42 @@ def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
 
 @router.post("/item/{item_id}/draft")
 @_saving
-def save(request: Request, item_id: RowId, visitor: Worker, said: SaveRequest) -> dict[str, JsonValue]:
+def save(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
     """Saves a draft."""
     site = site_of(request)
     with site.writing() as connection:
-        draft = save_draft(connection, visitor.account, item_id, Save(**said.model_dump()), site.now())
+        draft = save_draft(connection, visitor.account, item_id, Save(**body.model_dump()), site.now())
     return {"revision": draft.revision}
 
 
 @router.post("/item/{item_id}/seal")
 @_saving
-def seal_reading(request: Request, item_id: RowId, visitor: Worker, said: SaveRequest) -> dict[str, JsonValue]:
+def seal_reading(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
     """Saves and seals a reading; returns the next item's path."""
     site = site_of(request)
     with site.writing() as connection:
         study = open_item(connection, visitor.account, item_id).study
-        seal(connection, visitor.account, item_id, Save(**said.model_dump()), site.now())
+        seal(connection, visitor.account, item_id, Save(**body.model_dump()), site.now())
         return {"next": _next_path(connection, visitor, study, item_id)}
 
 
 @router.post("/item/{item_id}/adjudicate")
 @_saving
-def settle(request: Request, item_id: RowId, visitor: Worker, said: SettleRequest) -> dict[str, JsonValue]:
+def settle(request: Request, item_id: RowId, visitor: Worker, body: SettleRequest) -> dict[str, JsonValue]:
     """Settles readings that differ; returns the next item's path."""
     site = site_of(request)
     with site.writing() as connection:
         study = open_item(connection, visitor.account, item_id).study
-        adjudicate(connection, visitor.account, item_id, said.version, said.payload, said.comment, site.now())
+        adjudicate(connection, visitor.account, item_id, body.version, body.payload, body.comment, site.now())
         return {"next": _next_path(connection, visitor, study, item_id)}
 
 
 @router.post("/item/{item_id}/guess")
-def guess(request: Request, item_id: RowId, visitor: Worker, said: QuestionRequest) -> Response:
+def guess(request: Request, item_id: RowId, visitor: Worker, body: QuestionRequest) -> Response:
     """A fragment that says how guessable the page's question is."""
     with _opened(request, item_id, visitor, form="question") as (connection, opened):
         try:
-            draft = QuestionText.model_validate(said.text)
+            draft = QuestionText.model_validate(body.text)
         except ValueError:
             raise HTTPException(422) from None
         found = guessability(connection, item_id, opened.body, draft)
@@ -195,13 +195,13 @@ def new_question(request: Request, item_id: RowId, visitor: Worker) -> Response:
 
 @router.post("/item/{item_id}/new")
 @_saving
-def add_question(request: Request, item_id: RowId, visitor: Worker, said: SaveRequest) -> dict[str, JsonValue]:
+def add_question(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
     """Adds the new question to the study, for others to read."""
     site = site_of(request)
     with site.writing() as connection:
         if open_item(connection, visitor.account, item_id).form.name != "question":
             raise HTTPException(404)
-        write_question(connection, visitor.account, item_id, said.payload, said.comment, site.now())
+        write_question(connection, visitor.account, item_id, body.payload, body.comment, site.now())
     return {"next": f"/item/{item_id}"}
 
 
