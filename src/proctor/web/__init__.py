@@ -28,11 +28,11 @@ if TYPE_CHECKING:
         progress_tables,
         ratings_to_scores,
         reassign_work,
-        review_accounts,
         sheet_for,
     )
     from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
     from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
+    from proctor.web.settings import review_accounts
     from proctor.web.site import Listening, Site, bound, serve, signing_key
     from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change

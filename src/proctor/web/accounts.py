@@ -11,8 +11,7 @@ import re
 import secrets
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -23,7 +22,6 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, func, insert, sel
 from sqlalchemy.exc import IntegrityError
 
 from proctor.core import InputError, Table, columns, one_of
-from proctor.runs import reading
 from proctor.web.schema import (
     ROLES,
     Role,
@@ -31,6 +29,7 @@ from proctor.web.schema import (
     invitations,
     logins,
     new_token,
+    one_connection,
     sessions,
     token_hash,
     trail,
@@ -262,25 +261,25 @@ class InvitationLink:
 
 def add_person(place: AccountsPlace, name: str, role: str, language: str) -> InvitationLink:
     """Adds an account and invites its owner. Raises `InputError` for an invalid name, role or language."""
-    with _changing(place) as connection:
+    with one_connection(place.opened()) as connection:
         return _link(place, invite(connection, add_account(connection, name, role, language, _now()), _now()))
 
 
 def invite_person(place: AccountsPlace, name: str) -> InvitationLink:
     """A new link; the former one ends. The present password is valid until the link is used."""
-    with _changing(place) as connection:
+    with one_connection(place.opened()) as connection:
         return _link(place, invite(connection, find_account(connection, name), _now()))
 
 
 def change_role(place: AccountsPlace, name: str, role: str) -> None:
     """Gives a person another role; they have to log in again."""
-    with _changing(place) as connection:
+    with one_connection(place.opened()) as connection:
         set_role(connection, find_account(connection, name), role, _now())
 
 
 def disable_person(place: AccountsPlace, name: str, *, undo: bool = False) -> None:
     """Disables an account at once, or, with `undo`, enables it again. What the person submitted stays."""
-    with _changing(place) as connection:
+    with one_connection(place.opened()) as connection:
         disable(connection, find_account(connection, name), _now(), undo=undo)
 
 
@@ -319,7 +318,7 @@ def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
 
 def people_table(place: AccountsPlace) -> Table:
     """All accounts with their state."""
-    with _reading(place) as connection:
+    with one_connection(place.opened(), reading=True) as connection:
         rows = [
             (one.name, one.role, one.pseudonym, one.language, _state_text(one), one.last_login)
             for one in people_of(connection, datetime.now(UTC))
@@ -339,45 +338,25 @@ class TrailReport:
 
 def read_trail(place: AccountsPlace) -> TrailReport:
     """Who changed what, with each entry checked."""
-    with _reading(place) as connection:
-        who = (
-            select(trail, accounts.c.name)
-            .join(accounts, accounts.c.id == trail.c.account, isouter=True)
-            .order_by(trail.c.id)
-        )
+    query = (
+        select(trail, accounts.c.name)
+        .join(accounts, accounts.c.id == trail.c.account, isouter=True)
+        .order_by(trail.c.id)
+    )
+    with one_connection(place.opened(), reading=True) as connection:
         rows = [
             (
-                row["id"],
-                row["at"],
-                row["name"] or "",
-                row["action"],
-                row["subject"],
-                json.dumps(row["detail"], ensure_ascii=False) if row["detail"] else "",
+                row.id,
+                row.at,
+                row.name or "",
+                row.action,
+                row.subject,
+                json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
             )
-            for row in connection.execute(who).mappings()
+            for row in connection.execute(query)
         ]
         entries = Table("", columns(">entry", "at", "by", "action", "subject", "detail"), tuple(rows))
         return TrailReport(entries, first_fault(connection), head(connection))
-
-
-@contextmanager
-def _changing(place: AccountsPlace) -> Iterator[Connection]:
-    engine = place.opened()
-    try:
-        with engine.begin() as connection:
-            yield connection
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def _reading(place: AccountsPlace) -> Iterator[Connection]:
-    engine = place.opened()
-    try:
-        with reading(engine) as connection:
-            yield connection
-    finally:
-        engine.dispose()
 
 
 def _link(place: AccountsPlace, token: str) -> InvitationLink:

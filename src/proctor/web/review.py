@@ -5,14 +5,14 @@ Tables for the shell show what an organiser may see: nothing of an item that som
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, select
 
 from proctor.core import (
     Cell,
@@ -27,14 +27,13 @@ from proctor.core import (
     write_whole,
 )
 from proctor.media import MediaLibrary
-from proctor.runs import Store, open_engine
-from proctor.web.accounts import AccountsPlace
+from proctor.runs import Store
 from proctor.web.agreement import StudyAgreement, agreement_tables, study_agreement
 from proctor.web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
 from proctor.web.forms import form_named
 from proctor.web.progress import study_progress
-from proctor.web.schema import accounts, prepare, studies
-from proctor.web.settings import REVIEW_FILE, StudySettings, read_review
+from proctor.web.schema import accounts, one_connection, studies
+from proctor.web.settings import REVIEW_FILE, STORE_FILE, StudySettings, open_store, read_review
 from proctor.web.sheets import SheetTally, read_sheet, write_sheet
 from proctor.web.site import Listening, Site, signing_key
 from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
@@ -52,7 +51,6 @@ from proctor.web.studies import (
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-STORE_FILE = "review.sqlite"
 KEY_FILE = "review.key"
 EXPORTS = (*ROWS, "datasheet")
 
@@ -73,18 +71,6 @@ class ReviewSite(Site):
         app.state.item_media = ItemMedia(MediaLibrary(self.media))
         for module in (media, organise, work):
             app.include_router(module.router)
-
-
-def open_store(folder: Path, store: str | None = None) -> Engine:
-    """The database of a review: the named store, or `review.sqlite` in its folder. Creates the review's tables."""
-    engine = open_engine(store or folder / STORE_FILE, create=True)
-    prepare(engine)
-    return engine
-
-
-def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
-    """The accounts of a review. Raises `InputError` for a folder without one, and creates no store there."""
-    return AccountsPlace(lambda: open_store(folder, store), read_review(folder).address, REVIEW_FILE)
 
 
 # -- opening a review
@@ -168,15 +154,9 @@ def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
 # -- commands
 
 
-@contextmanager
-def _opened(folder: Path, store: str | None, *, reading: bool = True) -> Iterator[Connection]:
+def _opened(folder: Path, store: str | None, *, reading: bool = True) -> AbstractContextManager[Connection]:
     read_review(folder)  # a folder without a review gets no store
-    engine = open_store(folder, store)
-    try:
-        with engine.connect().execution_options(reading=reading) as connection, connection.begin():
-            yield connection
-    finally:
-        engine.dispose()
+    return one_connection(open_store(folder, store), reading=reading)
 
 
 def _named_files(folder: Path) -> list[Path]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -325,6 +327,16 @@ def prepare(engine: Engine) -> None:
     """
     prepare_accounts(engine)
     REVIEW_TABLES.prepare(engine)
+
+
+@contextmanager
+def one_connection(engine: Engine, *, reading: bool = False) -> Iterator[Connection]:
+    """A connection with one transaction; afterwards the engine is disposed."""
+    try:
+        with engine.connect().execution_options(reading=reading) as connection, connection.begin():
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def utc_text(at: datetime) -> str:

@@ -1,4 +1,4 @@
-"""`review.yaml`: the studies of a review, their items and plans. All problems are reported together, with their place."""
+"""A review's folder: `review.yaml` with the studies, their items and plans, and the database."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from sqlalchemy import Engine
 
 from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor.web.accounts import account_name
+from proctor.runs import open_engine
+from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
-from proctor.web.schema import Role
+from proctor.web.schema import Role, prepare
 
 REVIEW_FILE = "review.yaml"
+STORE_FILE = "review.sqlite"
 READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudicator")
 """The roles of accounts that may have work."""
 
@@ -147,6 +150,18 @@ def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> Revi
     if problems:
         raise ProblemsError(file, problems)
     return settings
+
+
+def open_store(folder: Path, store: str | None = None) -> Engine:
+    """The database of a review: the named store, or `review.sqlite` in its folder. Creates the review's tables."""
+    engine = open_engine(store or folder / STORE_FILE, create=True)
+    prepare(engine)
+    return engine
+
+
+def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
+    """The accounts of a review. Raises `InputError` for a folder without one, and creates no store there."""
+    return AccountsPlace(lambda: open_store(folder, store), read_review(folder).address, REVIEW_FILE)
 
 
 def _duplicates(settings: ReviewSettings) -> Iterator[str]:
