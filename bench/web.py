@@ -34,9 +34,10 @@ from itsdangerous import Signer
 from sqlalchemy import select
 
 from proctor.web.accounts import Changed, add_account
-from proctor.web.review import KEY_FILE, ReviewSite, open_store
+from proctor.web.review import KEY_FILE, ReviewSite
 from proctor.web.schema import readings, sessions, versions
 from proctor.web.sessions import start_session
+from proctor.web.settings import open_store
 from proctor.web.site import signing_key
 
 WANTED_MS = 150.0

@@ -14,7 +14,7 @@ import proctor
 from proctor.core import Answer, Item, Reference, Score, Status, UsageError
 from proctor.core.formats import BinaryFormat
 from proctor.interchange.every_eval_ever import _check
-from proctor.interchange.model_card import markdown_text
+from proctor.interchange.hugging_face import markdown_text
 from proctor.runs import Store
 from proctor.runs.engine import SHOWN
 from tests.support.foreign import foreign

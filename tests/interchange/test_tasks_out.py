@@ -13,7 +13,7 @@ import proctor
 from proctor.core import Image, InputError, Item, Reference, UsageError, VideoClip
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.interchange import LmmsTask
-from proctor.interchange.task_items import media_of, read_task
+from proctor.interchange.tasks import media_of, read_task
 from tests.support.foreign import foreign
 from tests.support.lamp_benchmark import lamps
 

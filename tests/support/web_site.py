@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 
 from proctor.web.accounts import Changed, add_account, hashed, invite, take_up
 from proctor.web.app import create_app
-from proctor.web.review import ReviewSite, open_store
+from proctor.web.review import ReviewSite
+from proctor.web.settings import open_store
 from proctor.web.site import Site
 
 START = datetime(2026, 11, 23, 8, tzinfo=UTC)

@@ -8,8 +8,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.web.dealing import deal
 from proctor.web.settings import StudyPlan
+from proctor.web.studies import deal
 
 NAMES = [f"reader{number}" for number in range(6)]
 

@@ -134,7 +134,7 @@ def test_a_rationale_cites_a_frame() -> None:
 
 def test_an_order_is_compared_by_its_pairs() -> None:
     body, payload = read("order", READINGS["order"][0])
-    assert FORMS["order"].said(body, payload).labels == {"a before b": "no", "a before c": "yes", "b before c": "yes"}
+    assert FORMS["order"].values(body, payload).labels == {"a before b": "no", "a before c": "yes", "b before c": "yes"}
 
 
 def test_nothing_must_be_said() -> None:

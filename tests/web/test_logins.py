@@ -12,8 +12,8 @@ from sqlalchemy import func, select, text
 
 from proctor.web import schema
 from proctor.web.accounts import Changed, add_account, disable, find_account
-from proctor.web.logins import BY_ADDRESS, BY_NAME, begin_attempt, log_in
 from proctor.web.review import ReviewSite
+from proctor.web.sessions import BY_ADDRESS, BY_NAME, begin_attempt, log_in
 from tests.support.web_site import PASSWORD, browser, clock_of, join, site
 from tests.support.web_site import log_in as fill_in
 
@@ -129,5 +129,5 @@ def test_a_password_changed_while_the_old_one_is_checked_lets_nobody_in(
             connection.execute(table.update().where(table.c.name == "anna").values(password="another"))
         return True
 
-    monkeypatch.setattr("proctor.web.logins.right", right_but_late)
+    monkeypatch.setattr("proctor.web.sessions.is_password", right_but_late)
     assert not log_in(review, "anna", PASSWORD, "192.0.2.1").token

@@ -10,8 +10,7 @@ from fastapi import Request
 from starlette.testclient import TestClient
 
 from proctor.web.accounts import find_account
-from proctor.web.app import create_app
-from proctor.web.protection import MOST_BYTES
+from proctor.web.app import MOST_BYTES, create_app
 from proctor.web.review import ReviewSite
 from proctor.web.schema import ROLES
 from tests.support.web_attack import ways

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, func, insert, select
 from proctor.core import InputError, generator
 from proctor.web import schema
 from proctor.web.forms import FORMS
+from proctor.web.progress import my_studies, next_item
 from proctor.web.readings import (
     ConflictError,
     IncompleteError,
@@ -26,7 +27,6 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.studies import my_studies, next_item
 from proctor.web.trail import first_fault
 from tests.support.web_study import (
     ACCEPT,

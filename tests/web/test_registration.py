@@ -11,7 +11,7 @@ from sqlalchemy import select
 from starlette.testclient import TestClient
 
 from proctor.web import schema
-from proctor.web.logins import BY_ADDRESS
+from proctor.web.sessions import BY_ADDRESS
 from proctor.web.site import Site
 from tests.support.web_open import open_site
 from tests.support.web_site import PASSWORD, browser, csrf_of, log_in

@@ -17,7 +17,7 @@ from proctor.core.formats import FreeTextFormat
 from proctor.runs import Store, compared
 from proctor.stats import Resampling
 from proctor.web import schema
-from proctor.web.agreement import study_agreement
+from proctor.web.agreement import agreement_tables, study_agreement
 from proctor.web.export import (
     CONSENSUS_COLUMNS,
     READING_COLUMNS,
@@ -33,7 +33,6 @@ from proctor.web.settings import StudyPlan, StudySettings
 from proctor.web.sheets import SheetTally, read_sheet, write_sheet
 from proctor.web.sources import items_of_runs
 from proctor.web.studies import add_study, deal_study, import_items
-from proctor.web.tables import agreement_tables
 from tests.support.web_study import ACCEPT, ALL_CHECKS, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 
 

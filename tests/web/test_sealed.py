@@ -18,6 +18,7 @@ from sqlalchemy import Engine, func, insert, select
 
 from proctor.core import InputError
 from proctor.web import schema
+from proctor.web.progress import SETTLED, my_studies, next_item
 from proctor.web.readings import (
     ConflictError,
     IncompleteError,
@@ -32,7 +33,6 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.studies import SETTLED, my_studies, next_item
 from proctor.web.trail import first_fault
 from tests.support.web_study import ACCEPT, NOW, QUESTION, REJECT, accounts_of, new_items, review, study_of
 

@@ -11,18 +11,9 @@ from sqlalchemy import Engine, func, select, update
 
 from proctor.core import InputError
 from proctor.web import schema
+from proctor.web.progress import my_studies, my_work, next_item
 from proctor.web.settings import StudyPlan, StudySettings
-from proctor.web.studies import (
-    ItemTally,
-    add_study,
-    deal_study,
-    disabled_people,
-    import_items,
-    items_without_reader,
-    my_studies,
-    my_work,
-    next_item,
-)
+from proctor.web.studies import ItemTally, add_study, deal_study, disabled_people, import_items, items_without_reader
 from proctor.web.trail import first_fault
 from tests.support.web_study import NOW, accounts_of, new_items, review, study_of
 

@@ -5,14 +5,11 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.interchange.archives import content_sha256, is_archive, unpack
     from proctor.interchange.dataset_rows import DATASET_COLUMNS, RowForm, dataset_item, dataset_row, row_form
-    from proctor.interchange.download import Downloader
-    from proctor.interchange.export_source import ORIGIN, ExportSource, Written
-    from proctor.interchange.formats import FORMATS, ForeignFormat
-    from proctor.interchange.item_files import file_hash
-    from proctor.interchange.recognition import TABLE, is_export, recognised
-    from proctor.interchange.task_items import LmmsTask, inspect_task
+    from proctor.interchange.download import Downloader, content_sha256, is_archive, unpack
+    from proctor.interchange.export_source import ORIGIN, ExportSource, Written, file_hash
+    from proctor.interchange.formats import FORMATS, TABLE, ForeignFormat, is_export, recognised
+    from proctor.interchange.tasks import LmmsTask, inspect_task
 else:
     export_lazily(__name__)
 

@@ -10,13 +10,15 @@ from typing import Any
 
 from proctor import __version__
 from proctor.core import count_of, whole_folder, write_whole
-from proctor.interchange.export_source import ExportSource, Written
-from proctor.interchange.item_files import (
+from proctor.interchange.export_source import (
     COLUMNS,
+    ExportSource,
+    Written,
     copy_media,
     facet_names,
     file_hash,
     item_rows,
+    jsonl_text,
     lost_in_rows,
     media_files,
 )
@@ -40,11 +42,10 @@ _DESCRIPTIONS = {
 
 
 def write_croissant(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `croissant.json` and `items.jsonl`: one FileObject for the items and one for each medium
-    that lies in the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be
-    written."""
+    """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in the
+    folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
     rows = item_rows(source)
-    text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    text = jsonl_text(rows)
     files = dict(media_files(source))
     with whole_folder(out) as folder:
         copy_media(source, folder)
@@ -128,7 +129,7 @@ def _field(name: str) -> dict[str, Any]:
 
 
 def _context() -> dict[str, Any]:
-    """The context that the specification prescribes."""
+    """The specification's context."""
     own = (
         "arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty",
         "fileObject", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5", "parentField",

@@ -1,5 +1,4 @@
-"""Items as rows of a dataset folder, in columns that people and other programs read, and rows as the same items
-again."""
+"""Items as rows of a dataset folder, in columns for people and other programs, and rows as the same items."""
 
 from __future__ import annotations
 
@@ -22,38 +21,37 @@ from proctor.core import (
     read_criteria,
 )
 from proctor.core.formats import AnswerFormat
-from proctor.interchange.item_files import COLUMNS, item_row
+from proctor.interchange.export_source import COLUMNS, item_row
 from proctor.media import plain_media
 
 DETAILS = "details"
 DATASET_COLUMNS = (*COLUMNS, "tolerance", "unit", "criteria", DETAILS)
-"""The columns of a dataset folder that are no facets. `format` holds a kind, or a name that `benchmark.yaml` explains;
-`details` holds as JSON what of an item the other columns can't say (regions, second clips, mixed facets)."""
+"""The columns of a dataset folder without facets. `format` is a kind, or a name that `benchmark.yaml` defines;
+`details` is JSON for the parts of an item that the other columns can't hold (regions, second clips, mixed facets)."""
 
-_FACET = "facet_"  # before the name of a facet that is called as one of these columns
+_FACET = "facet_"  # before the name of a facet that is also the name of a column
 _MOST_FACETS = 400
 _FORMAT: TypeAdapter[AnswerFormat] = TypeAdapter(AnswerFormat)
 _OWN = ("tolerance", "unit")  # settings of a format that have columns of their own
 Fault = Callable[[str, str, str], None]
-"""Takes what is wrong: the column, what was found and what was expected."""
+"""A function that takes an error: the column, what was found and what was expected."""
 
 
 @dataclass(frozen=True)
 class RowForm:
-    """How the rows of one dataset are written: `formats` by the names in the column, and the columns of `facets`, each
-    with the type of all its values."""
+    """The form of a dataset's rows: `formats` by name, and the columns of `facets` with the type of their values."""
 
     formats: Mapping[str, AnswerFormat]
     facets: Mapping[str, type]
 
     def name_of(self, answer: AnswerFormat) -> str:
-        """What the column `format` holds for a format."""
+        """The value of the column `format` for a format."""
         usual = _without_own(answer)
         return next((name for name, one in self.formats.items() if one == usual), answer.kind)
 
 
 def row_form(items: Sequence[Item]) -> RowForm:
-    """The form in which rows hold all of these items. A format whose settings are the usual ones needs no name."""
+    """The form of rows for these items. Formats with default settings need no name."""
     formats: dict[str, AnswerFormat] = {}
     for answer in dict.fromkeys(_without_own(item.answer) for item in items):
         if answer.model_dump(mode="json", exclude_defaults=True).keys() - {"kind"}:
@@ -65,7 +63,7 @@ def row_form(items: Sequence[Item]) -> RowForm:
 
 
 def _without_own(answer: AnswerFormat) -> AnswerFormat:
-    """A format without what columns of their own say."""
+    """A format without the settings that have columns."""
     fields = type(answer).model_fields
     return answer.model_copy(update={name: fields[name].default for name in _OWN if name in fields})
 
@@ -80,17 +78,17 @@ def _facet_of(column: str) -> str:
 
 
 def _type_of(name: str, items: Sequence[Item]) -> type | None:
-    """The type of all values of a facet; None where a column can't hold them as they are."""
+    """The type of all values of a facet; None if a column can't hold them unchanged."""
     values = [item.tags[name] for item in items if name in item.tags]
     types = {type(value) for value in values}
     small = all(abs(value) < 2**63 for value in values if isinstance(value, int))
-    said = any(value.strip() if isinstance(value, str) else value != () for value in values)
+    filled = any(value.strip() if isinstance(value, str) else value != () for value in values)
     free = name == name.strip() != "" and _facet_of(_column_of(name)) == name
-    return types.pop() if free and small and said and len(types) == 1 else None
+    return types.pop() if free and small and filled and len(types) == 1 else None
 
 
 def dataset_row(item: Item, form: RowForm) -> dict[str, Any]:
-    """A row with every column of the form. What reading its plain columns would not give again stands in `details`."""
+    """A row with every column of the form. `details` holds what can't be read from the other columns."""
     row, reference, fields = item_row(item), item.reference, type(item.answer).model_fields
     right = () if reference is None or reference.answer is None else (reference.answer, *reference.accepted)
     cells = [_cell(item.answer, value, item.options) for value in right]
@@ -117,7 +115,7 @@ def dataset_row(item: Item, form: RowForm) -> dict[str, Any]:
 
 @dataclass
 class _Faults:
-    """Passes faults on, and says whether there were any."""
+    """Passes faults on, and records whether there were any."""
 
     fault: Fault
     any: bool = False
@@ -135,8 +133,8 @@ class _Faults:
 
 
 def dataset_item(row: Mapping[str, Any], form: RowForm, fault: Fault) -> Item | None:
-    """The item of a row; None, with faults, where a cell is not what `dataset_row` writes. Where `details` say
-    something that another cell says, too, both must say the same."""
+    """The item of a row; None, with faults, if a cell is not as `dataset_row` writes it. `details` must agree with the
+    other cells."""
     faults = _Faults(fault)
     for name in ("id", "group", "question", "format"):
         if not isinstance(row.get(name), str) or not row[name]:
@@ -181,9 +179,10 @@ def _format_of(row: Mapping[str, Any], form: RowForm, faults: _Faults) -> Answer
     try:
         return _FORMAT.validate_python(fields | own)
     except ValidationError:
-        told = "a format that needs no settings, or one of " if known is None and not own else "settings that fit "
-        listed = ", ".join(form.formats) or "none"
-        faults.add("format", ", ".join(map(repr, (name, *own.values()))), told + (listed if not own else name))
+        expected = f"settings that fit {name}" if own else f"settings that fit {', '.join(form.formats) or 'none'}"
+        if known is None and not own:
+            expected = f"a format that needs no settings, or one of {', '.join(form.formats) or 'none'}"
+        faults.add("format", ", ".join(map(repr, (name, *own.values()))), expected)
         return None
 
 
@@ -251,7 +250,7 @@ def _texts(cell: Any) -> tuple[str, ...]:
 
 
 def _value(answer: AnswerFormat, cell: Any, options: Sequence[str]) -> JsonValue:
-    """The one value that a cell states: of free text the text as it stands, else what `write` gives, or JSON."""
+    """The value of a cell: free text unchanged, else text as by `write`, or JSON."""
     if not isinstance(cell, str):
         raise ParseError(expected="a text", found=repr(cell))
     if answer.any_text:
@@ -263,7 +262,7 @@ def _value(answer: AnswerFormat, cell: Any, options: Sequence[str]) -> JsonValue
 
 
 def _cell(answer: AnswerFormat, value: JsonValue, options: Sequence[str]) -> str:
-    """A value in words, or where these do not say all of it as JSON."""
+    """A value as text, or as JSON if the text loses something."""
     if answer.any_text:
         return str(value)
     words = answer.write(value)
@@ -277,9 +276,9 @@ def _cell(answer: AnswerFormat, value: JsonValue, options: Sequence[str]) -> str
 
 
 def _plain(value: Any) -> str:
-    """A value as JSON, in which 3 and 3.0 are not the same."""
+    """A value as JSON, in which 3 and 3.0 differ."""
 
-    def told(one: Any) -> Any:
+    def dumped(one: Any) -> Any:
         return one.model_dump(mode="json") if hasattr(one, "model_dump") else str(one)
 
-    return json.dumps(value, sort_keys=True, default=told)
+    return json.dumps(value, sort_keys=True, default=dumped)

@@ -1,6 +1,6 @@
-"""Every Eval Ever 0.3: results of each system with their intervals, and a row for each answer that has a score.
+"""Every Eval Ever 0.3: the results of each system with intervals, and a row for each scored answer.
 
-The schemas are the project's own (MIT licence, beside them); every file is checked against them before it is written.
+The schemas are the project's own (MIT licence, in the same folder); every file is validated before it is written.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from proctor.interchange.export_source import (
     ExportSource,
     Written,
     check_origin,
+    jsonl_text,
     model_of,
     public_settings,
     references_of,
@@ -36,11 +37,10 @@ _LACKING = (Status.FAILED, Status.TIMED_OUT, Status.REFUSED, Status.ERROR)
 
 
 def write_every_eval_ever(source: ExportSource, out: Path) -> Written:
-    """Writes a folder `data/BENCHMARK/DEVELOPER/MODEL/` with one file of results for each system, and one of its
-    answers.
+    """Writes a folder `data/BENCHMARK/DEVELOPER/MODEL/` for each system, with a file of results and a file of answers.
 
-    Raises `InputError` where a file does not hold to the schema, where a system has no result, and where `out` can't
-    be written or is not empty.
+    Raises `InputError` for a file that violates the schema, if there is no run, and where `out` can't be written or is
+    not empty.
     """
     check_origin(source)
     by_system: dict[str, list[Run]] = {}
@@ -94,19 +94,20 @@ class _SystemRecord:
         self.id = f"{source.card.name}/{runs[0].system}/{self.at}"
 
     def write(self, folder: Path) -> int:
-        """Writes both files, and says how many answers have no row."""
+        """Writes both files, and returns the number of answers without a row."""
         rows = list(self._rows())
         developer, _, model = self.model.partition("/")
         place = "/".join(("data", *(_component(part) for part in (self.source.card.name, developer, model))))
-        text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+        text = jsonl_text(rows)
+        checksum = sha256(text.encode()).hexdigest()
         record = self._record()
-        name = _uuid4(content_hash(record) + sha256(text.encode()).hexdigest())
+        name = _uuid4(content_hash(record) + checksum)
         if rows:
             record["detailed_evaluation_results"] = {
                 "format": "jsonl",
                 "file_path": f"{place}/{name}_samples.jsonl",
                 "hash_algorithm": "sha256",
-                "checksum": sha256(text.encode()).hexdigest(),
+                "checksum": checksum,
                 "total_rows": len(rows),
             }
         _check(record, "every_eval_ever-0.3.0.json", f"{place}/{name}.json")
@@ -259,7 +260,7 @@ class _SystemRecord:
 
 
 def _point(row: Result) -> float | None:
-    """The score: where nothing is decided on what a run lacks, with all that as wrong."""
+    """The score; without a policy for missing answers, they count as wrong."""
     return row.if_wrong if row.value is None else row.value
 
 
@@ -291,13 +292,13 @@ def _result_id(condition: str, metric: str, scorer: str) -> str:
 
 
 def _component(name: str) -> str:
-    """A part of a path that every file system takes."""
+    """The name as part of a path on any file system."""
     plain = _UNSAFE.sub("_", name).strip("._ ") or "unknown"
     return f"{plain}_" if plain.lower() == "data" else plain[:100]
 
 
 def _uuid4(text: str) -> str:
-    """The same content, the same name."""
+    """A name that depends only on the content."""
     return str(uuid.UUID(bytes=sha256(text.encode()).digest()[:16], version=4))
 
 
@@ -309,8 +310,8 @@ def _validator(schema: str) -> Any:
 
 
 def _check(value: object, schema: str, place: str) -> None:
-    """Raises `InputError` with the first field that does not hold to the schema."""
-    fault = next(iter(_validator(schema).iter_errors(value)), None)
-    if fault is not None:
-        where = ".".join(str(part) for part in fault.absolute_path)
-        raise InputError(place, f"field {where!r}", found=fault.message[:200], expected=f"Every Eval Ever {SCHEMA}")
+    """Raises `InputError` with the first field that violates the schema."""
+    error = next(iter(_validator(schema).iter_errors(value)), None)
+    if error is not None:
+        where = ".".join(str(part) for part in error.absolute_path)
+        raise InputError(place, f"field {where!r}", found=error.message[:200], expected=f"Every Eval Ever {SCHEMA}")

@@ -1,17 +1,20 @@
-"""What an export is made of: the chosen runs of one benchmark in a store, their results, and who stands behind them."""
+"""The source of an export: the chosen runs of one benchmark, their results, items as rows, and media."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from hashlib import file_digest
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.core import Answer, Item, Media, ParseError, UsageError, one_of
+from proctor.core import Answer, AudioClip, InputError, Item, Media, ParseError, Status, UsageError, VideoClip, one_of
 from proctor.runs import (
     BASELINES,
+    CODE,
     BenchmarkCard,
     Options,
     Result,
@@ -33,17 +36,17 @@ ORIGIN = {
     "organisation": "who ran the evaluation",
     "relationship": "first_party, third_party, collaborative or other: who ran it, seen from the model's maker",
 }
-"""What a person may say of where data and results come from: by its name, what it is."""
+"""The fields in which a person states where data and results come from, with their meaning."""
 
 _LICENCE = "Licence: "
 
 
 @dataclass(frozen=True)
 class ExportSource:
-    """The runs that are exported (baselines only where they are named), and what to write of them.
+    """The runs to export (baselines only if they are named), and the options.
 
-    `origin` has entries of `ORIGIN`. `media` is the folder of the benchmark's videos or images, which are copied only
-    with `copy_media`; `references` False leaves out the reference answers.
+    `origin` has fields of `ORIGIN`. `media` is the folder of the benchmark's videos or images, which are copied only with
+    `copy_media`. Without `references`, reference answers are left out.
     """
 
     store: Store
@@ -61,15 +64,10 @@ class ExportSource:
 
     @cached_property
     def items(self) -> list[Item]:
-        """The items that count (or all, where these are asked for), in order; without reference answers where these are
-        to be left out."""
-        counted = [item for item in self.every_item if self.options.all_items or self.card.counts(item)]
+        """The items that count (or all, by `options.all_items`), in order; with reference answers only if `references`."""
+        every = self.store.items(self.card.name)
+        counted = [item for item in every if self.options.all_items or self.card.counts(item)]
         return counted if self.references else [item.model_copy(update={"reference": None}) for item in counted]
-
-    @cached_property
-    def every_item(self) -> list[Item]:
-        """All items, as the store has them."""
-        return self.store.items(self.card.name)
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -78,7 +76,7 @@ class ExportSource:
         return [run for run in chosen if self.options.systems or run.system not in BASELINES]
 
     def one_run(self) -> Run:
-        """The only run. Raises `UsageError` where there are several, or none."""
+        """The only run. Raises `UsageError` if there are several, or none."""
         if len(self.runs) != 1:
             found = ", ".join(f"{run.system} / {run.condition}" for run in self.runs) or "no run"
             raise UsageError("--system and --condition", "one run", found=found)
@@ -86,20 +84,27 @@ class ExportSource:
 
     @cached_property
     def results(self) -> list[Result]:
-        """The results of the chosen runs that have a score."""
+        """The results of the chosen runs with a score."""
         names = {(run.system, run.condition) for run in self.runs}
         rows = results(self.store, self.card.name, self.options).rows
         return [row for row in rows if (row.system, row.condition) in names and row.scorer]
 
+    def code_scores(self, run: Run) -> dict[str, dict[str, float]]:
+        """The scores of a run that need no judge: by item and metric."""
+        found: dict[str, dict[str, float]] = {}
+        for row in self.store.score_rows(run, scorer=CODE):
+            found.setdefault(row.item_id, {})[row.metric] = row.value
+        return found
+
     @cached_property
     def begun(self) -> dict[tuple[str, str], str]:
-        """When each run began (ISO 8601, UTC), by system and condition."""
+        """The start of each run (ISO 8601, UTC), by system and condition."""
         rows = [row for row in stored_runs(self.store) if row["benchmark"] == self.card.name]
         return {(row["system"], row["condition"]): str(row["begun"]) for row in rows}
 
     @property
     def licence(self) -> str:
-        """The licence of the data: as it was given, else as the benchmark's notes say; "" where nobody says."""
+        """The licence of the data from `origin`, else from the benchmark's notes; "" if it is unknown."""
         noted = [note.removeprefix(_LICENCE) for note in self.card.notes if note.startswith(_LICENCE)]
         return self.origin.get("licence") or next(iter(noted), "")
 
@@ -111,8 +116,8 @@ class ExportSource:
 
 @dataclass(frozen=True)
 class Written:
-    """What an export wrote: `count` of `what` ("row"); `dropped` says what the format has no place for, and why;
-    `notes` what a person should know."""
+    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no place for it, and
+    `notes` for the user."""
 
     count: int
     what: str
@@ -121,7 +126,7 @@ class Written:
 
 
 def model_of(run: Run, origin: Mapping[str, str]) -> str:
-    """The model behind a run as "owner/name": as it was given, else as its settings say, else the system's name.
+    """The model of a run as "owner/name": from `origin`, else from the run's settings, else the system's name.
 
     >>> model_of(Run(1, "b", "gpt", "video", {"system": {"model": "openai:gpt-5.2"}}), {})
     'openai/gpt-5.2'
@@ -136,14 +141,14 @@ def model_of(run: Run, origin: Mapping[str, str]) -> str:
 
 
 def check_origin(source: ExportSource) -> None:
-    """Raises `UsageError` where one model's name is given for several systems."""
+    """Raises `UsageError` if one model's name is given for several systems."""
     systems = sorted({run.system for run in source.runs})
     if source.origin.get("model") and len(systems) > 1:
         raise UsageError("--origin model=", "one --system with it", found=f"it for {', '.join(systems)}")
 
 
 def public_settings(settings: Any) -> Any:
-    """Settings of a run without the addresses of servers, which are nobody else's business.
+    """The settings of a run without the private addresses of servers.
 
     >>> public_settings({"system": {"model": "m", "base_url": "http://10.0.0.7/v1"}, "servers": ["http://10.0.0.7/v1"]})
     {'system': {'model': 'm'}}
@@ -154,8 +159,8 @@ def public_settings(settings: Any) -> Any:
 
 
 def differs(item: Item, answer: Answer) -> bool:
-    """Whether the value that counts is another one than the answer's text says today: its options were shown in another
-    order, or a person read it.
+    """Whether the stored value differs from parsing the answer's text again: its options were shown in another order, or
+    a person read it.
 
     >>> from proctor.core.formats import BinaryFormat
     >>> one = Item(id="q1", group="v1", question="Is a clip seen?", answer=BinaryFormat())
@@ -170,9 +175,16 @@ def differs(item: Item, answer: Answer) -> bool:
         return True
 
 
+def kept_fields(item: Item, answer: Answer) -> dict[str, str]:
+    """Fields for what another program's record has no place for; `recorded.kept_status` and `kept_value` read them."""
+    if answer.status is not Status.ANSWERED:
+        return {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
+    return {"proctor_parsed": json.dumps(answer.parsed)} if differs(item, answer) else {}
+
+
 def shown_text(answer: Answer) -> str:
-    """The record of what a system was shown (hashes of the frames and of the media, times, what was asked for), as
-    JSON; "" where the answer holds none.
+    """The record of what a system was shown (hashes of frames and media, times, the request), as JSON; "" if the answer
+    has none.
 
     >>> shown_text(Answer(item_id="q1"))
     ''
@@ -182,7 +194,126 @@ def shown_text(answer: Answer) -> str:
 
 
 def references_of(item: Item) -> list[str]:
-    """The right answers of an item in words, the first one first; none where it has no reference."""
+    """The reference answers of an item as text, the main one first."""
     if item.reference is None:
         return []
     return [item.answer.write(value) for value in (item.reference.answer, *item.reference.accepted)]
+
+
+def jsonl_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as JSON Lines."""
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+
+# -- items as rows
+
+COLUMNS = ("id", "group", "question", "options", "format", "answer", "accepted", "rationale", "media", "start", "end")
+"""The columns of every benchmark; facets follow."""
+
+
+def item_rows(source: ExportSource) -> list[dict[str, Any]]:
+    """One row per item: values as text, as in a reply, and then the facets, with several values as JSON."""
+    facets = facet_names(source)
+    return [item_row(item) | {name: _tag(item.tags.get(name)) for name in facets} for item in source.items]
+
+
+def facet_names(source: ExportSource) -> list[str]:
+    """The tags of all items in order of appearance, without those that are columns."""
+    names = dict.fromkeys(name for item in source.items for name in item.tags)
+    return [name for name in names if name not in COLUMNS]
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """The row of an item, without facets."""
+    right = references_of(item)
+    clip = _timed(item)
+    return {
+        "id": item.id,
+        "group": item.group,
+        "question": item.question,
+        "options": list(item.options) or list(getattr(item.answer, "classes", ())),
+        "format": item.answer.kind,
+        "answer": right[0] if right else None,
+        "accepted": right[1:],
+        "rationale": item.reference.rationale if item.reference else "",
+        "media": [one.source for one in item.media],
+        "start": clip.start if clip else None,
+        "end": clip.end if clip else None,
+    }
+
+
+def _timed(item: Item) -> VideoClip | AudioClip | None:
+    """The medium whose times are in a row: the first video, else the first recording."""
+    clips = (one for one in item.media if isinstance(one, VideoClip))
+    return next(clips, None) or next(iter(item.sounding), None)
+
+
+def _tag(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return json.dumps(list(value), ensure_ascii=False)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def lost_in_rows(source: ExportSource) -> list[str]:
+    """What rows have no place for."""
+    formats = {
+        item.answer.kind for item in source.items if item.answer.model_dump(exclude_defaults=True, exclude={"kind"})
+    }
+    several = any(len([one for one in item.media if isinstance(one, VideoClip)]) > 1 for item in source.items)
+    found = [f"settings of the formats {', '.join(sorted(formats))}: a column holds the kind"] if formats else []
+    if several:
+        found.append("start and end of second clips: a row has one span")
+    if any(one is not _timed(item) or one.kind == "video" for item in source.items for one in item.sounding):
+        found.append("times of second recordings, and that a video's sound belongs to the question")
+    if any(one.region is not None for item in source.items for one in item.pictured):
+        found.append("regions of media: a column holds the file")
+    if not source.references:
+        found.append("reference answers: left out as asked")
+    return found
+
+
+# -- media
+
+
+def media_files(source: ExportSource) -> Iterator[tuple[str, Path]]:
+    """(name, file) of each medium in the folder of media. Raises `InputError` for a name outside the folder."""
+    if source.media is None:
+        return
+    root = source.media.resolve()
+    for medium in source.media_of_items:
+        if PurePosixPath(medium.source).is_absolute() or ".." in PurePosixPath(medium.source).parts:
+            raise InputError(source.media, found=f"a medium {medium.source!r}", expected="a name below this folder")
+        file = (root / medium.source).resolve()
+        if not file.is_relative_to(root):
+            raise InputError(source.media, found=f"{medium.source!r}, which leads out of it", expected="files inside")
+        if file.is_file():
+            yield medium.source, file
+
+
+def copy_media(source: ExportSource, folder: Path) -> int:
+    """Copies the media if the export has `copy_media`, and returns their number. Raises `UsageError` if the folder of
+    media is unknown, and `InputError` for missing media."""
+    if not source.copy_media:
+        return 0
+    if source.media is None:
+        raise UsageError("--media", "the folder of the benchmark's videos or images")
+    found = dict(media_files(source))
+    missing = [one.source for one in source.media_of_items if one.source not in found]
+    if missing:
+        expected = f"all media ({len(source.media_of_items)}), to copy them"
+        raise InputError(source.media, found=f"no {missing[0]} and {len(missing) - 1} more", expected=expected)
+    for name, file in found.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+    return len(found)
+
+
+def file_hash(file: Path) -> str:
+    """SHA-256 of a file's content."""
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()

@@ -1,9 +1,7 @@
-"""Inspect's logs (`.eval`, `.json`), read and written through Inspect's own functions alone: the files move, these do
-not."""
+"""Inspect's logs (`.eval`, `.json`), read and written only by Inspect's own functions: the file format changes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,25 +14,25 @@ from proctor.core import Answer, ConfigurationError, InputError, Item, Status, U
 from proctor.interchange.export_source import (
     ExportSource,
     Written,
-    differs,
+    kept_fields,
     model_of,
     public_settings,
     references_of,
     shown_text,
 )
-from proctor.interchange.recorded import RecordedAnswer, RecordedFile, kept_value, share, whole
+from proctor.interchange.recorded import RecordedAnswer, RecordedFile, kept_status, kept_value, share, token_count
 from proctor.runs import CODE
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
 
 _MOST_BYTES = 4 * 2**30
-_UNUSED = {"events", "store"}  # large, and nothing that we read
+_UNUSED = {"events", "store"}  # large, and not needed
 _OUR = "proctor"
 
 
 def _inspect() -> Any:
-    """Inspect's module of logs. Raises `ConfigurationError` that says what to install."""
+    """Inspect's module of logs. Raises `ConfigurationError` with what to install."""
     try:
         import inspect_ai.log
     except ImportError as error:
@@ -43,12 +41,11 @@ def _inspect() -> Any:
 
 
 def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads a log. `id_column` names the key of a sample's metadata with the item's id (the sample's id, where none is
-    named).
+    """Reads a log. `id_column` names the key of a sample's metadata with the item's id; the default is the sample's id.
 
-    Of several epochs the first is taken. A sample that ended by an error `failed`; one that ran out of time
-    `timed_out`; other limits, and a context that was too long, are an `error`; a content filter is `refused`. Raises
-    `InputError` for what is no log, and `ConfigurationError` where Inspect is not installed.
+    Of several epochs the first is read. The status of a sample is `failed` after an error, `timed_out` after a time
+    limit, `error` after another limit or a context that was too long, and `refused` after a content filter. Raises
+    `InputError` for an invalid log, and `ConfigurationError` if Inspect is not installed.
     """
     logs = _inspect()
     _check_size(file)
@@ -72,7 +69,7 @@ def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def _check_size(file: Path) -> None:
-    """Raises `InputError` for a file that is not there, and for one that unpacks to more than 4 GB."""
+    """Raises `InputError` for a missing file, and for one that unpacks to more than 4 GB."""
     if not file.is_file():
         raise InputError(file, found="no such file", expected="a log of Inspect")
     if file.stat().st_size > _MOST_BYTES:
@@ -97,9 +94,9 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
     used = list(sample.model_usage.values())
     usage = Usage(
         requests=len(used),
-        input_tokens=sum(whole(one.input_tokens) for one in used),
-        output_tokens=sum(whole(one.output_tokens) for one in used),
-        cached_tokens=sum(whole(one.input_tokens_cache_read) for one in used),
+        input_tokens=sum(token_count(one.input_tokens) for one in used),
+        output_tokens=sum(token_count(one.output_tokens) for one in used),
+        cached_tokens=sum(token_count(one.input_tokens_cache_read) for one in used),
     )
     return RecordedAnswer(
         f"sample {sample.id}",
@@ -116,9 +113,8 @@ def _recorded(number: int, sample: EvalSample, id_column: str) -> RecordedAnswer
 
 
 def _outcome(sample: EvalSample) -> tuple[Status, str]:
-    own = sample.metadata.get("proctor_status")
-    if own in set(Status):
-        return Status(own), str(sample.metadata.get("proctor_reason", ""))
+    if (kept := kept_status(sample.metadata)) is not None:
+        return kept
     if sample.error is not None:
         return Status.FAILED, sample.error.message.strip()[:500] or "an error in Inspect"
     if sample.limit is not None:
@@ -134,9 +130,9 @@ def _outcome(sample: EvalSample) -> tuple[Status, str]:
 
 
 def write_inspect(source: ExportSource, out: Path) -> Written:
-    """Writes one run as a log, `.eval` or `.json` by the name of `out`. An answer that failed has no score there, so
-    that Inspect counts it as unscored: figures are over the others. Raises `UsageError` unless one run is chosen, and
-    `InputError` for another ending and where it can't be written."""
+    """Writes one run as a log, `.eval` or `.json` by the ending of `out`. Failed answers have no score, so that Inspect
+    counts them as unscored: its metrics are over the others. Raises `UsageError` unless one run is chosen, and
+    `InputError` for another ending and where `out` can't be written."""
     logs = _inspect()
     run = source.one_run()
     if out.suffix not in {".eval", ".json"}:
@@ -184,15 +180,13 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
 def _samples(source: ExportSource) -> Iterator[EvalSample]:
     run = source.one_run()
     answers = source.store.answers(run)
-    marks: dict[str, dict[str, float]] = {}
-    for mark in source.store.score_rows(run, scorer=CODE):
-        marks.setdefault(mark.item_id, {})[mark.metric] = mark.value
+    scores = source.code_scores(run)
     for item in source.items:
         if item.id in answers:
-            yield _sample(item, answers[item.id], marks.get(item.id, {}))
+            yield _sample(item, answers[item.id], scores.get(item.id, {}))
 
 
-def _sample(item: Item, answer: Answer, marks: dict[str, float]) -> EvalSample:
+def _sample(item: Item, answer: Answer, values: dict[str, float]) -> EvalSample:
     from inspect_ai.log import EvalSample
     from inspect_ai.model import ModelOutput, ModelUsage
     from inspect_ai.scorer import Score
@@ -201,13 +195,10 @@ def _sample(item: Item, answer: Answer, marks: dict[str, float]) -> EvalSample:
     metadata["media"] = [medium.model_dump(mode="json", exclude_none=True) for medium in item.media]
     if shown := shown_text(answer):
         metadata["shown"] = shown
-    answered = answer.status is Status.ANSWERED
-    if not answered:
-        metadata |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
-    elif differs(item, answer):
-        metadata["proctor_parsed"] = json.dumps(answer.parsed)
+    metadata |= kept_fields(item, answer)
     use = answer.usage
-    output = ModelOutput.from_content(model="", content=answer.text) if answered or answer.text else ModelOutput()
+    has_output = answer.status is Status.ANSWERED or bool(answer.text)
+    output = ModelOutput.from_content(model="", content=answer.text) if has_output else ModelOutput()
     output.time = answer.timing.model_s if answer.timing is not None else None
     usage = ModelUsage(
         input_tokens=use.input_tokens,
@@ -215,7 +206,7 @@ def _sample(item: Item, answer: Answer, marks: dict[str, float]) -> EvalSample:
         total_tokens=use.input_tokens + use.output_tokens,
         input_tokens_cache_read=use.cached_tokens,
     )
-    scores = {name: Score(value=value, answer=answer.text[:200]) for name, value in marks.items()}
+    scores = {name: Score(value=value, answer=answer.text[:200]) for name, value in values.items()}
     return EvalSample(
         id=item.id,
         epoch=1,

@@ -1,5 +1,4 @@
-"""lmms-eval: its samples (`*_samples_*.jsonl`) are read and written, with the log that its model `from_log` answers
-from."""
+"""lmms-eval: samples (`*_samples_*.jsonl`) are read and written, with the log that its model `from_log` reads."""
 
 from __future__ import annotations
 
@@ -21,8 +20,17 @@ from proctor.core import (
     whole_folder,
     write_whole,
 )
-from proctor.interchange.export_source import ExportSource, Written, differs, references_of
-from proctor.interchange.recorded import RecordedAnswer, RecordedFile, fault, kept_value, share, whole
+from proctor.interchange.export_source import ExportSource, Written, kept_fields, references_of
+from proctor.interchange.recorded import (
+    RecordedAnswer,
+    RecordedFile,
+    as_list,
+    fault,
+    kept_status,
+    kept_value,
+    share,
+    token_count,
+)
 from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
@@ -31,11 +39,10 @@ _EMPTY = "an empty reply, which lmms-eval also writes for a call that failed"
 
 
 def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads one file of samples. `id_column` names the field with the item's id (`doc_id`, which counts the task's
-    questions, where none is named and the file was not written by Proctor).
+    """Reads one file of samples. `id_column` names the field with the item's id; the default in files that Proctor did
+    not write is `doc_id`, the number of the task's question.
 
-    An empty reply is what lmms-eval writes for a failed call, so it is `failed`. Raises `InputError` for what is no
-    JSON Lines.
+    lmms-eval writes an empty reply for a failed call, so it is `failed`. Raises `InputError` for invalid JSON Lines.
     """
     answers: list[RecordedAnswer] = []
     faults: list[Noted] = []
@@ -59,14 +66,11 @@ def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> RecordedAnswer:
-    status, reason = Status.ANSWERED, ""
-    if line.get("proctor_status") in set(Status):
-        status, reason = Status(line["proctor_status"]), str(line.get("proctor_reason", ""))
-    elif not text.strip():
-        status, reason = Status.FAILED, _EMPTY
-    asked = line.get("input")
-    prompt = asked if isinstance(asked, str) else next((one for one in _list(asked) if isinstance(one, str)), "")
-    own = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
+    empty = (Status.FAILED, _EMPTY) if not text.strip() else (Status.ANSWERED, "")
+    status, reason = kept_status(line) or empty
+    given = line.get("input")
+    prompt = given if isinstance(given, str) else next((one for one in as_list(given) if isinstance(one, str)), "")
+    scores = {name: share(value) for name, value in line.items() if name not in _OWN and not isinstance(value, str)}
     return RecordedAnswer(
         place,
         key,
@@ -75,39 +79,36 @@ def _recorded(place: str, key: str, text: str, line: dict[str, Any]) -> Recorded
         reason,
         prompt=prompt,
         usage=_usage(line.get("token_counts")),
-        scores={name: value for name, value in own.items() if value is not None and status is not Status.FAILED},
+        scores={name: value for name, value in scores.items() if value is not None and status is not Status.FAILED},
         parsed=kept_value(line.get("proctor_parsed")),
     )
 
 
 def _replies(line: dict[str, Any]) -> list[str] | None:
-    """What the model said, before filters where that is kept; None for what is no text."""
-    said = line.get("resps", line.get("filtered_resps"))
-    while isinstance(said, list) and said and isinstance(said[0], list):
-        said = said[0]
-    if isinstance(said, list):
-        return said if all(isinstance(one, str) for one in said) else None
-    return [said] if isinstance(said, str) else ([] if said is None else None)
+    """The model's replies, before filters if the file has these; None for anything but text."""
+    replies = line.get("resps", line.get("filtered_resps"))
+    while isinstance(replies, list) and replies and isinstance(replies[0], list):
+        replies = replies[0]
+    if replies is None:
+        return []
+    found = replies if isinstance(replies, list) else [replies]
+    return found if all(isinstance(one, str) for one in found) else None
 
 
 def _usage(counts: Any) -> Usage:
-    first = next((one for one in _list(counts) if isinstance(one, dict)), None)
+    first = next((one for one in as_list(counts) if isinstance(one, dict)), None)
     if first is None:
         return Usage()
     return Usage(
         requests=1,
-        input_tokens=whole(first.get("input_tokens")),
-        output_tokens=whole(first.get("output_tokens")),
-        cached_tokens=whole(first.get("cached_tokens")),
+        input_tokens=token_count(first.get("input_tokens")),
+        output_tokens=token_count(first.get("output_tokens")),
+        cached_tokens=token_count(first.get("cached_tokens")),
     )
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _system(file: Path) -> str:
-    """The model, as the file of results beside it says; "" where there is none."""
+    """The model that the file of results in the same folder names; "" if there is none."""
     beside = file.with_name(f"{file.name.partition('_samples_')[0]}_results.json")
     if "_samples_" not in file.name or not beside.is_file():
         return ""
@@ -120,25 +121,20 @@ def _system(file: Path) -> str:
 
 
 def write_lmms_eval(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with one run as lmms-eval does: samples, results, and the older log that its model `from_log`
-    reads. Raises `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
+    """Writes a folder with one run: samples, results, and the older log that lmms-eval's model `from_log` reads. Raises
+    `UsageError` unless one run is chosen, and `InputError` where `out` can't be written."""
     run = source.one_run()
     answers, task = source.store.answers(run), task_name(run.benchmark, run.condition)
-    marks: dict[str, dict[str, float]] = {}
-    for mark in source.store.score_rows(run, scorer=CODE):
-        marks.setdefault(mark.item_id, {})[mark.metric] = mark.value
+    scores = source.code_scores(run)
     lines, logs, failed, other = [], [], 0, 0
     for place, item in enumerate(source.items):
         answer = answers.get(item.id)
         if answer is None:
             continue
         failed += answer.status is Status.FAILED
-        sample = _sample(place, item, answer.text) | marks.get(item.id, {})
-        if answer.status is not Status.ANSWERED:
-            sample |= {"proctor_status": answer.status.value, "proctor_reason": answer.reason}
-        elif differs(item, answer):
-            sample["proctor_parsed"] = json.dumps(answer.parsed)
-            other += 1
+        kept = kept_fields(item, answer)
+        other += "proctor_parsed" in kept
+        sample = _sample(place, item, answer.text) | scores.get(item.id, {}) | kept
         lines.append(json.dumps(sample | {"proctor_condition": run.condition}, ensure_ascii=False))
         logs.append({"doc_id": place, "resps": [[answer.text]]})
     rows = [row for row in source.results if row.scorer == CODE]
@@ -175,14 +171,12 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
 
 
 def _sample(place: int, item: Item, text: str) -> dict[str, Any]:
-    asked = "\n".join((item.question, *item.options))
-    right = references_of(item)
     return {
         "doc_id": place,
-        "target": right[0] if right else "",
+        "target": next(iter(references_of(item)), ""),
         "filtered_resps": [text],
         "doc_hash": sha256(item.model_dump_json().encode()).hexdigest(),
-        "input": asked,
+        "input": "\n".join((item.question, *item.options)),
         "proctor_item": item.id,
     }
 

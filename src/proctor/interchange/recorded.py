@@ -1,4 +1,4 @@
-"""Answers as another program recorded them, and how they become answers to a benchmark's items."""
+"""Answers recorded by another program, and their mapping to a benchmark's items."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ from proctor.core import (
     count_of,
     load_json,
 )
-from proctor.interchange.item_files import file_hash
+from proctor.interchange.export_source import file_hash
 
 POSITION = "position"
-"""As the column of ids: the record's number is the item's place in the benchmark, from 0."""
+"""As the column of ids: the number of the record is the item's index in the benchmark, from 0."""
 
 _SHOWN = 60
 
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One record: `place` is where it stands, `key` what names its item (a number where the format counts its
-    questions), `prompt` what was asked, where the format keeps that. `scores` are those that came with it, by metric,
-    and `parsed` is the value that Proctor had read when it wrote the record (of options that were shown in another
-    order, say)."""
+    """One record. `place` is its place in the file, `key` the id or number of its item, `prompt` the recorded prompt if
+    the format has it. `scores` are recorded scores by metric, and `parsed` is the value in a record that Proctor wrote
+    (of options that were shown in another order, for example)."""
 
     place: str
     key: str
@@ -56,8 +55,8 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """What a reader found: `system` and `condition` as the file says ("" where it does not), `faults` are records that
-    can't be read."""
+    """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for unreadable
+    records."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -68,11 +67,11 @@ class RecordedFile:
 
 
 def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_column: str = "") -> RecordedAnswers:
-    """The records as answers to the items, by id; or (`id_column` "position") by the item's place, where the recorded
-    prompt must hold the item's question.
+    """The records as answers to the items, by id; or (`id_column` "position") by the item's index, where a recorded
+    prompt must contain the item's question.
 
-    Records that name no item are left out and listed in `notes`. Raises `InputError`, with all faults as its notes, for
-    records that can't be read, an item with two answers, and a file of which no record names an item.
+    Records without an item are left out and listed in `notes`. Raises `InputError`, with all faults as its notes, for
+    unreadable records, an item with two answers, and a file without any record of an item.
     """
     items = {item.id: item for item in benchmark.items}
     by_place = id_column == POSITION
@@ -96,11 +95,10 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
     if not chosen:
         raise InputError(file, unknown[0].place if unknown else "", found=_found(unknown), expected=_expected(ordered))
     notes = (*found.notes, *_left_out(unknown, ordered), *_counted(chosen, benchmark))
-    scorer = form
     return RecordedAnswers(
         tuple(_answer(items[name], one) for name, one in chosen.items()),
         scores=tuple(
-            Score(item_id=name, metric=metric, value=value, scorer=scorer)
+            Score(item_id=name, metric=metric, value=value, scorer=form)
             for name, one in chosen.items()
             if one.status is not Status.FAILED
             for metric, value in one.scores.items()
@@ -113,7 +111,7 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
 
 
 def _order(benchmark: Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[Item]:
-    """All items, or those that count alone, where only these fit what was asked."""
+    """All items, or only those that count if the recorded prompts fit only these."""
     counted = benchmark.counted()
     for some in (benchmark.items, counted):
         if all((item := _at(some, one.key)) is not None and _asks(one, item) for one in answers):
@@ -122,7 +120,7 @@ def _order(benchmark: Benchmark, answers: Sequence[RecordedAnswer]) -> Sequence[
 
 
 def _asks(one: RecordedAnswer, item: Item) -> bool:
-    """Whether the recorded prompt holds the item's question; where none was recorded, nobody can say."""
+    """Whether the recorded prompt contains the item's question; True if no prompt was recorded."""
     return not one.prompt or _plain(item.question) in _plain(one.prompt)
 
 
@@ -153,7 +151,7 @@ def _fault(kind: str, place: str, found: str, expected: str) -> Noted:
 
 
 def fault(place: str, found: str, expected: str) -> Noted:
-    """A record that can't be read.
+    """The note on an unreadable record.
 
     >>> fault("line 3", "no custom_id", "an id").line
     'line 3: found no custom_id, expected an id'
@@ -162,7 +160,7 @@ def fault(place: str, found: str, expected: str) -> Noted:
 
 
 def _refused(file: Path, faults: Sequence[Noted]) -> InputError:
-    """The first fault as the error, the others, by cause, as its notes."""
+    """The first fault as the error, with all faults by cause as its notes."""
     lines = by_cause(faults)
     first = faults[0]
     error = InputError(file, first.place, found=first.found, expected=first.expected)
@@ -190,7 +188,7 @@ def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[Item]) -> list[
 
 
 def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list[str]:
-    """How many have another status, by its first reason, and how many items lack an answer."""
+    """The number of answers in each other status, with the first reason, and of items without an answer."""
     lines = []
     counts = Counter(one.status for one in chosen.values())
     for status, count in counts.items():
@@ -202,7 +200,7 @@ def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list
 
 
 def share(value: Any) -> float | None:
-    """A score between 0 and 1, as other programs write them; None for anything else.
+    """A recorded score between 0 and 1; None for anything else.
 
     >>> share(0.5), share(True), share("C"), share("I"), share(7), share("0.5"), share(float("nan"))
     (0.5, 1.0, 1.0, 0.0, None, None, None)
@@ -214,8 +212,19 @@ def share(value: Any) -> float | None:
     return float(value)
 
 
+def kept_status(fields: Mapping[str, Any]) -> tuple[Status, str] | None:
+    """The status and reason that Proctor stored in another program's file; None if there are none.
+
+    >>> kept_status({"proctor_status": "refused", "proctor_reason": "no"}), kept_status({})
+    ((<Status.REFUSED: 'refused'>, 'no'), None)
+    """
+    if fields.get("proctor_status") not in set(Status):
+        return None
+    return Status(fields["proctor_status"]), str(fields.get("proctor_reason", ""))
+
+
 def kept_value(text: Any) -> JsonValue:
-    """The value that Proctor kept in another program's file, as JSON; None where it kept none.
+    """The value that Proctor stored in another program's file, from JSON; None if there is none.
 
     >>> kept_value('"B"'), kept_value(None), kept_value("not JSON")
     ('B', None, None)
@@ -229,10 +238,20 @@ def kept_value(text: Any) -> JsonValue:
     return value
 
 
-def whole(value: Any) -> int:
-    """A count of tokens; 0 where there is none.
+def token_count(value: Any) -> int:
+    """A count of tokens; 0 for anything else.
 
-    >>> whole(7), whole(None), whole(-1), whole("7")
+    >>> token_count(7), token_count(None), token_count(-1), token_count("7")
     (7, 0, 0, 0)
     """
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def as_list(value: Any) -> list[Any]:
+    """A JSON list; empty for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """A JSON object; empty for anything else."""
+    return value if isinstance(value, dict) else {}

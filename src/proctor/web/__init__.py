@@ -1,41 +1,39 @@
-"""Web: sites in the browser, of which the review is one. Pages ask this room's functions; statistics and media are
-other rooms'."""
+"""Web: sites in the browser, of which the review is one. Routes parse and render; this room's functions do the work."""
 
 from typing import TYPE_CHECKING
 
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.web.access import current, require
-    from proctor.web.accounts import account_names
-    from proctor.web.opening import StudyUpdate, open_review
-    from proctor.web.pages import page
-    from proctor.web.people import (
+    from proctor.web.accounts import (
         AccountsPlace,
         InvitationLink,
         TrailReport,
+        account_names,
         add_person,
         change_role,
         disable_person,
         invite_person,
         people_table,
         read_trail,
-        review_accounts,
     )
-    from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
-    from proctor.web.server import Listening, bound, serve
-    from proctor.web.sessions import Visitor, site_of, visitor_of
-    from proctor.web.shell import WHAT as EXPORTS
-    from proctor.web.shell import (
+    from proctor.web.pages import page
+    from proctor.web.review import (
+        EXPORTS,
+        StudyUpdate,
         agreement_of,
         decisions_from,
         export_study,
+        open_review,
         progress_tables,
         ratings_to_scores,
         reassign_work,
         sheet_for,
     )
-    from proctor.web.site import Site, signing_key
+    from proctor.web.schema import ROLES, StoredTables, new_token, prepare_accounts, utc_text
+    from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
+    from proctor.web.settings import review_accounts
+    from proctor.web.site import Listening, Site, bound, serve, signing_key
     from proctor.web.trail import newest_change
     from proctor.web.trail import record as record_change
     from proctor.web.uploads import Upload, receive_upload
@@ -45,8 +43,8 @@ else:
 __all__ = [
     "EXPORTS", "ROLES", "AccountsPlace", "InvitationLink", "Listening", "Site", "StoredTables", "StudyUpdate",
     "TrailReport", "Upload", "Visitor", "account_names", "add_person", "agreement_of", "bound", "change_role",
-    "current", "decisions_from", "disable_person", "export_study", "invite_person", "keep_rows", "new_token",
-    "newest_change", "open_review", "page", "people_table", "prepare_accounts", "progress_tables",
-    "ratings_to_scores", "read_trail", "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
+    "current", "decisions_from", "disable_person", "export_study", "invite_person", "new_token", "newest_change",
+    "open_review", "page", "people_table", "prepare_accounts", "progress_tables", "ratings_to_scores", "read_trail",
+    "reassign_work", "receive_upload", "record_change", "require", "review_accounts", "serve", "sheet_for",
     "signing_key", "site_of", "utc_text", "visitor_of",
 ]  # fmt: skip

@@ -1,52 +1,63 @@
-"""Accounts: who may come in, as what. Passwords are kept as argon2's text, links of invitation as their hash.
+"""Accounts: passwords, invitations and roles, for the pages and for the shell.
 
-Everything that changes an account is in the trail, and ends the account's sessions.
+Passwords are stored as argon2's text, the secrets of invitations as their hash. Every change of an account is recorded
+in the trail and ends the account's sessions.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import re
 import secrets
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from proctor.core import InputError, one_of
-from proctor.web.schema import ROLES, Role, accounts, invitations, new_token, utc_text
-from proctor.web.sessions import end_sessions
+from proctor.core import InputError, Table, columns, one_of
+from proctor.web.schema import (
+    ROLES,
+    Role,
+    accounts,
+    invitations,
+    logins,
+    new_token,
+    one_connection,
+    sessions,
+    token_hash,
+    trail,
+    utc_text,
+)
 from proctor.web.strings import languages
-from proctor.web.trail import record
+from proctor.web.trail import first_fault, head, record
 
 INVITATION = timedelta(days=7)
 LEAST_PASSWORD, MOST_PASSWORD = 12, 200
 
 _NAME = re.compile(r"\w[\w.@+-]{0,79}")
+_LOCAL = "http://localhost:8000"
 _LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _HASHER = PasswordHasher()
-_HASHING = threading.BoundedSemaphore(2)  # each takes 64 MB: a flood of logins waits, and the memory holds
+_HASHING = threading.BoundedSemaphore(2)  # each hash takes 64 MB: many logins at once wait
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Who changes an account, and when: `by` is None for the shell."""
+    """The account that makes a change (None for the shell), and the time."""
 
     by: int | None
     at: datetime
 
 
 def account_name(text: str) -> str:
-    """The name as it is kept: names that differ in case or in how a letter is composed are one.
-
-    Raises `InputError` for what is no name.
+    """The name as it is stored: case and Unicode composition make no difference. Raises `InputError` for an invalid name.
 
     >>> account_name(" Anna.Meier ")
     'anna.meier'
@@ -58,7 +69,7 @@ def account_name(text: str) -> str:
 
 
 def add_account(connection: Connection, name: str, role: str, language: str, changed: Changed) -> RowMapping:
-    """A new account, in which nobody can log in before an invitation was taken up."""
+    """Adds an account, which nobody can use before its invitation is accepted."""
     kept = account_name(name)
     taken = InputError("name", found=f"{kept!r}, which there is already", expected="a new name")
     if connection.execute(select(accounts.c.id).where(accounts.c.name == kept)).first():
@@ -73,7 +84,7 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
     }
     try:
         row = connection.execute(insert(accounts).values(values).returning(*accounts.c)).mappings().one()
-    except IntegrityError as error:  # somebody else added it at the same moment
+    except IntegrityError as error:  # added by somebody else at the same moment
         raise taken from error
     record(connection, changed.at, changed.by, "add account", _subject(row), {"role": role})
     return row
@@ -82,14 +93,14 @@ def add_account(connection: Connection, name: str, role: str, language: str, cha
 def register_account(
     connection: Connection, name: str, role: Role, language: str, password_hash: str, at: datetime
 ) -> RowMapping:
-    """A new account of somebody who came without an invitation, with its password."""
+    """Adds the account of somebody who registers without an invitation, with its password."""
     account = add_account(connection, name, role, language, Changed(None, at))
     _change(connection, account, Changed(account["id"], at), "set password", password=password_hash)
     return account
 
 
 def find_account(connection: Connection, name: str) -> RowMapping:
-    """The account of a name; raises `InputError` where there is none."""
+    """The account with this name; raises `InputError` where there is none."""
     row = connection.execute(select(accounts).where(accounts.c.name == account_name(name))).mappings().first()
     if row is None:
         known = connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars()
@@ -98,34 +109,29 @@ def find_account(connection: Connection, name: str) -> RowMapping:
 
 
 def account_names(connection: Connection, ids: Sequence[int]) -> list[str]:
-    """The names of some accounts, in the order of their ids."""
+    """The names of these accounts, in the order of `ids`."""
     query = select(accounts.c.id, accounts.c.name).where(accounts.c.id.in_(ids))
     known = {row.id: row.name for row in connection.execute(query)}
     return [known[one] for one in ids if one in known]
 
 
-def all_accounts(connection: Connection) -> list[RowMapping]:
-    """All accounts, by name."""
-    return list(connection.execute(select(accounts).order_by(accounts.c.name)).mappings())
-
-
 def invite(connection: Connection, account: RowMapping, changed: Changed) -> str:
-    """A secret that sets the account's password once, within a week; earlier ones end."""
+    """A secret that sets the account's password once, within a week; earlier invitations end."""
     now = utc_text(changed.at)
     unused = (invitations.c.account == account["id"], invitations.c.used.is_(None))
     connection.execute(update(invitations).where(*unused).values(used=now))
     token = new_token()
     row = {"account": account["id"], "expires": utc_text(changed.at + INVITATION)}
-    connection.execute(insert(invitations).values(token_hash=_hash(token), **row))
+    connection.execute(insert(invitations).values(token_hash=token_hash(token), **row))
     record(connection, changed.at, changed.by, "invite", _subject(account))
     return token
 
 
 def invited(connection: Connection, token: str, at: datetime) -> RowMapping | None:
-    """The account that an invitation is for; None where it was used, has ended or never was, or the account is
+    """The account of an invitation; None where the invitation was used, has expired or never existed, or the account is
     disabled."""
     holds = (
-        invitations.c.token_hash == _hash(token),
+        invitations.c.token_hash == token_hash(token),
         invitations.c.used.is_(None),
         invitations.c.expires > utc_text(at),
         accounts.c.disabled.is_(None),
@@ -135,11 +141,11 @@ def invited(connection: Connection, token: str, at: datetime) -> RowMapping | No
 
 
 def take_up(connection: Connection, token: str, password_hash: str, at: datetime) -> RowMapping | None:
-    """Sets the password of an invitation's account and uses the invitation up. Of two at once, one gets it."""
+    """Accepts an invitation: sets the account's password. Of two requests at the same time, one succeeds."""
     account = invited(connection, token, at)
     if account is None:
         return None
-    mine = (invitations.c.token_hash == _hash(token), invitations.c.used.is_(None))
+    mine = (invitations.c.token_hash == token_hash(token), invitations.c.used.is_(None))
     used = connection.execute(
         update(invitations).where(*mine).values(used=utc_text(at)).returning(invitations.c.account)
     )
@@ -150,24 +156,20 @@ def take_up(connection: Connection, token: str, password_hash: str, at: datetime
 
 
 def set_role(connection: Connection, account: RowMapping, role: str, changed: Changed) -> None:
-    """Another role, from the next login on."""
+    """Gives the account another role, from the next login on."""
     detail = {"from": account["role"], "to": role}
     record(connection, changed.at, changed.by, "set role", _subject(account), detail)
     _change(connection, account, changed, "", role=_role(role))
 
 
-def disable(connection: Connection, account: RowMapping, changed: Changed) -> None:
-    """Nobody can log in any more; what the account said stays. `enable` takes it back."""
-    _change(connection, account, changed, "disable", disabled=utc_text(changed.at))
-
-
-def enable(connection: Connection, account: RowMapping, changed: Changed) -> None:
-    """Takes `disable` back."""
-    _change(connection, account, changed, "enable", disabled=None)
+def disable(connection: Connection, account: RowMapping, changed: Changed, *, undo: bool = False) -> None:
+    """Lets nobody log in any more, or, with `undo`, again. What the account submitted stays."""
+    disabled = None if undo else utc_text(changed.at)
+    _change(connection, account, changed, "enable" if undo else "disable", disabled=disabled)
 
 
 def password_fault(name: str, password: str) -> str:
-    """Why a password will not do, as a key of the pages' texts; "" where it does.
+    """Why a password is refused, as a key of the pages' texts; "" for an acceptable one.
 
     >>> password_fault("anna", "short"), password_fault("anna", "annaannaanna"), password_fault("anna", "brown kettle 7")
     ('password.short', 'password.name', '')
@@ -182,28 +184,28 @@ def password_fault(name: str, password: str) -> str:
 
 
 def hashed(password: str) -> str:
-    """Argon2id's text of a password, with its salt and its settings."""
+    """Argon2id's hash of a password, with its salt and settings."""
     with _HASHING:
         return _HASHER.hash(password)
 
 
-def right(password_hash: str, password: str) -> bool:
-    """Whether it is the password. It takes as long where there is none (`""`)."""
+def is_password(password_hash: str, password: str) -> bool:
+    """Whether the password is right. It takes the same time where there is no hash (`""`)."""
     with _HASHING:
         try:
-            return _HASHER.verify(password_hash or _nobodys(), password[: MOST_PASSWORD + 1]) and bool(password_hash)
+            return _HASHER.verify(password_hash or _dummy_hash(), password[: MOST_PASSWORD + 1]) and bool(password_hash)
         except (VerificationError, InvalidHashError):
             return False
 
 
 @cache
-def _nobodys() -> str:
+def _dummy_hash() -> str:
     return _HASHER.hash(new_token())
 
 
 def _change(connection: Connection, account: RowMapping, changed: Changed, action: str, **values: str | None) -> None:
     connection.execute(update(accounts).where(accounts.c.id == account["id"]).values(**values))
-    end_sessions(connection, account["id"])
+    connection.execute(delete(sessions).where(sessions.c.account == account["id"]))
     if action:
         record(connection, changed.at, changed.by, action, _subject(account))
 
@@ -213,10 +215,10 @@ def _subject(account: RowMapping) -> str:
 
 
 def _role(role: str) -> Role:
-    for known in ROLES:
-        if role == known:
-            return known
-    raise InputError("role", found=repr(role[:40]), expected=one_of(list(ROLES)))
+    found = next((known for known in ROLES if known == role), None)
+    if found is None:
+        raise InputError("role", found=repr(role[:40]), expected=one_of(list(ROLES)))
+    return found
 
 
 def _language(language: str) -> str:
@@ -226,7 +228,7 @@ def _language(language: str) -> str:
 
 
 def _pseudonym(connection: Connection) -> str:
-    """One that says nothing about the person, nor about who came before."""
+    """A random pseudonym, which says nothing about the person or the order of accounts."""
     taken = set(connection.execute(select(accounts.c.pseudonym)).scalars())
     while True:
         made = f"R-{''.join(secrets.choice(_LETTERS) for _ in range(6))}"
@@ -234,5 +236,145 @@ def _pseudonym(connection: Connection) -> str:
             return made
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+# -- people, for the shell and for organisers
+
+
+@dataclass(frozen=True)
+class AccountsPlace:
+    """The accounts of a site: `opened` opens their database, and `address` is the site's public URL, as its file of
+    `settings` states."""
+
+    opened: Callable[[], Engine]
+    address: str
+    settings: str
+    newcomer: Role = "reviewer"
+
+
+@dataclass(frozen=True)
+class InvitationLink:
+    """A link that sets an account's password. It is not `reachable` where the settings have no address: its host is a
+    guess."""
+
+    link: str
+    reachable: bool
+
+
+def add_person(place: AccountsPlace, name: str, role: str, language: str) -> InvitationLink:
+    """Adds an account and invites its owner. Raises `InputError` for an invalid name, role or language."""
+    with one_connection(place.opened()) as connection:
+        return _link(place, invite(connection, add_account(connection, name, role, language, _now()), _now()))
+
+
+def invite_person(place: AccountsPlace, name: str) -> InvitationLink:
+    """A new link; the former one ends. The present password is valid until the link is used."""
+    with one_connection(place.opened()) as connection:
+        return _link(place, invite(connection, find_account(connection, name), _now()))
+
+
+def change_role(place: AccountsPlace, name: str, role: str) -> None:
+    """Gives a person another role; they have to log in again."""
+    with one_connection(place.opened()) as connection:
+        set_role(connection, find_account(connection, name), role, _now())
+
+
+def disable_person(place: AccountsPlace, name: str, *, undo: bool = False) -> None:
+    """Disables an account at once, or, with `undo`, enables it again. What the person submitted stays."""
+    with one_connection(place.opened()) as connection:
+        disable(connection, find_account(connection, name), _now(), undo=undo)
+
+
+@dataclass(frozen=True)
+class ListedAccount:
+    """An account as lists show it. `state` is `active`, `invited` (until the day `when`), `ended` (an invitation that
+    expired unused) or `disabled` (since `when`)."""
+
+    id: int
+    name: str
+    role: str
+    pseudonym: str
+    language: str
+    state: str
+    when: str
+    last_login: str
+
+
+def people_of(connection: Connection, at: datetime) -> list[ListedAccount]:
+    """All accounts, by name."""
+    logged_in = select(logins.c.name, func.max(logins.c.at)).where(logins.c.ok == 1).group_by(logins.c.name)
+    last: dict[str, str] = dict(iter(connection.execute(logged_in)))
+    valid = (invitations.c.used.is_(None), invitations.c.expires > utc_text(at))
+    invited_until = select(invitations.c.account, invitations.c.expires).where(*valid)
+    until: dict[int, str] = dict(iter(connection.execute(invited_until)))
+    return [
+        ListedAccount(
+            **{name: row[name] for name in ("id", "name", "role", "pseudonym", "language")},
+            state=_state(row, until),
+            when=(row["disabled"] or until.get(row["id"], ""))[:10],
+            last_login=last.get(row["name"], "")[:10],
+        )
+        for row in connection.execute(select(accounts).order_by(accounts.c.name)).mappings()
+    ]
+
+
+def people_table(place: AccountsPlace) -> Table:
+    """All accounts with their state."""
+    with one_connection(place.opened(), reading=True) as connection:
+        rows = [
+            (one.name, one.role, one.pseudonym, one.language, _state_text(one), one.last_login)
+            for one in people_of(connection, datetime.now(UTC))
+        ]
+    return Table("", columns("name", "role", "pseudonym", "language", "state", "last login"), tuple(rows))
+
+
+@dataclass(frozen=True)
+class TrailReport:
+    """The entries of the trail, the id of the first one that was changed or does not follow the previous one (None for
+    an intact trail), and the newest entry's hash."""
+
+    entries: Table
+    fault: int | None
+    head: str
+
+
+def read_trail(place: AccountsPlace) -> TrailReport:
+    """Who changed what, with each entry checked."""
+    query = (
+        select(trail, accounts.c.name)
+        .join(accounts, accounts.c.id == trail.c.account, isouter=True)
+        .order_by(trail.c.id)
+    )
+    with one_connection(place.opened(), reading=True) as connection:
+        rows = [
+            (
+                row.id,
+                row.at,
+                row.name or "",
+                row.action,
+                row.subject,
+                json.dumps(row.detail, ensure_ascii=False) if row.detail else "",
+            )
+            for row in connection.execute(query)
+        ]
+        entries = Table("", columns(">entry", "at", "by", "action", "subject", "detail"), tuple(rows))
+        return TrailReport(entries, first_fault(connection), head(connection))
+
+
+def _link(place: AccountsPlace, token: str) -> InvitationLink:
+    return InvitationLink(f"{place.address or _LOCAL}/invitation/{token}", reachable=bool(place.address))
+
+
+def _state(row: RowMapping, until: Mapping[int, str]) -> str:
+    if row["disabled"]:
+        return "disabled"
+    if row["id"] in until:
+        return "invited"
+    return "active" if row["password"] else "ended"
+
+
+def _state_text(one: ListedAccount) -> str:
+    words = {"active": "active", "ended": "invitation ended"}
+    return words.get(one.state) or f"{one.state} {'since' if one.state == 'disabled' else 'until'} {one.when}"
+
+
+def _now() -> Changed:
+    return Changed(None, datetime.now(UTC))

@@ -1,21 +1,21 @@
-"""How far readers agree: over all, by two readers, by reader, over time, and on which items they do not.
+"""Agreement of a study's readers: overall, by pairs of readers, by reader, over time, and by item.
 
-Readings are read through `visible_readings` alone, so that a figure never holds what its viewer may not see. All
-intervals are over samples of groups (videos). The statistics are those of `proctor.stats`.
+Readings are read through `visible_readings` alone, so that no figure holds what its viewer may not see. All intervals
+are from bootstrap samples of groups (videos).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from proctor.core import DASH, Cell, Table, number, number_interval, percent, plain_table, seconds
 from proctor.stats import (
     Estimate,
     Resampling,
@@ -28,19 +28,20 @@ from proctor.stats import (
     percent_agreement,
     time_agreement,
 )
-from proctor.web.forms import BoxAt, Form, Said, form_named
+from proctor.web.forms import Form, ReadingValues, form_named
 from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, readings, studies, study_items, versions
 
+PLAN = Resampling(draws=1000)
 _EXACT_S = 0.001
 _PARTS = 4  # of a study, in the order in which items were completed
-PLAN = Resampling(draws=1000)
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
 class SealedReading:
-    """One sealed reading by an assigned reader, as its viewer may see it. `gold` is the known reading of a gold
-    item, `seconds` are None where nobody measured them."""
+    """A sealed reading by an assigned reader. `gold` is the known reading of a gold item; `seconds` are None where the
+    time was not measured."""
 
     item: int
     key: str
@@ -50,65 +51,50 @@ class SealedReading:
     gold: Any
     reader: str
     payload: Any
-    said: Said
+    values: ReadingValues
     comment: str
     seconds: float | None
     sealed: str
 
 
 def sealed_readings(connection: Connection, viewer: int, study: str) -> list[SealedReading]:
-    """The sealed readings of a study that an account may see, each item in the newest version that it may see, by item
-    and pseudonym."""
-    mine = (assignments.c.item == study_items.c.id) & (assignments.c.account == readings.c.account)
+    """The sealed readings of a study that an account may see, by item and pseudonym; of each item only the newest
+    version with visible readings."""
+    own = (assignments.c.item == study_items.c.id) & (assignments.c.account == readings.c.account)
     query = sealed_of_study(
         viewer,
         study,
         studies.c.form,
         study_items.c.id.label("item"),
         study_items.c.key,
-        study_items.c.group_name,
+        study_items.c.group_name.label("group"),
         study_items.c.gold,
         versions.c.number,
         versions.c.body,
-        accounts.c.pseudonym,
+        accounts.c.pseudonym.label("reader"),
         readings.c.payload,
         readings.c.comment,
         readings.c.seconds,
         readings.c.sealed,
-    ).join(assignments, mine & (assignments.c.role == "reader"))
-    rows = connection.execute(query).mappings().all()
+    ).join(assignments, own & (assignments.c.role == "reader"))
+    rows = [dict(row) for row in connection.execute(query).mappings()]
     newest = {row["item"]: row["number"] for row in rows}
     found = []
-    for row in rows:
-        if row["number"] < newest[row["item"]]:
-            continue
-        form = form_named(row["form"])
+    for row in (row for row in rows if row["number"] == newest[row["item"]]):
+        form = form_named(row.pop("form"))
         body = form.read_body(row["body"], None, f"item {row['key']}")
         payload = form.read(body, row["payload"])
-        found.append(
-            SealedReading(
-                row["item"],
-                row["key"],
-                row["group_name"],
-                row["number"],
-                body,
-                None if row["gold"] is None else form.read(body, row["gold"]),
-                row["pseudonym"],
-                payload,
-                form.said(body, payload),
-                row["comment"],
-                row["seconds"] or None,
-                row["sealed"],
-            )
-        )
+        gold = None if row["gold"] is None else form.read(body, row["gold"])
+        row |= {"body": body, "payload": payload, "gold": gold, "seconds": row["seconds"] or None}
+        found.append(SealedReading(**row, values=form.values(body, payload)))
     return found
 
 
 @dataclass(frozen=True)
 class DimensionAgreement:
-    """Agreement on one dimension ("": on all marks). `kind` is nominal, ordinal, boxes (F1 at an intersection over
-    union of 0.5) or times (F1 within the tolerance). `percent` is the share of agreeing pairs, or that F1; `cohen` is
-    there for two readers, `alpha` is ordinal for ratings. What makes no sense for a kind is None."""
+    """Agreement on one dimension ("": on all marks). `kind` is nominal, ordinal, boxes or times. `percent` is the share
+    of agreeing pairs, or for marks F1 (of boxes at an intersection over union of 0.5, of times within the tolerance).
+    `cohen` needs exactly two readers, and `alpha` is ordinal for ratings. Measures that do not apply are None."""
 
     name: str
     kind: str
@@ -121,8 +107,8 @@ class DimensionAgreement:
 
 @dataclass(frozen=True)
 class ReaderFigures:
-    """One reader: sealed readings, median seconds for one (of those that were measured), how often two readings of an
-    item with this reader say the same, and on how many gold items the reading is the known one."""
+    """One reader: sealed readings, median measured seconds per reading, the share of pairs with this reader that agree,
+    and the share of gold items read correctly."""
 
     reader: str
     sealed: int
@@ -133,7 +119,7 @@ class ReaderFigures:
 
 @dataclass(frozen=True)
 class PairFigures:
-    """How often two readers say the same of the items that both read."""
+    """The share of common items on which two readers agree."""
 
     first: str
     second: str
@@ -142,7 +128,7 @@ class PairFigures:
 
 @dataclass(frozen=True)
 class PartFigures:
-    """A part of the study, by the day on which an item's last reading was sealed."""
+    """The agreement in a part of the study, with the days of its first and last completed item."""
 
     first: str
     last: str
@@ -151,8 +137,8 @@ class PartFigures:
 
 @dataclass(frozen=True)
 class ItemFigures:
-    """One item: in how many of its pairs of readings they differ, and the median seconds for it; None where nobody
-    measured them, as in a sheet."""
+    """One item: its pairs of readings, how many of them differ, and the median measured seconds per reading (None where
+    no time was measured, as in a sheet)."""
 
     item: int
     key: str
@@ -164,7 +150,7 @@ class ItemFigures:
 
 @dataclass(frozen=True)
 class StudyAgreement:
-    """All of it; `same` is over all items: how often two readings of an item say the same."""
+    """The agreement in a study; `same` is the share of all pairs of readings of an item that agree."""
 
     form: str
     items: int
@@ -177,46 +163,53 @@ class StudyAgreement:
     slowest: tuple[ItemFigures, ...]
 
 
+@dataclass(frozen=True)
+class _Pair:
+    """Two readings of one item, and whether they agree."""
+
+    first: SealedReading
+    second: SealedReading
+    same: bool
+
+    @property
+    def readers(self) -> frozenset[str]:
+        return frozenset((self.first.reader, self.second.reader))
+
+
 def study_agreement(connection: Connection, viewer: int, study: str, plan: Resampling = PLAN) -> StudyAgreement:
-    """The agreement of a study's readers, as far as an account may see their readings. Gold items count for gold
-    accuracy alone."""
+    """The agreement of a study's readers, from the readings that an account may see. Gold items count only for the gold
+    accuracy of readers."""
     form = form_named(connection.execute(select(studies.c.form).where(studies.c.name == study)).scalar_one())
     every = sealed_readings(connection, viewer, study)
     by_item: dict[int, list[SealedReading]] = defaultdict(list)
     for one in every:
         if one.gold is None:
             by_item[one.item].append(one)
-    paired = {item: [_Pair(form, a, b) for a, b in combinations(some, 2)] for item, some in by_item.items()}
-    pairs = [one for some in paired.values() for one in some]
-    figures = [_item_figures(some, paired[item]) for item, some in by_item.items()]
+    pairs_of = {
+        item: [_Pair(a, b, form.same(a.body, a.payload, b.payload)) for a, b in combinations(some, 2)]
+        for item, some in by_item.items()
+    }
+    pairs = [one for some in pairs_of.values() for one in some]
+    items = [_item_figures(some, pairs_of[item]) for item, some in by_item.items()]
+    disputed = [one for one in items if one.differing]
     return StudyAgreement(
         form.name,
         len(by_item),
-        _share(pairs, plan),
-        tuple(_dimensions(form, by_item, plan)),
+        _same(pairs, plan),
+        tuple(_dimensions(form, by_item, pairs, plan)),
         tuple(_readers(form, every, pairs, plan)),
-        tuple(_pairs(pairs, plan)),
-        tuple(_over_time(by_item, pairs, plan)),
-        tuple(sorted((one for one in figures if one.differing), key=lambda one: (-one.differing / one.pairs, one.key))),
-        tuple(sorted(figures, key=lambda one: (-(one.seconds or 0), one.key))),
+        tuple(_reader_pairs(pairs, plan)),
+        tuple(_over_time(by_item, pairs_of, plan)),
+        tuple(sorted(disputed, key=lambda one: (-one.differing / one.pairs, one.key))),
+        tuple(sorted(items, key=lambda one: (-(one.seconds or 0), one.key))),
     )
 
 
-class _Pair:
-    """Two readings of one item, and whether they say the same."""
-
-    def __init__(self, form: Form[Any, Any], first: SealedReading, second: SealedReading) -> None:
-        self.first, self.second, self.item, self.group = first, second, first.item, first.group
-        self.readers = frozenset((first.reader, second.reader))
-        self.same = form.same(first.body, first.payload, second.payload)
-
-
-def _share(pairs: Sequence[_Pair], plan: Resampling) -> Estimate:
-    return mean_interval([float(one.same) for one in pairs], [one.group for one in pairs], plan.within(0, 1))
+def _same(pairs: Sequence[_Pair], plan: Resampling) -> Estimate:
+    return mean_interval([float(one.same) for one in pairs], [one.first.group for one in pairs], plan.within(0, 1))
 
 
 def _median_seconds(some: Sequence[SealedReading]) -> float | None:
-    """Of the readings whose time was measured."""
     measured = [one.seconds for one in some if one.seconds is not None]
     return median(measured) if measured else None
 
@@ -235,50 +228,38 @@ def _readers(
         known = [one for one in own if one.gold is not None]
         right = [float(form.same(one.body, one.gold, one.payload)) for one in known]
         gold = mean_interval(right, [one.group for one in known], plan.within(0, 1))
-        mine = _share([one for one in pairs if name in one.readers], plan)
-        found.append(ReaderFigures(name, len(own), _median_seconds(own), mine, gold))
+        with_others = _same([one for one in pairs if name in one.readers], plan)
+        found.append(ReaderFigures(name, len(own), _median_seconds(own), with_others, gold))
     return found
 
 
-def _pairs(pairs: Sequence[_Pair], plan: Resampling) -> list[PairFigures]:
+def _reader_pairs(pairs: Sequence[_Pair], plan: Resampling) -> list[PairFigures]:
     by_readers: dict[tuple[str, ...], list[_Pair]] = defaultdict(list)
     for one in pairs:
         by_readers[tuple(sorted(one.readers))].append(one)
-    return [PairFigures(a, b, _share(some, plan)) for (a, b), some in sorted(by_readers.items())]
+    return [PairFigures(a, b, _same(some, plan)) for (a, b), some in sorted(by_readers.items())]
 
 
 def _over_time(
-    by_item: Mapping[int, Sequence[SealedReading]], pairs: Sequence[_Pair], plan: Resampling
+    by_item: Mapping[int, Sequence[SealedReading]], pairs_of: Mapping[int, Sequence[_Pair]], plan: Resampling
 ) -> list[PartFigures]:
-    """The items in parts of equal size, in the order in which they were completed."""
+    """Parts of equal size, by the time at which an item's last reading was sealed."""
     done = sorted((max(one.sealed for one in some), item) for item, some in by_item.items() if len(some) > 1)
     size = max(1, -(-len(done) // _PARTS))
     found = []
     for start in range(0, len(done), size):
         part = done[start : start + size]
         inside = {item for _, item in part}
-        some = [one for one in pairs if one.item in inside]
-        found.append(PartFigures(part[0][0][:10], part[-1][0][:10], _share(some, plan)))
+        pairs = [pair for item, some in pairs_of.items() if item in inside for pair in some]
+        found.append(PartFigures(part[0][0][:10], part[-1][0][:10], _same(pairs, plan)))
     return found
 
 
 # -- dimensions
 
 
-def _dimensions(
-    form: Form[Any, Any], by_item: Mapping[int, Sequence[SealedReading]], plan: Resampling
-) -> list[DimensionAgreement]:
-    several = [some for some in by_item.values() if len(some) > 1]
-    return [
-        *_nominal(form, several, plan),
-        *_ordinal(several, plan),
-        *_marks(several, "boxes", _boxes_by_class, _box_f1, plan),
-        *_marks(several, "times", partial(_times_by_kind, form), _time_f1, plan),
-    ]
-
-
 @dataclass(frozen=True)
-class _Rated:
+class _Value:
     """One label or rating: of which unit (an item, or a part of one), by whom."""
 
     value: Any
@@ -287,107 +268,161 @@ class _Rated:
     reader: str
 
 
-def _nominal(
-    form: Form[Any, Any], several: Sequence[Sequence[SealedReading]], plan: Resampling
+def _dimensions(
+    form: Form[Any, Any], by_item: Mapping[int, Sequence[SealedReading]], pairs: Sequence[_Pair], plan: Resampling
 ) -> list[DimensionAgreement]:
-    by_dimension: dict[str, list[_Rated]] = defaultdict(list)
-    for one in (one for some in several for one in some):
-        for name, label in one.said.labels.items():
-            unit = f"{one.item}\x1f{name}"
-            by_dimension[form.dimension(name)].append(_Rated(label, unit, one.group, one.reader))
-    found = []
-    for name, rated in by_dimension.items():
-        labels, units, groups = _columns(rated)
-        levels = form.levels(name)
-        numbers = [levels.index(label) for label in labels]
-        found.append(
-            DimensionAgreement(
-                name,
-                "nominal",
-                percent_agreement(labels, levels, units, groups, plan),
-                _cohen(rated, levels, plan),
-                fleiss_kappa(labels, levels, units, groups, plan),
-                gwet_ac1(labels, levels, units, groups, plan),
-                krippendorff_alpha(numbers, units, groups, "nominal", plan),
-            )
-        )
-    return found
+    labels: dict[str, list[_Value]] = defaultdict(list)
+    ratings: dict[str, list[_Value]] = defaultdict(list)
+    for one in (one for some in by_item.values() if len(some) > 1 for one in some):
+        for name, label in one.values.labels.items():
+            labels[form.dimension(name)].append(_Value(label, f"{one.item}\x1f{name}", one.group, one.reader))
+        for name, rating in one.values.ratings.items():
+            ratings[name].append(_Value(rating, str(one.item), one.group, one.reader))
+
+    def times(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
+        """Times as multiples of the item's tolerance, so that items with different ones can be pooled."""
+        within = max(form.tolerance(one.body), _EXACT_S)
+        return {(kind,): [time / within for time in some] for kind, some in (one.values.times or {}).items()}
+
+    return [
+        *(_nominal(form, name, values, plan) for name, values in labels.items()),
+        *(_ordinal(name, values, plan) for name, values in ratings.items()),
+        *_marks(pairs, "boxes", _boxes_by_class, lambda a, b, groups: box_agreement(a, b, groups, plan=plan)),
+        *_marks(pairs, "times", times, lambda a, b, groups: time_agreement(a, b, groups, tolerance=1.0, plan=plan)),
+    ]
 
 
-def _ordinal(several: Sequence[Sequence[SealedReading]], plan: Resampling) -> list[DimensionAgreement]:
-    by_dimension: dict[str, list[_Rated]] = defaultdict(list)
-    for one in (one for some in several for one in some):
-        for name, value in one.said.ratings.items():
-            by_dimension[name].append(_Rated(value, str(one.item), one.group, one.reader))
-    found = []
-    for name, rated in by_dimension.items():
-        values, units, groups = _columns(rated)
-        levels = sorted(set(values))
-        found.append(
-            DimensionAgreement(
-                name,
-                "ordinal",
-                percent_agreement(values, levels, units, groups, plan),
-                _cohen(rated, levels, plan),
-                alpha=krippendorff_alpha(values, units, groups, "ordinal", plan),
-            )
-        )
-    return found
+def _nominal(form: Form[Any, Any], name: str, some: Sequence[_Value], plan: Resampling) -> DimensionAgreement:
+    levels = form.levels(name)
+    labels, units, groups = _columns(some)
+    return DimensionAgreement(
+        name,
+        "nominal",
+        percent_agreement(labels, levels, units, groups, plan),
+        _cohen(some, levels, plan),
+        fleiss_kappa(labels, levels, units, groups, plan),
+        gwet_ac1(labels, levels, units, groups, plan),
+        krippendorff_alpha([levels.index(label) for label in labels], units, groups, "nominal", plan),
+    )
 
 
-def _columns(rated: Sequence[_Rated]) -> tuple[list[Any], list[str], list[str]]:
-    return [one.value for one in rated], [one.unit for one in rated], [one.group for one in rated]
+def _ordinal(name: str, some: Sequence[_Value], plan: Resampling) -> DimensionAgreement:
+    values, units, groups = _columns(some)
+    levels = sorted(set(values))
+    return DimensionAgreement(
+        name,
+        "ordinal",
+        percent_agreement(values, levels, units, groups, plan),
+        _cohen(some, levels, plan),
+        alpha=krippendorff_alpha(values, units, groups, "ordinal", plan),
+    )
 
 
-def _cohen(rated: Sequence[_Rated], levels: Sequence[Any], plan: Resampling) -> Estimate | None:
-    """Cohen's κ, where there are two readers in all."""
-    readers = sorted({one.reader for one in rated})
+def _columns(some: Sequence[_Value]) -> tuple[list[Any], list[str], list[str]]:
+    return [one.value for one in some], [one.unit for one in some], [one.group for one in some]
+
+
+def _cohen(some: Sequence[_Value], levels: Sequence[Any], plan: Resampling) -> Estimate | None:
+    """Cohen's κ, if there are exactly two readers."""
+    readers = sorted({one.reader for one in some})
     if len(readers) != 2:
         return None
-    by_unit: dict[str, dict[str, _Rated]] = defaultdict(dict)
-    for one in rated:
+    by_unit: dict[str, dict[str, _Value]] = defaultdict(dict)
+    for one in some:
         by_unit[one.unit][one.reader] = one
-    both = [(some[readers[0]], some[readers[1]]) for some in by_unit.values() if len(some) == 2]
+    both = [(values[readers[0]], values[readers[1]]) for values in by_unit.values() if len(values) == 2]
     first, second = [a.value for a, _ in both], [b.value for _, b in both]
     return cohen_kappa(first, second, levels, [a.group for a, _ in both], plan)
 
 
-_Places = Callable[[SealedReading], Mapping[Any, Sequence[Any]]]
-_Measure = Callable[[list[Any], list[Any], list[str], Resampling], Estimate]
-
-
 def _marks(
-    several: Sequence[Sequence[SealedReading]], kind: str, places: _Places, measure: _Measure, plan: Resampling
+    pairs: Iterable[_Pair],
+    kind: str,
+    marks_of: Callable[[SealedReading], Mapping[Any, Sequence[Any]]],
+    f1: Callable[[list[Any], list[Any], list[str]], Estimate],
 ) -> list[DimensionAgreement]:
-    """F1 of what two readers marked, of all ("") and by class or kind: an entry for each two readings and place."""
+    """F1 of all marks ("") and by class or kind, the first part of a key of `marks_of`. Only marks of the same key are
+    matched."""
     entries: dict[str, tuple[list[Any], list[Any], list[str]]] = {}
-    for first, second in (pair for some in several for pair in combinations(some, 2)):
-        one, other = places(first), places(second)
-        for place in sorted({*one, *other}):
-            for name in ("", place[0]):
+    for pair in pairs:
+        first, second = marks_of(pair.first), marks_of(pair.second)
+        for key in sorted({*first, *second}):
+            for name in ("", key[0]):
                 columns = entries.setdefault(name, ([], [], []))
-                for column, value in zip(columns, (one.get(place, ()), other.get(place, ()), first.group), strict=True):
-                    column.append(value)
-    return [DimensionAgreement(name, kind, measure(*entries[name], plan)) for name in sorted(entries)]
+                columns[0].append(first.get(key, ()))
+                columns[1].append(second.get(key, ()))
+                columns[2].append(pair.first.group)
+    return [DimensionAgreement(name, kind, f1(*entries[name])) for name in sorted(entries)]
 
 
 def _boxes_by_class(one: SealedReading) -> Mapping[Any, Sequence[Any]]:
     found: dict[tuple[str, float], list[Any]] = defaultdict(list)
-    boxes: Sequence[BoxAt] = one.said.boxes or ()
-    for box in boxes:
+    for box in one.values.boxes or ():
         found[box.label, box.time].append(box.extent)
     return found
 
 
-def _times_by_kind(form: Form[Any, Any], one: SealedReading) -> Mapping[Any, Sequence[Any]]:
-    """Times as multiples of the item's tolerance, so that items with different ones can be pooled."""
-    within = max(form.tolerance(one.body), _EXACT_S)
-    return {(kind,): [time / within for time in times] for kind, times in (one.said.times or {}).items()}
+# -- tables
 
 
-def _box_f1(first: list[Any], second: list[Any], groups: list[str], plan: Resampling) -> Estimate:
-    return box_agreement(first, second, groups, plan=plan)
+def agreement_tables(found: StudyAgreement) -> list[Table]:
+    """The agreement in a study as tables: by dimension, by reader, by two readers, over time, and the 20 most disputed
+    and slowest items. Empty tables are left out."""
+    dimensions = [
+        (
+            one.name or "all",
+            one.percent.n,
+            _percent_cell(one.percent),
+            _number_cell(one.cohen),
+            _number_cell(one.fleiss),
+            _number_cell(one.ac1),
+            _number_cell(one.alpha),
+        )
+        for one in found.dimensions
+    ]
+    readers = [
+        (one.reader, one.sealed, _seconds_cell(one.seconds), _percent_cell(one.with_others), _percent_cell(one.gold))
+        for one in found.readers
+    ]
+    pairs = [(one.first, one.second, one.same.n, _percent_cell(one.same)) for one in found.pairs]
+    parts = [
+        (one.first if one.first == one.last else f"{one.first} to {one.last}", one.same.n, _percent_cell(one.same))
+        for one in found.parts
+    ]
+    marks = any(one.kind in ("boxes", "times") for one in found.dimensions)
+    tables = [
+        plain_table(
+            "Agreement by dimension (F1 of marks)" if marks else "Agreement by dimension",
+            ("dimension", ">units", ">agreement", ">Cohen's κ", ">Fleiss' κ", ">Gwet's AC1", ">Krippendorff's α"),
+            dimensions,
+        ),
+        plain_table("By reader", ("reader", ">sealed", ">seconds (median)", ">same as others", ">gold right"), readers),
+        plain_table("By two readers", ("reader", "and", ">items", ">same"), pairs),
+        plain_table("Over time", ("completed", ">pairs", ">same"), parts),
+        _items_table("Most disputed items", found.disputed),
+        _items_table("Slowest items", found.slowest),
+    ]
+    return [one for one in tables if one.rows]
 
 
-def _time_f1(first: list[Any], second: list[Any], groups: list[str], plan: Resampling) -> Estimate:
-    return time_agreement(first, second, groups, tolerance=1.0, plan=plan)
+def _items_table(title: str, some: tuple[ItemFigures, ...]) -> Table:
+    rows = [
+        (one.key, one.group, f"{one.differing} of {one.pairs}", _seconds_cell(one.seconds)) for one in some[:_SHOWN]
+    ]
+    return plain_table(title, ("item", "group", ">pairs that differ", ">seconds (median)"), rows, wrapped=("item",))
+
+
+def _seconds_cell(one: float | None) -> Cell:
+    return Cell(DASH) if one is None else Cell(seconds(one), raw=one)
+
+
+def _percent_cell(one: Estimate) -> Cell:
+    below = "" if one.ci_low is None else f"{percent(one.ci_low)} to {percent(one.ci_high)}"
+    return Cell(percent(one.value), below=below, raw=one.value)
+
+
+def _number_cell(one: Estimate | None) -> Cell:
+    if one is None:
+        return Cell(DASH)
+    below = "" if one.ci_low is None else number_interval(one.ci_low, one.ci_high, 2)
+    return Cell(number(one.value, 2), below=below, raw=one.value)

@@ -1,58 +1,77 @@
-"""The application: a site as pages, with everything that protects them."""
+"""The application of a site: routes, error pages, and what protects every request."""
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from collections.abc import MutableMapping
+from typing import Annotated, Any
+from urllib.parse import quote, urlsplit
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proctor.web.access import LoginNeededError
 from proctor.web.pages import STATIC, page
-from proctor.web.protection import HEADERS, BodyLimit, SecurityHeaders, our_own_pages
-from proctor.web.routes import entrance, people, registration
-from proctor.web.site import Site
+from proctor.web.routes import accounts
+from proctor.web.sessions import LoginNeededError, Visitor, check_token, site_of, visitor_of
+from proctor.web.site import Site, upload_limit
+
+MOST_BYTES = 1_000_000
+"""The maximum size of a body in bytes, except for paths that take files (`Site.uploads`)."""
 
 _ERRORS = (400, 403, 404, 405, 409, 413, 422, 429)
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
 
 
 def create_app(site: Site) -> FastAPI:
-    """The application of a site: the entrance, people and the trail, which all sites have, and its own routes."""
+    """The application of a site: accounts and the trail, which all sites have, and the site's own routes."""
     app = FastAPI(
         title=site.title,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(our_own_pages)],
+        dependencies=[Depends(_check_origin)],
         middleware=[
-            Middleware(SecurityHeaders, tls=site.tls),
+            Middleware(_SecurityHeaders, tls=site.tls),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(site.hosts), www_redirect=False),
-            Middleware(BodyLimit, site=site),
+            Middleware(_BodyLimit, site=site),
         ],
     )
     for kind, handler in (
-        (LoginNeededError, _to_login),
-        (HTTPException, _refused),
-        (RequestValidationError, _not_understood),
-        (Exception, _broken),
+        (LoginNeededError, _login_needed),
+        (StarletteHTTPException, _http_error),
+        (RequestValidationError, _invalid_request),
+        (Exception, _server_error),
     ):
         app.add_exception_handler(kind, handler)
     app.state.site = site
-    app.include_router(entrance.router)
-    app.include_router(people.router)
-    app.include_router(registration.router)
+    app.include_router(accounts.router)
     site.mount(app)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 
 
-def _to_login(request: Request, error: Exception) -> Response:
+# -- error pages
+
+
+def _login_needed(request: Request, error: Exception) -> Response:
     del error
     if request.method != "GET" or not _wants_page(request):
         return PlainTextResponse("log in", 401, {"HX-Redirect": "/login"})
@@ -60,23 +79,23 @@ def _to_login(request: Request, error: Exception) -> Response:
     return RedirectResponse("/login" if path == "/" else f"/login?next={quote(path, safe='')}", 303)
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    return _told(request, getattr(error, "status_code", 400))
+def _http_error(request: Request, error: Exception) -> Response:
+    return _error_page(request, getattr(error, "status_code", 400))
 
 
-def _not_understood(request: Request, error: Exception) -> Response:
-    """A path that can't be one of ours is not there; of a body that makes no sense nothing is repeated."""
+def _invalid_request(request: Request, error: Exception) -> Response:
+    """404 for an impossible path, else 422; an invalid body is never repeated."""
     places = {one["loc"][0] for one in getattr(error, "errors", list)() if one["loc"]}
-    return _told(request, 404 if "path" in places else 422)
+    return _error_page(request, 404 if "path" in places else 422)
 
 
-def _broken(request: Request, error: Exception) -> Response:
+def _server_error(request: Request, error: Exception) -> Response:
     del request, error  # the server's log has it, with its traceback
-    told = "The server could not answer. What was saved before is kept."
-    return PlainTextResponse(told, 500, HEADERS | {"cache-control": "no-store"})
+    text = "The server could not answer. What was saved before is kept."
+    return PlainTextResponse(text, 500, _HEADERS | {"cache-control": "no-store"})
 
 
-def _told(request: Request, status: int) -> Response:
+def _error_page(request: Request, status: int) -> Response:
     known = status if status in _ERRORS else 400
     if not _wants_page(request):
         return PlainTextResponse(str(known), known)
@@ -85,3 +104,96 @@ def _told(request: Request, status: int) -> Response:
 
 def _wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and "hx-request" not in request.headers
+
+
+# -- protection
+
+
+class _SecurityHeaders:
+    """Adds security headers to every response, and `no-store` to all but static files."""
+
+    def __init__(self, app: ASGIApp, *, tls: bool) -> None:
+        self._app = app
+        headers = _HEADERS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        caching = b"no-cache" if scope["path"].startswith("/static/") else b"no-store"
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [pair for pair in message.get("headers", []) if pair[0].lower() != b"cache-control"]
+                message = {**message, "headers": [*own, *self._headers, (b"cache-control", caching)]}
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+class _BodyLimit:
+    """Refuses bodies that are too large, by their stated and by their actual length."""
+
+    def __init__(self, app: ASGIApp, *, site: Site) -> None:
+        self._app, self._site = app, site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = upload_limit(self._site, scope["path"]) or MOST_BYTES
+        stated = dict(scope["headers"]).get(b"content-length", b"0")
+        if not stated.isdigit() or int(stated[:20]) > limit:
+            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+            await send({"type": "http.response.start", "status": 413, "headers": headers})
+            await send({"type": "http.response.body", "body": b"too large"})
+            return
+        size = 0
+
+        async def limited() -> MutableMapping[str, Any]:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > limit:
+                raise HTTPException(413)
+            return message
+
+        await self._app(scope, limited, send)
+
+
+async def _check_origin(request: Request, visitor: Annotated[Visitor | None, Depends(visitor_of)]) -> None:
+    """Refuses a change that does not come from the visitor's own pages.
+
+    A change needs the visitor's token (header `X-CSRF-Token` or form field `csrf`) and must come from this origin. A
+    page may name its account in the header `X-Account`: after another account has logged in, its changes are refused.
+    """
+    if request.method in {"GET", "HEAD", "OPTIONS"}:
+        return
+    if _is_foreign(request) or _is_other_account(request, visitor):
+        raise HTTPException(403)
+    if upload_limit(site_of(request), request.url.path) is None:  # else `receive_upload` checks the token
+        check_token(request, visitor, request.headers.get("x-csrf-token") or await _token_field(request))
+
+
+async def _token_field(request: Request) -> str:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in {"application/x-www-form-urlencoded", "multipart/form-data"}:
+        return ""
+    found = (await request.form()).get("csrf")
+    return found if isinstance(found, str) else ""
+
+
+def _is_foreign(request: Request) -> bool:
+    if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
+        return True
+    origin = request.headers.get("origin")
+    if origin is None:
+        return False
+    host = origin.partition("://")[2]
+    return not host or host not in (request.headers.get("host", ""), urlsplit(site_of(request).address).netloc)
+
+
+def _is_other_account(request: Request, visitor: Visitor | None) -> bool:
+    stated = request.headers.get("x-account")
+    return stated is not None and (visitor is None or stated != str(visitor.account))

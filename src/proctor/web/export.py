@@ -1,12 +1,12 @@
-"""What leaves a review: single readings, the consensus, scores for the store, preferences, and a datasheet's section.
+"""Exports of a review: readings, the consensus, scores for the store, preferences, and a section of a datasheet.
 
-People appear by pseudonym. All of it is read as the organiser who asks may see it.
+People appear by pseudonym. An export holds what its viewer may see.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +16,21 @@ from proctor.core import DASH, Dimension, InputError, Score, count_of, human, nu
 from proctor.runs import ExportFormat, Store, write_rows
 from proctor.stats import PreferenceModel, Resampling, bradley_terry
 from proctor.web.agreement import PLAN, sealed_readings, study_agreement
+from proctor.web.progress import SETTLED, read_version
 from proctor.web.readings import sealed_of_study
 from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
 from proctor.web.settings import StudySettings
 from proctor.web.sources import items_of_runs
-from proctor.web.studies import SETTLED, read_version
 
 READING_COLUMNS = (
-    "study",
-    "form",
-    "item",
-    "group",
-    "version",
-    "gold",
-    "reader",
-    "payload",
-    "comment",
-    "seconds",
-    "sealed",
-)
+    "study", "form", "item", "group", "version", "gold", "reader", "payload", "comment", "seconds", "sealed",
+)  # fmt: skip
 CONSENSUS_COLUMNS = ("study", "form", "item", "group", "version", "current", "by", "payload", "reason", "at", "body")
 
 
 def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
-    """Every sealed reading that an account may see, of all versions, by item, version and reader: the columns of
-    `READING_COLUMNS`; `seconds` are None where nobody measured them."""
+    """All sealed readings that an account may see, by item, version and reader, with the columns `READING_COLUMNS`;
+    `seconds` are None where they were not measured."""
     query = sealed_of_study(
         viewer,
         study,
@@ -63,9 +53,9 @@ def reading_rows(connection: Connection, viewer: int, study: str) -> list[dict[s
 
 
 def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict[str, Any]]:
-    """What was settled, of the versions whose readings an account may see, by item: the columns of
-    `CONSENSUS_COLUMNS`. `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled;
-    `current` is false where a newer version is to be read since."""
+    """The consensus on all versions whose readings an account may see, by item, with the columns `CONSENSUS_COLUMNS`.
+    `by` is the adjudicator's pseudonym, or "agreed"; `body` is the item as it was settled; `current` is false where a
+    newer version is read now."""
     own = versions.alias("own")
     seen = {(row["item"], row["version"]) for row in reading_rows(connection, viewer, study)}
     query = (
@@ -106,9 +96,16 @@ def consensus_rows(connection: Connection, viewer: int, study: str) -> list[dict
     return found
 
 
+ROWS: Mapping[str, tuple[Callable[[Connection, int, str], list[dict[str, Any]]], Sequence[str]]] = {
+    "readings": (reading_rows, READING_COLUMNS),
+    "consensus": (consensus_rows, CONSENSUS_COLUMNS),
+}
+"""The exports in rows, with their columns."""
+
+
 def write_readings(rows: Sequence[dict[str, Any]], columns: Sequence[str], out: Path, form: ExportFormat) -> int:
-    """Writes rows of readings or of the consensus, and returns their number; in Parquet and CSV payloads are JSON
-    texts. Raises `InputError` where `out` can't be written."""
+    """Writes rows of readings or of the consensus, and returns their number. In Parquet and CSV, payloads are JSON texts.
+    Raises `InputError` where `out` can't be written."""
     flat = rows if form == "jsonl" else [{name: _cell(value) for name, value in row.items()} for row in rows]
     return write_rows(out, form, columns, iter(flat), {"version", "seconds"})
 
@@ -123,14 +120,12 @@ def _cell(value: Any) -> Any:
 
 
 def scores_into_store(connection: Connection, viewer: int, study: StudySettings, store: Store) -> int:
-    """Writes the sealed ratings of answers as scores by `human:PSEUDONYM`, so that `proctor audit` compares judges with
-    them, and returns their number. Written again, they are the same scores.
+    """Writes the sealed ratings of answers as scores by `human:PSEUDONYM`, which `proctor audit` compares with judges,
+    and returns their number. Repeated calls write the same scores.
 
     Raises `InputError` for a study that rates no answers of a store.
     """
-    if study.form != "rating" or not study.benchmark:
-        expected = "a study with form: rating and benchmark: NAME"
-        raise InputError(f"study {study.name}", found=f"the form {study.form}", expected=expected)
+    _check_form(study, "rating")
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     metrics: dict[str, Any] = {}
     by_run: dict[int, tuple[Any, list[Score]]] = {}
@@ -154,11 +149,9 @@ def scores_into_store(connection: Connection, viewer: int, study: StudySettings,
 def preferences(
     connection: Connection, viewer: int, study: StudySettings, store: Store, plan: Resampling = PLAN
 ) -> PreferenceModel:
-    """The strengths of systems by a study's pairwise choices (Bradley and Terry, ties after Davidson), with intervals
-    over groups. Raises `InputError` for a study of another form."""
-    if study.form != "pairwise" or not study.benchmark:
-        expected = "a study with form: pairwise and benchmark: NAME"
-        raise InputError(f"study {study.name}", found=f"the form {study.form}", expected=expected)
+    """The strengths of systems by a study's pairwise choices (Bradley and Terry, ties after Davidson), with bootstrap
+    intervals over groups. Raises `InputError` for a study of another form."""
+    _check_form(study, "pairwise")
     origins = {new.key: origin for new, origin in items_of_runs(store, study)}
     points = {"first": 1.0, "second": 0.0, "tie": 0.5}
     some = [one for one in sealed_readings(connection, viewer, study.name) if one.gold is None and one.key in origins]
@@ -166,12 +159,18 @@ def preferences(
     return bradley_terry(first, second, [points[one.payload.choice] for one in some], [one.group for one in some], plan)
 
 
+def _check_form(study: StudySettings, form: str) -> None:
+    if study.form != form or not study.benchmark:
+        expected = f"a study with form: {form} and benchmark: NAME"
+        raise InputError(f"study {study.name}", found=f"the form {study.form}", expected=expected)
+
+
 # -- a datasheet
 
 
 def datasheet_section(connection: Connection, viewer: int, study: str) -> list[str]:
-    """The lines of a datasheet on how its items were reviewed, in Markdown: by how many people, how often each item,
-    how far they agreed, and what was settled."""
+    """The section of a datasheet on the review, as lines of Markdown: readers, readings, agreement, and what was
+    settled."""
     found = study_agreement(connection, viewer, study)
     rows = reading_rows(connection, viewer, study)
     settled = consensus_rows(connection, viewer, study)

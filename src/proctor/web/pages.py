@@ -1,4 +1,4 @@
-"""Pages: templates filled in with what is true of every page. Everything in them is escaped."""
+"""Pages: templates rendered with what every page needs. All values are escaped."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ STATIC = FOLDER / "static"
 def page(
     request: Request, name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: object
 ) -> Response:
-    """The template `NAME.html`, whole page or fragment, filled in with the context.
+    """Renders the template `NAME.html`, a whole page (which extends `base.html`) or a fragment.
 
-    Every template knows besides: `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where
-    nobody is logged in), `csrf`, `language`, `title` (of the site), `open_registration` and `languages` with their
-    names. A template of a whole page begins with `{% extends "base.html" %}`.
+    Every template also has `t(key, count=…)`, the text of a key in the visitor's language; `visitor` (None where nobody
+    is logged in), `csrf`, `language`, `title` (of the site), `open_registration`, and `languages` with their names.
     """
     visitor = visitor_of(request)
     site, language = site_of(request), language_of(request, visitor)
@@ -45,7 +44,7 @@ def page(
 
 
 def language_of(request: Request, visitor: Visitor | None) -> str:
-    """The language of the account, or what the browser prefers."""
+    """The account's language, or the one that the browser prefers."""
     return preferred(request.headers.get("accept-language", "")) if visitor is None else visitor.language
 
 

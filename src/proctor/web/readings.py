@@ -1,7 +1,7 @@
-"""Readings: drafts that save themselves, seals that are final, and differences that an adjudicator settles.
+"""Readings: drafts, final seals, and the adjudication of differences.
 
-A function takes a connection in a transaction, and writes its entry of the trail in the same one. Others' readings are
-read through `visible_readings` alone. The trail names readings and never holds them.
+Functions that write take a connection in a transaction and add their entry to the trail in the same one. Readings by
+others are read through `visible_readings` alone. The trail names readings and never holds them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from functools import cache
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, select, update
 
 from proctor.core import InputError, ProctorError, kept_text
 from proctor.web.forms import Form, form_named
+from proctor.web.progress import SETTLED, all_sealed, read_version
 from proctor.web.schema import (
     accounts,
     assignments,
@@ -27,7 +28,6 @@ from proctor.web.schema import (
     versions,
     visible_readings,
 )
-from proctor.web.studies import SETTLED, all_sealed, read_version
 from proctor.web.trail import record
 
 _MOST_COMMENT = 10_000
@@ -35,15 +35,15 @@ _MOST_PAUSE_S = 3600.0  # what one save may add to the time on task
 
 
 class NotAssignedError(ProctorError):
-    """There is no such item, or it is not this person's: one answer to both, so that nobody learns which."""
+    """There is no such item, or it is not this person's: the same error for both, so that nobody learns which."""
 
     def __init__(self) -> None:
         super().__init__("no such item")
 
 
 class ConflictError(ProctorError):
-    """A save from an older state than the one that is kept: another window was faster. Nothing was written; `reading`
-    is what stands."""
+    """A save that starts from an older state than the stored one: another window was faster. Nothing was written;
+    `reading` is the stored one."""
 
     def __init__(self, reading: MyReading | None, why: str) -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ class ConflictError(ProctorError):
 
 
 class IncompleteError(ProctorError):
-    """A reading can't be sealed yet: `missing` names what it lacks, as keys of the page's strings."""
+    """An incomplete reading can't be sealed; `missing` is what it lacks, as keys of the pages' texts."""
 
     def __init__(self, missing: Sequence[str]) -> None:
         super().__init__(f"not complete: {', '.join(missing)}")
@@ -60,7 +60,7 @@ class IncompleteError(ProctorError):
 
 @dataclass(frozen=True)
 class OpenItem:
-    """An item as one person works on it: in the version that is read now, as a reader or an adjudicator."""
+    """An item in the version that is read now, with the person's `role`: reader or adjudicator."""
 
     id: int
     study: str
@@ -76,8 +76,8 @@ class OpenItem:
 
 @dataclass(frozen=True)
 class LastSave:
-    """By what the page that saved last is known again: its id and the number of its save; and the `seconds` that its
-    saves added since its last acknowledgement."""
+    """The last save of a page: the page's id, the number of the save, and the `seconds` that the page's saves added
+    since its last acknowledgement."""
 
     page: str
     number: int
@@ -86,8 +86,8 @@ class LastSave:
 
 @dataclass(frozen=True)
 class MyReading:
-    """One's own reading of a version: `revision` counts saves, `sealed` is when, or None; `last` is None where no page
-    saved it."""
+    """A person's own reading of a version. `revision` counts saves; `sealed` is a time, or None for a draft; `last` is
+    None where no page saved it."""
 
     payload: dict[str, JsonValue]
     comment: str
@@ -98,8 +98,8 @@ class MyReading:
 
 
 @dataclass(frozen=True)
-class SaidBy:
-    """A sealed reading by another person, who is known by the pseudonym."""
+class VisibleReading:
+    """A sealed reading by an assigned reader, who is shown by pseudonym."""
 
     account: int
     pseudonym: str
@@ -110,8 +110,8 @@ class SaidBy:
 @dataclass(frozen=True)
 class Save:
     """What a page sends: the state it starts from (`version` number and `revision`, 0 before the first save), the whole
-    payload, and how many seconds were worked since the last save that was acknowledged. `page` is an id of the page's
-    own ("" for none) and `number` counts what it sends: so a save whose acknowledgement was lost is known as its own.
+    payload, and the seconds worked since the last acknowledged save. `page` is the page's own id ("" for none) and
+    `number` counts its saves: so a page's save is recognised although its acknowledgement was lost.
     """
 
     version: int
@@ -124,8 +124,8 @@ class Save:
 
 
 def open_item(connection: Connection, account: int, item: int) -> OpenItem:
-    """The item for this person. Raises `NotAssignedError` where it is not theirs, an adjudicator's before all readers
-    have sealed included."""
+    """The item for this person. Raises `NotAssignedError` where it is not assigned to them, and for an adjudicator
+    before all readers have sealed."""
     row = connection.execute(_item_for(), {"item": item, "account": account}).mappings().one_or_none()
     if row is None or (row["role"] == "adjudicator" and not row["complete"]):
         raise NotAssignedError
@@ -168,24 +168,22 @@ def _item_for() -> Select[Any]:
 
 
 def my_reading(connection: Connection, account: int, version: int) -> MyReading | None:
-    """One's own reading of a version, draft or sealed."""
+    """The person's own reading of a version, draft or sealed."""
     query = select(readings).where(readings.c.version == version, readings.c.account == account)
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else _mine(row)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    last = None if row.by_page is None else LastSave(**row.by_page)
+    return MyReading(row.payload, row.comment, row.seconds, row.revision, row.sealed, last)
 
 
-def _mine(row: RowMapping) -> MyReading:
-    last = None if row["by_page"] is None else LastSave(**row["by_page"])
-    return MyReading(row["payload"], row["comment"], row["seconds"], row["revision"], row["sealed"], last)
-
-
-def others_readings(connection: Connection, viewer: int, version: int) -> list[SaidBy]:
-    """The sealed readings of a version by assigned readers that a person may see (see `visible_readings`), one's own
-    included, by pseudonym. Empty as long as one is missing, or not theirs to see."""
-    rows = connection.execute(_visible(), {"viewer": viewer, "version": version}).mappings().all()
-    if not rows or len(rows) < rows[0]["readers"]:
+def others_readings(connection: Connection, viewer: int, version: int) -> list[VisibleReading]:
+    """The sealed readings of a version by its assigned readers, including the viewer's, by pseudonym. Empty unless all
+    readers have sealed and the viewer may see all readings (see `visible_readings`)."""
+    rows = connection.execute(_visible(), {"viewer": viewer, "version": version}).all()
+    if not rows or len(rows) < rows[0].readers:
         return []
-    return [SaidBy(row["account"], row["pseudonym"], row["payload"], row["comment"]) for row in rows]
+    return [VisibleReading(row.account, row.pseudonym, row.payload, row.comment) for row in rows]
 
 
 @cache
@@ -222,8 +220,8 @@ def _visible() -> Select[Any]:
 
 
 def sealed_of_study(viewer: int, study: str, *columns: ColumnElement[Any]) -> Select[Any]:
-    """Columns of the sealed readings of a study that a person may see (see `visible_readings`), by item, version and
-    pseudonym."""
+    """Query for columns of the sealed readings of a study that a person may see (see `visible_readings`), by item,
+    version and pseudonym."""
     return (
         select(*columns)
         .select_from(readings)
@@ -241,21 +239,23 @@ def sealed_of_study(viewer: int, study: str, *columns: ColumnElement[Any]) -> Se
 
 
 def save_draft(connection: Connection, account: int, item: int, save: Save, at: datetime) -> MyReading:
-    """Keeps a draft, and returns it with its new revision. The same save sent twice (a lost acknowledgement) is kept
-    once, and a page's next save follows its last one, acknowledged or not. Raises `ConflictError` where the page's
-    state is old, `NotAssignedError`, and `InputError` for a payload that does not fit the form."""
-    opened = _locked(connection, account, item)
-    return _saved(connection, account, opened, save, at)
+    """Saves a draft and returns it with its new revision. A save that is sent twice (after a lost acknowledgement) is
+    stored once, and a page's next save follows its last one, acknowledged or not.
+
+    Raises `ConflictError` where the page's state is old, `NotAssignedError`, and `InputError` for a payload that does
+    not fit the form.
+    """
+    return _save(connection, account, _locked(connection, account, item, "reader"), save, at)
 
 
 def seal(connection: Connection, account: int, item: int, save: Save, at: datetime) -> MyReading:
-    """Saves and seals a reading: it is final. Where it is the last of the item's readings and all say the same, that is
-    the consensus. Sealing what is sealed with the same content changes nothing.
+    """Saves and seals a reading, which is then final. If it is the item's last reading and all agree, they become the
+    consensus. Sealing a sealed reading again with the same content changes nothing.
 
-    Raises what `save_draft` does, and `IncompleteError`.
+    Raises what `save_draft` raises, and `IncompleteError`.
     """
-    opened = _locked(connection, account, item)
-    mine = _saved(connection, account, opened, save, at)
+    opened = _locked(connection, account, item, "reader")
+    mine = _save(connection, account, opened, save, at)
     if mine.sealed is not None:
         return mine
     missing = opened.form.missing(opened.body, opened.form.read(opened.body, mine.payload))
@@ -270,16 +270,16 @@ def seal(connection: Connection, account: int, item: int, save: Save, at: dateti
     return replace(mine, sealed=at.isoformat())
 
 
-def _locked(connection: Connection, account: int, item: int) -> OpenItem:
-    """The item, which nobody else changes meanwhile."""
+def _locked(connection: Connection, account: int, item: int, role: str) -> OpenItem:
+    """The item for this person in this role, locked against changes by others."""
     connection.execute(select(study_items.c.id).where(study_items.c.id == item).with_for_update())
     opened = open_item(connection, account, item)
-    if opened.role != "reader":
+    if opened.role != role:
         raise NotAssignedError
     return opened
 
 
-def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, at: datetime) -> MyReading:
+def _save(connection: Connection, account: int, opened: OpenItem, save: Save, at: datetime) -> MyReading:
     before = my_reading(connection, account, opened.version)
     if save.version != opened.number:
         raise ConflictError(before, f"version {opened.number} of the item came meanwhile")
@@ -290,17 +290,18 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
     if before is not None and (before.payload, before.comment) == (payload, comment):
         sent = save.revision == before.revision - 1 or (own is not None and save.number == own.number)
         if before.sealed is not None or sent:
-            return before  # this very save came before
+            return before  # this save was stored before
     if known.sealed is not None:
         raise ConflictError(before, "the reading is sealed")
     if own is not None and save.number <= own.number:
         raise ConflictError(before, "a later save of the same page came first")
     if save.revision != known.revision and (own is None or save.revision > known.revision):
         raise ConflictError(before, "another window has saved since")
-    there = own.seconds if own is not None and save.revision < known.revision else 0.0
-    worked = max(there, min(save.seconds, _MOST_PAUSE_S))  # NaN: none
+    # Until a save is acknowledged, the page sends its seconds again: those counted before are subtracted.
+    counted = own.seconds if own is not None and save.revision < known.revision else 0.0
+    worked = max(counted, min(save.seconds, _MOST_PAUSE_S))  # NaN: none
     last = LastSave(save.page, save.number, worked) if save.page else None
-    revision, seconds = known.revision + 1, known.seconds + worked - there
+    revision, seconds = known.revision + 1, known.seconds + worked - counted
     values = {"payload": payload, "comment": comment, "seconds": seconds, "saved": at.isoformat(), "revision": revision}
     values["by_page"] = None if last is None else asdict(last)
     if before is None:
@@ -314,7 +315,7 @@ def _saved(connection: Connection, account: int, opened: OpenItem, save: Save, a
 
 
 def _words(text: str, what: str) -> str:
-    """What a person wrote, as it is kept: whole, or refused."""
+    """A person's text as it is stored. Raises `InputError` for one that is too long."""
     kept = kept_text(text).strip()
     if len(kept) > _MOST_COMMENT:
         raise InputError(what, found=f"{len(kept)} characters", expected=f"at most {_MOST_COMMENT}")
@@ -322,12 +323,13 @@ def _words(text: str, what: str) -> str:
 
 
 def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: datetime) -> None:
-    """Writes the consensus where all readers have sealed, and say the same."""
-    said = others_readings(connection, account, opened.version)
+    """Writes the consensus if all readers have sealed and agree."""
+    all_readings = others_readings(connection, account, opened.version)
     settled = connection.execute(select(consensus.c.version).where(consensus.c.version == opened.version)).scalar()
-    if not said or settled is not None:  # a reader who came later changes no consensus
+    if not all_readings or settled is not None:  # a later reader does not change the consensus
         return
-    payloads = [opened.form.read(opened.body, one.payload) for one in sorted(said, key=lambda one: one.account)]
+    all_readings.sort(key=lambda one: one.account)
+    payloads = [opened.form.read(opened.body, one.payload) for one in all_readings]
     if all(opened.form.same(opened.body, payloads[0], other) for other in payloads[1:]):
         _settle(connection, opened, opened.form.settled(payloads), None, "", at)
 
@@ -337,7 +339,7 @@ def _settle_if_same(connection: Connection, account: int, opened: OpenItem, at: 
 
 @dataclass(frozen=True)
 class Settlement:
-    """How an item was settled: by an adjudicator (`pseudonym`, with the reason), or because its readings agreed."""
+    """The consensus on an item, by an adjudicator (`pseudonym`, with a reason) or because its readings agreed."""
 
     payload: dict[str, JsonValue]
     pseudonym: str | None
@@ -346,8 +348,7 @@ class Settlement:
 
 
 def settlement(connection: Connection, viewer: int, version: int) -> Settlement | None:
-    """The consensus on a version, for those who may see its readings; None where there is none, or it is not theirs
-    to see: a reader sees it once all readers have sealed."""
+    """The consensus on a version; None where there is none, or the viewer may not see the version's readings."""
     if not others_readings(connection, viewer, version):
         return None
     query = (
@@ -355,8 +356,8 @@ def settlement(connection: Connection, viewer: int, version: int) -> Settlement 
         .outerjoin(accounts, accounts.c.id == consensus.c.account)
         .where(consensus.c.version == version)
     )
-    row = connection.execute(query).mappings().one_or_none()
-    return None if row is None else Settlement(row["payload"], row["pseudonym"], row["reason"], row["at"])
+    row = connection.execute(query).one_or_none()
+    return None if row is None else Settlement(row.payload, row.pseudonym, row.reason, row.at)
 
 
 def adjudicate(
@@ -370,13 +371,10 @@ def adjudicate(
 ) -> None:
     """Settles readings that differ, with a reason. Settling again with the same content changes nothing.
 
-    Raises `NotAssignedError` for who is not the item's adjudicator and before all readers have sealed, `ConflictError`
-    where another version came or the item is settled otherwise, `IncompleteError`, and `InputError`.
+    Raises `NotAssignedError` for people who do not adjudicate the item and before all readers have sealed,
+    `ConflictError` where there is a newer version or another consensus, `IncompleteError`, and `InputError`.
     """
-    connection.execute(select(study_items.c.id).where(study_items.c.id == item).with_for_update())
-    opened = open_item(connection, account, item)
-    if opened.role != "adjudicator":
-        raise NotAssignedError
+    opened = _locked(connection, account, item, "adjudicator")
     if version != opened.number:
         raise ConflictError(None, f"version {opened.number} of the item came meanwhile")
     decided = opened.form.read(opened.body, payload)
@@ -396,7 +394,7 @@ def adjudicate(
 def _settle(
     connection: Connection, opened: OpenItem, payload: Any, account: int | None, reason: str, at: datetime
 ) -> None:
-    """Writes the consensus, and the item as it changes it, as a version of its own."""
+    """Writes the consensus and, if it changes the item, a new version."""
     values = {"payload": payload.model_dump(mode="json", exclude_defaults=True), "reason": reason}
     connection.execute(insert(consensus).values(version=opened.version, account=account, at=at.isoformat(), **values))
     body = opened.form.new_body(opened.body, payload)
@@ -409,7 +407,7 @@ def _settle(
 def _new_version(
     connection: Connection, item: int, body: dict[str, JsonValue], author: int | None, why: str, at: datetime
 ) -> int:
-    query = select(versions.c.number).where(versions.c.item == item).order_by(versions.c.number.desc()).limit(1)
+    query = select(func.max(versions.c.number)).where(versions.c.item == item)
     number = int(connection.execute(query).scalar_one()) + 1
     new = {"item": item, "number": number, "body": body, "author": author, "created": at.isoformat(), "why": why}
     connection.execute(insert(versions).values(**new))
@@ -419,9 +417,9 @@ def _new_version(
 def edit_item(
     connection: Connection, account: int, item: int, body: dict[str, JsonValue], why: str, at: datetime
 ) -> int:
-    """Makes a new version of an item, by an organiser, and returns its number: it is read again by everyone; readings
-    of the former version stay with that, sealed as they are. Raises `InputError` for a body that does not fit, or
-    without a reason, and `NotAssignedError` for an item that is not there."""
+    """Adds a new version of an item by an organiser, and returns its number. Everyone reads it again; readings of the
+    former version stay. Raises `InputError` for an invalid body or no reason, and `NotAssignedError` for an unknown
+    item."""
     query = (
         select(studies.c.form, studies.c.name)
         .join(study_items, study_items.c.study == studies.c.id)

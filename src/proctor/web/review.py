@@ -1,45 +1,299 @@
-"""A review that is open: the site of a folder with `review.yaml`."""
+"""A review: its site, and its work for the shell.
+
+Tables for the shell show what an organiser may see: nothing of an item that somebody has still to read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, select
 
-from proctor.runs import open_engine
-from proctor.web.schema import prepare
-from proctor.web.site import Site
+from proctor.core import (
+    Cell,
+    InputError,
+    ProctorError,
+    Table,
+    number,
+    one_of,
+    output_file,
+    percent,
+    plain_table,
+    write_whole,
+)
+from proctor.media import MediaLibrary
+from proctor.runs import Store
+from proctor.web.agreement import StudyAgreement, agreement_tables, study_agreement
+from proctor.web.export import ROWS, datasheet_section, preferences, scores_into_store, write_readings
+from proctor.web.forms import form_named
+from proctor.web.progress import study_progress
+from proctor.web.schema import accounts, one_connection, studies
+from proctor.web.settings import REVIEW_FILE, STORE_FILE, StudySettings, open_store, read_review
+from proctor.web.sheets import SheetTally, read_sheet, write_sheet
+from proctor.web.site import Listening, Site, signing_key
+from proctor.web.sources import NewItem, items_of_file, items_of_project, items_of_runs
+from proctor.web.studies import (
+    ItemTally,
+    ReassignmentTally,
+    add_study,
+    deal_study,
+    disabled_people,
+    import_items,
+    items_without_reader,
+    reassign,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-STORE_FILE = "review.sqlite"
 KEY_FILE = "review.key"
+EXPORTS = (*ROWS, "datasheet")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewSite(Site):
-    """A review. Its media lie below the folder `media`."""
+    """The site of a folder with `review.yaml`. Its media are below the folder `media`."""
 
-    slow_modules = ("sklearn.linear_model",)  # of the living item
+    slow_modules = ("sklearn.linear_model",)  # for the guessability of questions
 
     media: Path
 
     def mount(self, app: FastAPI) -> None:
-        """Adds the pages of work, of organisers and of exports, and the media of items."""
-        from proctor.media import MediaLibrary
-        from proctor.web.routes import export, home, media, organise, work
+        """Adds the pages of work and of organisers, exports, and the media of items."""
+        from proctor.web.routes import media, organise, work
         from proctor.web.video import ItemMedia
 
         app.state.item_media = ItemMedia(MediaLibrary(self.media))
-        for module in (export, home, media, organise, work):
+        for module in (media, organise, work):
             app.include_router(module.router)
 
 
-def open_store(folder: Path, store: str | None = None) -> Engine:
-    """The database of a review: `review.sqlite` in its folder or the store named, with the tables of a review."""
-    engine = open_engine(store or folder / STORE_FILE, create=True)
-    prepare(engine)
-    return engine
+# -- opening a review
+
+
+@dataclass(frozen=True)
+class StudyUpdate:
+    """The changes of a study when its review was opened: its items, and the number of new assignments; people of its
+    plan who are `disabled` and get no new work, and the number of items that wait for a reader."""
+
+    name: str
+    items: ItemTally
+    assigned: int
+    disabled: tuple[str, ...]
+    waiting: int
+
+
+def open_review(
+    folder: Path, store: str | None = None, listening: Listening | None = None
+) -> tuple[ReviewSite, list[StudyUpdate]]:
+    """Reads `review.yaml`, updates the studies, and returns the site and what changed.
+
+    Raises `InputError` for invalid settings or items, and `UsageError` for a server that would accept passwords from
+    other machines without TLS.
+    """
+    at = listening or Listening()
+    address = read_review(folder).address
+    tls = at.tls(address, REVIEW_FILE)
+    engine = open_store(folder, store)
+    try:
+        with engine.begin() as connection:
+            roles = {row.name: row.role for row in connection.execute(select(accounts.c.name, accounts.c.role))}
+        settings = read_review(folder, roles)
+        site = ReviewSite(
+            folder=folder,
+            title=settings.title or folder.resolve().name,
+            engine=engine,
+            key=signing_key(folder / KEY_FILE),
+            media=folder / settings.media,
+            address=address,
+            hosts=at.names(address),
+            tls=tls,
+        )
+        path = store or str(engine.url.database)
+        return site, [_update_study(site, study, path) for study in settings.studies]
+    except ProctorError:
+        engine.dispose()
+        raise
+
+
+def _update_study(site: ReviewSite, study: StudySettings, store: str) -> StudyUpdate:
+    items = _items(site, study, store)
+    with site.writing() as connection:
+        study_id = add_study(connection, study, site.now())
+        tally = import_items(connection, study_id, items, site.now())
+        assigned = deal_study(connection, study_id, study.plan, site.now())
+        disabled = disabled_people(connection, study.plan)
+        return StudyUpdate(study.name, tally, assigned, disabled, items_without_reader(connection, study_id))
+
+
+def _items(site: ReviewSite, study: StudySettings, store: str) -> list[NewItem]:
+    library, form = MediaLibrary(site.media), form_named(study.form)
+    if study.project:
+        items = items_of_project(site.folder / study.project, site.media)
+    elif study.benchmark:
+        with closing(Store(store, create=False)) as opened:
+            items = [item for item, _ in items_of_runs(opened, study, library)]
+    else:
+        items = items_of_file(site.folder / study.items, form, library)
+    if not study.plan.gold:
+        return items
+    gold_file = site.folder / study.plan.gold
+    gold = items_of_file(gold_file, form, library, gold=True)
+    both = {one.key for one in items} & {one.key for one in gold}
+    if both:
+        expected = "keys that no other item of the study has"
+        raise InputError(gold_file, found=f"the id {min(both)!r}", expected=expected)
+    return [*items, *gold]
+
+
+# -- commands
+
+
+def _opened(folder: Path, store: str | None, *, reading: bool = True) -> AbstractContextManager[Connection]:
+    read_review(folder)  # a folder without a review gets no store
+    return one_connection(open_store(folder, store), reading=reading)
+
+
+def _named_files(folder: Path) -> list[Path]:
+    """The files of items that a review's settings name."""
+    return [folder / one for study in read_review(folder).studies for one in (study.items, study.plan.gold) if one]
+
+
+def _organiser(connection: Connection) -> int:
+    query = select(accounts.c.id).where(accounts.c.role == "organiser", accounts.c.disabled.is_(None))
+    found = connection.execute(query.order_by(accounts.c.id)).scalar()
+    if found is None:
+        expected = "one, who may see what is sealed (proctor users add DIR NAME --role organiser)"
+        raise InputError("organiser", found="no account", expected=expected)
+    return int(found)
+
+
+def _account(connection: Connection, name: str) -> int:
+    found = connection.execute(select(accounts.c.id).where(accounts.c.name == name)).scalar()
+    if found is None:
+        names = list(connection.execute(select(accounts.c.name)).scalars())
+        raise InputError("person", found=repr(name)[:80], expected=one_of(names, name))
+    return int(found)
+
+
+def _check_study(connection: Connection, study: str) -> None:
+    names = list(connection.execute(select(studies.c.name)).scalars())
+    if study not in names:
+        raise InputError("study", found=repr(study)[:80], expected=one_of(names, study))
+
+
+def progress_tables(folder: Path, store: str | None = None) -> list[Table]:
+    """The progress of all studies, and of the people in each."""
+    with _opened(folder, store) as connection:
+        names = connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars()
+        every = [one for name in names.all() if (one := study_progress(connection, name)) is not None]
+    rows = [
+        (one.name, one.form, one.items, one.gold, one.complete, one.agreed, one.adjudicated, one.differing)
+        for one in every
+    ]
+    heads = ("study", "form", ">items", ">gold", ">read by all", ">agreed", ">adjudicated", ">waiting")
+    people = [
+        (one.name, who.pseudonym, f"{who.sealed} of {who.items}", who.last[:16].replace("T", " "), who.to_settle)
+        for one in every
+        for who in one.people
+    ]
+    return [
+        plain_table("Studies", heads, rows),
+        plain_table("People", ("study", "reader", ">sealed", "last", ">to settle"), people),
+    ]
+
+
+def agreement_of(folder: Path, study: str, store: str | None = None) -> tuple[StudyAgreement, list[Table]]:
+    """The agreement of a study's readers, as data and as tables. Raises `InputError` for an unknown study."""
+    with _opened(folder, store) as connection:
+        viewer = _organiser(connection)
+        _check_study(connection, study)
+        found = study_agreement(connection, viewer, study)
+    return found, agreement_tables(found)
+
+
+def export_study(folder: Path, study: str, what: str, out: Path, store: str | None = None) -> int:
+    """Writes readings or the consensus (JSONL, CSV or Parquet, by the ending of `out`), or a datasheet's section
+    (Markdown), and returns the number of rows or lines.
+
+    Raises `InputError` for another ending, and where `out` is a file of the review.
+    """
+    output_file(out, read=_named_files(folder))
+    writers: dict[str, Callable[[], int]]
+    with _opened(folder, store) as connection:
+        viewer = _organiser(connection)
+        _check_study(connection, study)
+        if what == "datasheet":
+            lines = datasheet_section(connection, viewer, study)
+            writers = {".md": lambda: write_whole(out, "\n".join(lines) + "\n") and len(lines)}
+        else:
+            read_rows, columns = ROWS[what]
+            rows = read_rows(connection, viewer, study)
+            writers = {
+                ".jsonl": lambda: write_readings(rows, columns, out, "jsonl"),
+                ".csv": lambda: write_readings(rows, columns, out, "csv"),
+                ".parquet": lambda: write_readings(rows, columns, out, "parquet"),
+            }
+    if out.suffix not in writers:
+        raise InputError(out, found=f"a file for {what} that ends in {out.suffix!r}", expected=one_of(list(writers)))
+    return writers[out.suffix]()
+
+
+def ratings_to_scores(folder: Path, study: str, store: str | None = None) -> tuple[int, list[Table]]:
+    """Ratings: writes them into the store as scores by people, and returns their number. Pairwise choices: returns the
+    strengths of the systems as tables. Raises `InputError` for a study that rates no answers of runs."""
+    settings = read_review(folder).study(study)
+    with closing(Store(store or folder / STORE_FILE, create=False)) as answers, _opened(folder, store) as connection:
+        viewer = _organiser(connection)
+        if settings.form != "pairwise":
+            return scores_into_store(connection, viewer, settings, answers), []
+        found = preferences(connection, viewer, settings, answers)
+    rows = [
+        (
+            one.name,
+            Cell(
+                percent(one.points.value), below=_interval(one.points.ci_low, one.points.ci_high), raw=one.points.value
+            ),
+            Cell(number(one.strength), raw=one.strength),
+        )
+        for one in found.systems
+    ]
+    table = plain_table("Preferences (Bradley–Terry)", ("system", ">points expected", ">strength"), rows)
+    problems = plain_table("What the choices leave open", ("problem",), [(one,) for one in found.problems])
+    return 0, [table, problems] if found.problems else [table]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None else f"{percent(low)} to {percent(high)}"
+
+
+def sheet_for(folder: Path, study: str, name: str, out: Path, store: str | None = None) -> int:
+    """Writes a person's open items as a CSV file to fill in, and returns their number."""
+    output_file(out, (".csv", ".txt"), _named_files(folder))
+    with _opened(folder, store) as connection:
+        account = _account(connection, name)
+        _check_study(connection, study)
+        return write_sheet(connection, account, study, out)
+
+
+def decisions_from(folder: Path, study: str, name: str, file: Path, store: str | None = None) -> SheetTally:
+    """Seals the decisions of a filled-in sheet as a person's: all of them, or none."""
+    with _opened(folder, store, reading=False) as connection:
+        account = _account(connection, name)
+        _check_study(connection, study)
+        return read_sheet(connection, account, study, file, datetime.now(UTC))
+
+
+def reassign_work(folder: Path, study: str, name: str, store: str | None = None) -> ReassignmentTally:
+    """Gives a person's unsealed items to the plan's other readers. Raises `InputError` for an unknown study or
+    person."""
+    plan = read_review(folder).study(study).plan
+    with _opened(folder, store, reading=False) as connection:
+        account = _account(connection, name)
+        _check_study(connection, study)
+        return reassign(connection, study, account, plan, datetime.now(UTC))

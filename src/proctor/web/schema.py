@@ -1,12 +1,14 @@
-"""The tables of accounts and of a review, in the same database as the store's; and who may see whose readings.
+"""The tables of accounts and of a review, in the store's database, and the rule of who may see whose readings.
 
-Times are UTC in ISO 8601. What people said is not changed behind their backs: triggers refuse to change or delete
-rows of the trail, versions, and sealed readings.
+Times are UTC in ISO 8601. Triggers refuse to change or delete rows of the trail, versions, and sealed readings.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -43,6 +45,10 @@ ROLES: tuple[Role, ...] = get_args(Role)
 metadata = MetaData()
 
 
+def _id() -> Column[int]:
+    return Column("id", Integer, primary_key=True)
+
+
 def _time(name: str, *, nullable: bool = False) -> Column[str]:
     return Column(name, String(40), nullable=nullable)
 
@@ -51,17 +57,18 @@ def _account(name: str = "account", *, nullable: bool = False) -> Column[int]:
     return Column(name, Integer, ForeignKey("accounts.id"), nullable=nullable)
 
 
-def _one_of(name: str, choices: tuple[str, ...]) -> CheckConstraint:
-    return CheckConstraint(f"{name} in ({', '.join(map(repr, choices))})")
+def _role(choices: tuple[str, ...]) -> Column[str]:
+    check = CheckConstraint(f"role in ({', '.join(map(repr, choices))})")
+    return Column("role", String(20), check, nullable=False)
 
 
 accounts = Table(
     "accounts",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("name", String(80), nullable=False, unique=True),
     Column("pseudonym", String(40), nullable=False, unique=True),
-    Column("role", String(20), _one_of("role", ROLES), nullable=False),
+    _role(ROLES),
     Column("password", Text, nullable=False),  # argon2's own text; empty: nobody can log in yet
     Column("language", String(8), nullable=False),
     _time("created"),
@@ -92,7 +99,7 @@ Index("sessions_by_account", sessions.c.account)
 logins = Table(
     "logins",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("name", String(80), nullable=False),
     Column("address", String(80), nullable=False),
     _time("at"),
@@ -104,7 +111,7 @@ Index("logins_by_address", logins.c.address, logins.c.at)
 studies = Table(
     "studies",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("name", String(200), nullable=False, unique=True),
     Column("form", String(40), nullable=False),
     Column("settings", JSON, nullable=False),
@@ -113,7 +120,7 @@ studies = Table(
 study_items = Table(
     "study_items",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("study", ForeignKey("studies.id"), nullable=False),
     Column("key", String(400), nullable=False),
     Column("group_name", Text, nullable=False),
@@ -126,7 +133,7 @@ study_items = Table(
 versions = Table(
     "versions",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("item", ForeignKey("study_items.id"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("body", JSON, nullable=False),
@@ -139,11 +146,11 @@ versions = Table(
 assignments = Table(
     "assignments",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("item", ForeignKey("study_items.id"), nullable=False),
     _account(),
     Column("position", Integer, nullable=False),
-    Column("role", String(20), _one_of("role", ("reader", "adjudicator")), nullable=False),
+    _role(("reader", "adjudicator")),
     UniqueConstraint("item", "account"),
 )
 Index("assignments_by_account", assignments.c.account, assignments.c.position)
@@ -151,7 +158,7 @@ Index("assignments_by_account", assignments.c.account, assignments.c.position)
 readings = Table(
     "readings",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     Column("version", ForeignKey("versions.id"), nullable=False),
     _account(),
     Column("payload", JSON, nullable=False),
@@ -178,7 +185,7 @@ consensus = Table(
 trail = Table(
     "trail",
     metadata,
-    Column("id", Integer, primary_key=True),
+    _id(),
     _time("at"),
     _account(nullable=True),
     Column("action", String(40), nullable=False),
@@ -189,15 +196,14 @@ trail = Table(
 )
 
 visible_readings = table("visible_readings", column("viewer", Integer), column("reading", Integer))
-"""Which account (`viewer`) may see which reading. Whatever shows a reading joins it, with the viewer's id:
+"""Which account (`viewer`) may see which reading. Every query that shows a reading joins it, with the viewer's id:
 
     select(readings).join(visible_readings, visible_readings.c.reading == readings.c.id).where(
         visible_readings.c.viewer == visitor.account
     )
 
-One's own readings are always there. Others' are there once they are sealed and every assigned reader has sealed a
-reading of that version, to those who sealed a reading of that version, the item's adjudicators, and organisers. A
-participant and the public see nobody's.
+People always see their own readings. Once every assigned reader has sealed a reading of a version, its readings are
+visible to those readers, the item's adjudicators, and organisers. Participants and the public see no others.
 """
 
 _VISIBLE_READINGS = """
@@ -239,8 +245,9 @@ $$ begin raise exception 'rows of % stay as they are', tg_table_name; end $$
 
 @dataclass(frozen=True)
 class StoredTables:
-    """Tables that stand beside a store's own, with a version of theirs in its `meta` under `key`. Rows of the tables in
-    `lasting` are never changed or deleted, some from a condition (SQL, of the row `old`) on; `views` are SQL."""
+    """Tables beside a store's own, whose version is in the store's `meta` under `key`. Triggers protect the rows of the
+    tables in `lasting` from change and deletion, always or under a condition (SQL, of the row `old`); `views` are SQL.
+    """
 
     what: str
     key: str
@@ -250,14 +257,13 @@ class StoredTables:
     views: tuple[str, ...] = ()
 
     def prepare(self, engine: Engine) -> None:
-        """Creates them in a store that has none, and columns that came since in one that has, else changes nothing.
-        Raises `InputError` where a newer Proctor wrote them."""
+        """Creates missing tables and missing newer columns. Raises `InputError` where a newer Proctor wrote them."""
         with reading(engine) as connection:
             if self._are_there(connection) and not _new_columns(connection, self.tables):
                 return
         with engine.begin() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(text("lock table meta in share row exclusive mode"))  # of two, one creates
+                connection.execute(text("lock table meta in share row exclusive mode"))  # one process creates
             if self._are_there(connection):
                 _add_new_columns(connection, self.tables)
                 return
@@ -280,7 +286,7 @@ class StoredTables:
 ACCOUNT_TABLES = StoredTables(
     "accounts", "accounts_version", 1, (accounts, invitations, sessions, logins, trail), (("trail", ""),)
 )
-"""What every site has: who may come in, and who changed what."""
+"""The tables of every site."""
 
 REVIEW_TABLES = StoredTables(
     "a review",
@@ -294,7 +300,7 @@ REVIEW_TABLES = StoredTables(
 
 
 def _new_columns(connection: Connection, tables: tuple[Table, ...]) -> list[Column[object]]:
-    """Columns that came since these tables were made: they may be empty, so that an older Proctor can go on, too."""
+    """Columns that are newer than the stored tables. They are nullable, so that an older Proctor can go on, too."""
     inspector = inspect(connection)
     known = {one.name: {found["name"] for found in inspector.get_columns(one.name)} for one in tables}
     return [each for one in tables for each in one.columns if each.name not in known[one.name]]
@@ -307,7 +313,7 @@ def _add_new_columns(connection: Connection, tables: tuple[Table, ...]) -> None:
 
 
 def prepare_accounts(engine: Engine) -> None:
-    """Creates the tables of accounts and of the trail in a store that has none, else changes nothing.
+    """Creates the tables of accounts and the trail where they are missing.
 
     Raises `InputError` where a newer Proctor wrote them.
     """
@@ -315,7 +321,7 @@ def prepare_accounts(engine: Engine) -> None:
 
 
 def prepare(engine: Engine) -> None:
-    """Creates a review's tables, view and triggers in a store that has none, else changes nothing.
+    """Creates a review's tables, view and triggers where they are missing.
 
     Raises `InputError` where a newer Proctor wrote them.
     """
@@ -323,8 +329,18 @@ def prepare(engine: Engine) -> None:
     REVIEW_TABLES.prepare(engine)
 
 
+@contextmanager
+def one_connection(engine: Engine, *, reading: bool = False) -> Iterator[Connection]:
+    """A connection with one transaction; afterwards the engine is disposed."""
+    try:
+        with engine.connect().execution_options(reading=reading) as connection, connection.begin():
+            yield connection
+    finally:
+        engine.dispose()
+
+
 def utc_text(at: datetime) -> str:
-    """A moment as all tables keep it: texts sort as the moments do.
+    """A time as all tables store it: texts sort as times do.
 
     >>> utc_text(datetime(2026, 11, 23, 9, tzinfo=UTC))
     '2026-11-23T09:00:00.000+00:00'
@@ -333,8 +349,13 @@ def utc_text(at: datetime) -> str:
 
 
 def new_token() -> str:
-    """A secret that nobody guesses, fit for a link or a cookie."""
+    """A random secret for a link or a cookie."""
     return secrets.token_urlsafe(32)
+
+
+def token_hash(token: str) -> str:
+    """The hash by which a secret is stored."""
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _triggers(connection: Connection, lasting: tuple[tuple[str, str], ...]) -> list[str]:

@@ -1,31 +1,43 @@
-"""Sessions: a row in the database and a signed cookie that names it. Either one ends without the other.
+"""Logging in, sessions, and who sends a request.
 
-The database keeps the hash of a cookie's secret, so that nobody who reads a copy of it can log in.
+A session is a row in the database and a signed cookie that names it. Either one ends without the other. The database
+keeps only the hash of the cookie's secret, so that a copy of the database lets nobody log in.
 """
 
 from __future__ import annotations
 
-import hashlib
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import cast
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from itsdangerous import BadSignature, Signer, TimestampSigner
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, or_, select, text, update
 
-from proctor.web.schema import Role, accounts, new_token, sessions, utc_text
+from proctor.core import InputError
+from proctor.web.accounts import account_name, is_password
+from proctor.web.schema import Role, accounts, logins, new_token, sessions, token_hash, utc_text
 from proctor.web.site import Site
 
 IDLE = timedelta(hours=8)
 ABSOLUTE = timedelta(days=7)
+WINDOW = timedelta(minutes=15)
+BY_NAME, BY_ADDRESS = 10, 60
 _SEEN_EVERY = timedelta(minutes=1)
+_LOGINS_KEPT = timedelta(days=90)
 _FORM_AGE_S = 4 * 3600
+
+
+class LoginNeededError(Exception):
+    """Nobody is logged in: pages redirect to the login, everything else is answered with 401."""
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who asks, as the session's row and the account say now. `csrf` must come back with each change."""
+    """The account that sends a request. `csrf` must come back with each change."""
 
     account: int
     name: str
@@ -36,95 +48,49 @@ class Visitor:
     token_hash: str
 
 
-def start_session(connection: Connection, account: int, at: datetime) -> str:
-    """Begins a session, and removes those that have ended; returns the cookie's secret."""
-    token = new_token()
-    now = utc_text(at)
-    connection.execute(delete(sessions).where(sessions.c.expires < now))
-    row = {"account": account, "csrf": new_token(), "created": now, "seen": now, "expires": utc_text(at + ABSOLUTE)}
-    connection.execute(insert(sessions).values(token_hash=_hash(token), **row))
-    return token
-
-
-def end_session(connection: Connection, token_hash: str) -> None:
-    """Ends one session."""
-    connection.execute(delete(sessions).where(sessions.c.token_hash == token_hash))
-
-
-def end_sessions(connection: Connection, account: int) -> None:
-    """Ends all sessions of an account: after a new password or role, and when it is disabled."""
-    connection.execute(delete(sessions).where(sessions.c.account == account))
-
-
 def site_of(request: Request) -> Site:
     """The site that is served."""
     return cast("Site", request.app.state.site)
 
 
 def visitor_of(request: Request) -> Visitor | None:
-    """Who asks; None without a session that holds."""
+    """The visitor; None without a valid session."""
     if "visitor" not in request.scope:
-        request.scope["visitor"] = _find(site_of(request), request)
+        request.scope["visitor"] = _find_visitor(site_of(request), request)
     return cast("Visitor | None", request.scope["visitor"])
 
 
-def keep_cookie(site: Site, response: Response, token: str) -> None:
-    """Hands the session's secret to the browser, out of reach of scripts and of other sites' forms."""
-    signed = Signer(site.key, salt="session").sign(token).decode()
-    _set(site, response, session_cookie(site), signed, int(ABSOLUTE.total_seconds()))
+def current(request: Request) -> Visitor:
+    """The visitor; raises `LoginNeededError` where nobody is logged in."""
+    visitor = visitor_of(request)
+    if visitor is None:
+        raise LoginNeededError
+    return visitor
 
 
-def drop_cookie(site: Site, response: Response) -> None:
-    """Takes the session's cookie back."""
-    _set(site, response, session_cookie(site), "", 0)
+def require(*roles: Role) -> Callable[[Request], Visitor]:
+    """A dependency that returns the visitor, and answers 404 to visitors in other roles.
+
+    @router.get("/organise/", dependencies=[Depends(require("organiser"))])
+    """
+
+    def allowed(request: Request) -> Visitor:
+        visitor = current(request)
+        if visitor.role not in roles:
+            raise HTTPException(404)
+        return visitor
+
+    return allowed
 
 
-def session_cookie(site: Site) -> str:
-    """The cookie's name. `__Host-` makes browsers refuse one that another host set, or that came without TLS."""
-    return "__Host-proctor" if site.tls else "proctor"
-
-
-def form_token(request: Request) -> str:
-    """What forms of a visitor without a session send back: a signed number, kept in a cookie of its own."""
-    if "form_token" not in request.scope:
-        signer = TimestampSigner(site_of(request).key, salt="form")
-        request.scope["form_token"] = known_form_token(request) or signer.sign(new_token()).decode()
-    return cast("str", request.scope["form_token"])
-
-
-def known_form_token(request: Request) -> str:
-    """The one that the browser's cookie holds; "" where it has none, or an old one."""
-    site: Site = site_of(request)
-    given = request.cookies.get(_form_cookie(site), "")
-    try:
-        TimestampSigner(site.key, salt="form").unsign(given, max_age=_FORM_AGE_S)
-    except BadSignature:
-        return ""
-    return given
-
-
-def keep_form_token(request: Request, response: Response) -> None:
-    """Hands it to the browser."""
-    site: Site = site_of(request)
-    _set(site, response, _form_cookie(site), form_token(request), _FORM_AGE_S)
-
-
-def _form_cookie(site: Site) -> str:
-    return f"{session_cookie(site)}-form"
-
-
-def _set(site: Site, response: Response, name: str, value: str, age_s: int) -> None:
-    response.set_cookie(name, value, max_age=age_s, path="/", secure=site.tls, httponly=True, samesite="lax")
-
-
-def _find(site: Site, request: Request) -> Visitor | None:
+def _find_visitor(site: Site, request: Request) -> Visitor | None:
     try:
         token = Signer(site.key, salt="session").unsign(request.cookies.get(session_cookie(site), "")).decode()
     except (BadSignature, UnicodeDecodeError):
         return None
     now = site.now()
     live = (
-        sessions.c.token_hash == _hash(token),
+        sessions.c.token_hash == token_hash(token),
         sessions.c.expires > utc_text(now),
         sessions.c.seen > utc_text(now - IDLE),
         accounts.c.disabled.is_(None),
@@ -142,5 +108,155 @@ def _find(site: Site, request: Request) -> Visitor | None:
     return Visitor(account=row["account"], **{name: row[name] for name in names})
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+# -- sessions and cookies
+
+
+def start_session(connection: Connection, account: int, at: datetime) -> str:
+    """Starts a session, removes expired ones, and returns the cookie's secret."""
+    token = new_token()
+    now = utc_text(at)
+    connection.execute(delete(sessions).where(sessions.c.expires < now))
+    row = {"account": account, "csrf": new_token(), "created": now, "seen": now, "expires": utc_text(at + ABSOLUTE)}
+    connection.execute(insert(sessions).values(token_hash=token_hash(token), **row))
+    return token
+
+
+def end_session(connection: Connection, visitor: Visitor | None) -> None:
+    """Ends the visitor's session, if there is one."""
+    if visitor is not None:
+        connection.execute(delete(sessions).where(sessions.c.token_hash == visitor.token_hash))
+
+
+def keep_cookie(site: Site, response: Response, token: str) -> None:
+    """Sets the session's cookie, out of reach of scripts and of other sites' forms."""
+    signed = Signer(site.key, salt="session").sign(token).decode()
+    _set_cookie(site, response, session_cookie(site), signed, int(ABSOLUTE.total_seconds()))
+
+
+def drop_cookie(site: Site, response: Response) -> None:
+    """Removes the session's cookie."""
+    _set_cookie(site, response, session_cookie(site), "", 0)
+
+
+def session_cookie(site: Site) -> str:
+    """The cookie's name. With `__Host-`, browsers refuse a cookie set by another host or without TLS."""
+    return "__Host-proctor" if site.tls else "proctor"
+
+
+def _set_cookie(site: Site, response: Response, name: str, value: str, age_s: int) -> None:
+    response.set_cookie(name, value, max_age=age_s, path="/", secure=site.tls, httponly=True, samesite="lax")
+
+
+# -- tokens of forms
+
+
+def form_token(request: Request) -> str:
+    """The CSRF token of a visitor without a session: a signed number, kept in its own cookie."""
+    if "form_token" not in request.scope:
+        signer = TimestampSigner(site_of(request).key, salt="form")
+        request.scope["form_token"] = _known_form_token(request) or signer.sign(new_token()).decode()
+    return cast("str", request.scope["form_token"])
+
+
+def keep_form_token(request: Request, response: Response) -> None:
+    """Sets the cookie of the form token."""
+    site = site_of(request)
+    _set_cookie(site, response, _form_cookie(site), form_token(request), _FORM_AGE_S)
+
+
+def check_token(request: Request, visitor: Visitor | None, given: str) -> None:
+    """Answers 403 unless the token is the visitor's."""
+    expected = _known_form_token(request) if visitor is None else visitor.csrf
+    if not expected or not secrets.compare_digest(given.encode(errors="replace"), expected.encode()):
+        raise HTTPException(403)
+
+
+def _known_form_token(request: Request) -> str:
+    """The form token in the browser's cookie; "" where there is none, or an expired one."""
+    site = site_of(request)
+    given = request.cookies.get(_form_cookie(site), "")
+    try:
+        TimestampSigner(site.key, salt="form").unsign(given, max_age=_FORM_AGE_S)
+    except BadSignature:
+        return ""
+    return given
+
+
+def _form_cookie(site: Site) -> str:
+    return f"{session_cookie(site)}-form"
+
+
+# -- logging in
+# An attempt is stored as a failure before the password is checked, and becomes a success afterwards: attempts at the
+# same time are counted like attempts in a row. Attempts refused for their number are not counted: the wait ends by itself.
+
+_HERE = logins.c.address == bindparam("address")
+_OF_NAME = logins.c.name == bindparam("name")
+_FAILED = select(func.count()).where(logins.c.at > bindparam("since"), logins.c.ok == 0)
+_OWNERS_ADDRESS = exists().where(_OF_NAME, _HERE, logins.c.ok == 1).correlate(None)
+_FAILURES = select(
+    _FAILED.where(_OF_NAME, or_(_HERE, ~_OWNERS_ADDRESS)).scalar_subquery(), _FAILED.where(_HERE).scalar_subquery()
+)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The result of a login. `token` is the new session's secret; without one, `waiting` says that there were too many
+    attempts, else the name or the password is wrong (which one is not disclosed)."""
+
+    token: str = ""
+    waiting: bool = False
+
+
+def log_in(site: Site, name: str, password: str, address: str) -> Attempt:
+    """Tries a name and a password from an address. Known and unknown names take the same time."""
+    try:
+        kept = account_name(name)
+    except InputError:
+        kept = ""
+    with site.writing() as connection:
+        number = begin_attempt(connection, kept, address, site.now())
+        query = select(accounts.c.id, accounts.c.password).where(accounts.c.name == kept, accounts.c.disabled.is_(None))
+        found = connection.execute(query).first()
+    if number is None:
+        return Attempt(waiting=True)
+    if not is_password("" if found is None else found.password, password) or found is None:
+        return Attempt()
+    with site.writing() as connection:
+        now = site.now()
+        still = select(accounts.c.id).where(accounts.c.id == found.id, accounts.c.password == found.password)
+        if connection.execute(still.where(accounts.c.disabled.is_(None))).first() is None:  # changed meanwhile
+            return Attempt()
+        connection.execute(update(logins).where(logins.c.id == number).values(ok=1))
+        connection.execute(delete(logins).where(logins.c.at < utc_text(now - _LOGINS_KEPT)))
+        return Attempt(start_session(connection, found.id, now))
+
+
+def begin_attempt(connection: Connection, name: str, address: str, at: datetime) -> int | None:
+    """Stores an attempt and returns its number; None after too many failures within 15 minutes: 10 for the name, or 60
+    from the address. From an address where the name's owner has logged in before, only failures from there count for
+    the name, so that strangers can't lock anybody out."""
+    if connection.dialect.name == "postgresql":  # attempts at the same time are counted one by one, as in SQLite
+        connection.execute(text("lock table logins in share row exclusive mode"))
+    place = network(address)
+    given = {"name": name, "address": place, "since": utc_text(at - WINDOW)}
+    of_name, of_address = connection.execute(_FAILURES, given).one()
+    if of_name >= BY_NAME or of_address >= BY_ADDRESS:
+        return None
+    row = {"name": name, "address": place, "at": utc_text(at), "ok": 0}
+    return int(connection.execute(insert(logins).values(row).returning(logins.c.id)).scalar_one())
+
+
+def network(address: str) -> str:
+    """What counts as one address: of IPv6 the /64 network, which one connection has whole.
+
+    >>> network("192.0.2.7"), network("2001:db8::7"), network("unix")
+    ('192.0.2.7', '2001:db8::/64', 'unix')
+    """
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address[:80]
+    if isinstance(known, IPv6Address) and known.ipv4_mapped is None:
+        return str(IPv6Network((known, 64), strict=False))
+    return str(getattr(known, "ipv4_mapped", None) or known)

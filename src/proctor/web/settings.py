@@ -1,4 +1,4 @@
-"""`review.yaml`: the studies of a review, their items and plans. All problems are told at once, each with its place."""
+"""A review's folder: `review.yaml` with the studies, their items and plans, and the database."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from sqlalchemy import Engine
 
 from proctor.core import InputError, ProblemsError, one_of, problem_texts, read_yaml
-from proctor.web.accounts import account_name
+from proctor.runs import open_engine
+from proctor.web.accounts import AccountsPlace, account_name
 from proctor.web.forms import FORMS, RatedDimension
+from proctor.web.schema import Role, prepare
 
 REVIEW_FILE = "review.yaml"
-READING_ROLES = ("organiser", "reviewer", "annotator", "adjudicator")
-"""The roles of accounts that may be given work."""
+STORE_FILE = "review.sqlite"
+READING_ROLES: tuple[Role, ...] = ("organiser", "reviewer", "annotator", "adjudicator")
+"""The roles of accounts that may have work."""
 
 FROM_RUNS = ("rating", "pairwise")
 """The forms whose items can be answers of stored runs."""
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
-Named = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
+StudyId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
 
 
 def _account(name: str) -> str:
@@ -43,7 +47,7 @@ def _account(name: str) -> str:
 
 
 Person = Annotated[str, AfterValidator(_account)]
-"""The name of an account, as accounts keep it."""
+"""The name of an account, as it is stored."""
 
 
 class _Settings(BaseModel):
@@ -51,9 +55,9 @@ class _Settings(BaseModel):
 
 
 class StudyPlan(_Settings):
-    """Who reads what. Each item of a share `overlap` is read by `readings` of the `readers`, the others by one; where
-    readings differ, one of the `adjudicators` settles them. `gold` is a file of items with known readings, of which
-    each reader's work holds a share of `gold_share`. All draws come from `seed`."""
+    """Who reads what. A share `overlap` of the items is read by `readings` of the `readers`, the others by one. One of
+    the `adjudicators` settles readings that differ. `gold` is a file of items with known readings, which are a share
+    `gold_share` of each reader's work. All draws come from `seed`."""
 
     readings: int = Field(default=2, ge=1, le=20)
     readers: tuple[Person, ...] = Field(default=(), max_length=500)
@@ -78,11 +82,11 @@ class StudyPlan(_Settings):
 
 
 class StudySettings(_Settings):
-    """One study: items to be read with one form and one plan. The items are those of a file (`items`), the questions of
-    a construction project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind), of the
-    `systems` named or of all, under one `condition`; at most `most` items, drawn by the plan's seed."""
+    """One study: items to be read with one form and one plan. The items come from a file (`items`), a construction
+    project (`project`), or answers of stored runs to a benchmark (`benchmark`, rated blind): of the named `systems` or
+    all, under one `condition`. At most `most` items are drawn, by the plan's seed."""
 
-    name: Named
+    name: StudyId
     title: str = Field(default="", max_length=200)
     form: str
     items: str = ""
@@ -109,8 +113,8 @@ class StudySettings(_Settings):
 
 
 class ReviewSettings(_Settings):
-    """All of `review.yaml`; `media` is the folder below which the media of items lie, `address` is where browsers find
-    the review, such as `https://review.hospital.org`."""
+    """All of `review.yaml`. `media` is the folder of the items' media, `address` the public URL of the review, such as
+    `https://review.hospital.org`."""
 
     title: str = Field(default="", max_length=200)
     address: str = Field(default="", max_length=200)
@@ -125,7 +129,7 @@ class ReviewSettings(_Settings):
         return address.casefold()
 
     def study(self, name: str) -> StudySettings:
-        """A study by name. Raises `InputError` that lists them."""
+        """The study with this name. Raises `InputError` with all names."""
         found = next((one for one in self.studies if one.name == name), None)
         if found is None:
             names = [one.name for one in self.studies]
@@ -134,29 +138,40 @@ class ReviewSettings(_Settings):
 
 
 def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> ReviewSettings:
-    """The settings of a review folder. Raises `ProblemsError` for fields that do not fit, names given twice, and
-    files that are not there; with `accounts` (role by name), also for people who have none, or one that may not read.
-    """
+    """The settings of a review folder. Raises `ProblemsError` for invalid fields, duplicate names and missing files; with
+    `accounts` (role by name), also for people without an account, or with a role that may not read."""
     file = folder / REVIEW_FILE
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))
     except ValidationError as error:
         raise ProblemsError(file, problem_texts(error)) from error
-    problems = [*_doubles(settings), *_absent(folder, settings)]
-    problems += _strangers(settings, accounts) if accounts is not None else []
+    problems = [*_duplicates(settings), *_missing_files(folder, settings)]
+    problems += _invalid_people(settings, accounts) if accounts is not None else []
     if problems:
         raise ProblemsError(file, problems)
     return settings
 
 
-def _doubles(settings: ReviewSettings) -> Iterator[str]:
+def open_store(folder: Path, store: str | None = None) -> Engine:
+    """The database of a review: the named store, or `review.sqlite` in its folder. Creates the review's tables."""
+    engine = open_engine(store or folder / STORE_FILE, create=True)
+    prepare(engine)
+    return engine
+
+
+def review_accounts(folder: Path, store: str | None = None) -> AccountsPlace:
+    """The accounts of a review. Raises `InputError` for a folder without one, and creates no store there."""
+    return AccountsPlace(lambda: open_store(folder, store), read_review(folder).address, REVIEW_FILE)
+
+
+def _duplicates(settings: ReviewSettings) -> Iterator[str]:
     names = [one.name.casefold() for one in settings.studies]
     for number, study in enumerate(settings.studies, start=1):
         if study.name.casefold() in names[: number - 1]:
             yield f"studies {number}, name: found {study.name!r} twice, expected each name once"
 
 
-def _absent(folder: Path, settings: ReviewSettings) -> Iterator[str]:
+def _missing_files(folder: Path, settings: ReviewSettings) -> Iterator[str]:
     if not (folder / settings.media).is_dir():
         yield f"media: found no folder {settings.media!r}, expected the folder with the videos"
     for number, study in enumerate(settings.studies, start=1):
@@ -169,7 +184,7 @@ def _absent(folder: Path, settings: ReviewSettings) -> Iterator[str]:
             yield f"{where}: found no project.yaml in {study.project!r}, expected a project folder"
 
 
-def _strangers(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterator[str]:
+def _invalid_people(settings: ReviewSettings, accounts: Mapping[str, str]) -> Iterator[str]:
     for number, study in enumerate(settings.studies, start=1):
         for field, names in (("readers", study.plan.readers), ("adjudicators", study.plan.adjudicators)):
             for name in names:

@@ -1,8 +1,8 @@
-"""Work by CSV, for people who use no browser: open items as a file to fill in, and decisions read from one.
+"""Sheets: open items as a CSV file to fill in, and decisions read from one, for people without a browser.
 
-A sheet has one item a row, with what is read, and empty cells for what is said. Its decisions pass the same checks as
-those of a page, are sealed at once, and are that one person's: the rule of sealed readings holds for sheets, too. A row
-names the revision of the draft that it was written beside: what was saved in the browser since is not overwritten.
+A sheet has one item per row, with empty cells for the decision. Decisions are checked like those of a page, sealed at
+once, and belong to one person. A row names the revision of the person's draft when the sheet was written, so that what
+was saved in the browser since is not overwritten.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sqlalchemy import Connection, select
 from proctor.core import InputError, ProblemsError, TableRow, cell_number, read_table, whole_file
 from proctor.runs import read_safe_cell, safe_cell
 from proctor.web.forms import CHECKS, Form, form_named
+from proctor.web.progress import my_work
 from proctor.web.readings import (
     ConflictError,
     IncompleteError,
@@ -33,21 +34,25 @@ from proctor.web.readings import (
 )
 from proctor.web.schema import studies, study_items
 from proctor.web.strings import DEFAULT, text
-from proctor.web.studies import my_work
 
-SHEET_FORMS = ("question", "presence", "rating", "pairwise")
-"""The forms whose readings fit into the cells of a row."""
+_SHOWN_FIELDS = {
+    "question": ("stem", "options", "key", "answer", "explanation"),
+    "presence": ("question",),
+    "rating": ("question", "answer", "reference"),
+    "pairwise": ("question", "answers", "reference"),
+}
+"""The fields of a body that a row shows, by form: the forms whose readings fit into a row."""
 
 _KEY = ("item", "version")
 _REVISION = "revision"
-_PAGE = "sheet"  # as which a sheet saves: one that is read again follows itself
+_PAGE = "sheet"  # the page id of saves from a sheet, so that the same sheet can be read again
 _YES = {"yes": True, "no": False, "ja": True, "nein": False, "1": True, "0": False}
 
 
 @dataclass(frozen=True)
 class SheetTally:
-    """What a sheet did: readings that were `sealed`, rows `left` without a decision, and rows sealed `before` with the
-    same content. Of those left, `comments` have a comment, which is kept as a draft."""
+    """The rows of a sheet: readings that were `sealed`, rows `left` without a decision, and rows sealed `before` with the
+    same content. Of those left, `comments` have a comment, which is saved as a draft."""
 
     sealed: int
     left: int
@@ -56,35 +61,37 @@ class SheetTally:
 
 
 def write_sheet(connection: Connection, account: int, study: str, out: Path) -> int:
-    """Writes the items that a person has still to read, in their order, and returns their number. Raises `InputError`
-    for a form whose readings fit no row, and where `out` can't be written."""
+    """Writes a person's unread items in their order, and returns their number. Raises `InputError` for a form whose
+    readings do not fit a row, and where `out` can't be written."""
     number, form = _study(connection, study)
     work = [one.item for one in my_work(connection, account, number) if one.role == "reader" and one.due]
     opened = [(item, open_item(connection, account, item)) for item in work]
     keys = _keys(connection, number)
-    told = _told(form)
-    said = _said_columns(form, [one.body for _, one in opened])
+    shown_fields = _SHOWN_FIELDS[form.name]
+    decision_columns = _decision_columns(form, [one.body for _, one in opened])
     with whole_file(out) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*_KEY, _REVISION, *told, *said])
+        writer.writerow([*_KEY, _REVISION, *shown_fields, *decision_columns])
         for item, one in opened:
             draft = my_reading(connection, account, one.version)
             known = (keys[item], one.number, 0 if draft is None else draft.revision)
-            shown = [_shown(getattr(one.body, name)) for name in told]
-            writer.writerow([safe_cell(cell) for cell in (*known, *shown, *("" for _ in said))])
+            shown = [_shown(getattr(one.body, name)) for name in shown_fields]
+            writer.writerow([safe_cell(cell) for cell in (*known, *shown, *("" for _ in decision_columns))])
     return len(opened)
 
 
 def read_sheet(connection: Connection, account: int, study: str, file: Path, at: datetime) -> SheetTally:
-    """Seals the decisions of a filled-in sheet as one person's: all of them or, where one row is wrong, none. Rows
-    without any decision are left; a comment in one is kept as a draft, and an empty cell for it leaves a draft's
-    comment as it is. Raises `InputError` with row and column, and `ProblemsError` with all rows whose items were
-    saved or sealed elsewhere since the sheet was written."""
+    """Seals the decisions of a filled-in sheet as one person's: all of them or, if one row is wrong, none. Rows without a
+    decision are left: a comment in one is saved as a draft, and an empty comment leaves the draft's as it is.
+
+    Raises `InputError` with row and column, and `ProblemsError` with all rows whose items were saved or sealed elsewhere
+    since the sheet was written.
+    """
     number, form = _study(connection, study)
     ids = {key: item for item, key in _keys(connection, number).items()}
     mine = {one.item for one in my_work(connection, account, number) if one.role == "reader"}
     done: Counter[str] = Counter()
-    newer = []
+    conflicts = []
     for row in read_table(file, _KEY, lenient=True).checked(file):
         cells = {name: str(read_safe_cell(cell)).strip() for name, cell in row.cells.items()}
         item = ids.get(cells["item"])
@@ -96,38 +103,31 @@ def read_sheet(connection: Connection, account: int, study: str, file: Path, at:
         payload = _payload(form, opened, cells, file, row)
         known = my_reading(connection, account, opened.version)
         save = _save(opened, known, payload, cells, _revision(cells, file, row))
-        what = "seal" if payload else "comment" if cells.get("comment") else "leave"
         try:
-            done[_done(connection, account, item, known, save, what, at)] += 1
+            if payload:
+                seal(connection, account, item, save, at)
+                done["before" if known is not None and known.sealed is not None else "sealed"] += 1
+            elif cells.get("comment"):
+                save_draft(connection, account, item, save, at)
+                done["comment"] += 1
+            else:
+                done["left"] += 1
         except ConflictError as error:
-            newer.append(f"row {row.number}, item {cells['item']!r}: {_newer(error)}")
+            conflicts.append(f"row {row.number}, item {cells['item']!r}: {_conflict(error)}")
         except IncompleteError as error:
             lacking = "; ".join(text(DEFAULT, f"missing.{name}") for name in error.missing)
             raise InputError(file, f"row {row.number}: not yet complete: {lacking}") from error
         except InputError as error:
             raise InputError(file, f"row {row.number}: {error}") from error
-    if newer:
-        raise ProblemsError(file, newer)
+    if conflicts:
+        raise ProblemsError(file, conflicts)
     return SheetTally(done["sealed"], done["left"] + done["comment"], done["before"], done["comment"])
-
-
-def _done(
-    connection: Connection, account: int, item: int, known: MyReading | None, save: Save, what: str, at: datetime
-) -> str:
-    """Seals a row's reading, keeps its comment, or leaves it; says which."""
-    if what == "seal":
-        seal(connection, account, item, save, at)
-        return "before" if known is not None and known.sealed is not None else "sealed"
-    if what == "comment":
-        save_draft(connection, account, item, save, at)
-        return "comment"
-    return "left"
 
 
 def _save(
     opened: OpenItem, known: MyReading | None, payload: dict[str, Any], cells: Mapping[str, str], revision: int
 ) -> Save:
-    """What a row saves. Without a decision the draft's stays, without a comment the draft's."""
+    """What a row saves. An empty decision or comment leaves the draft's."""
     draft = known or MyReading({}, "", 0.0, 0, None)
     number = draft.last.number + 1 if draft.last is not None and draft.last.page == _PAGE else 1
     comment = cells.get("comment") or draft.comment
@@ -135,14 +135,15 @@ def _save(
 
 
 def _revision(cells: Mapping[str, str], file: Path, row: TableRow) -> int:
-    """Of the draft beside which the row was written; sheets of before it was there were written beside none."""
+    """The revision of the draft when the sheet was written; older sheets without the column were written without a
+    draft."""
     cell = cells.get(_REVISION) or "0"
     if not cell.isdecimal() or len(cell) > 9:
         raise _wrong(file, row, _REVISION, cell, "the number as the sheet was written")
     return int(cell)
 
 
-def _newer(error: ConflictError) -> str:
+def _conflict(error: ConflictError) -> str:
     if error.reading is not None and error.reading.sealed is not None:
         return "found another reading, sealed since the sheet was written, expected no row for it"
     return "found a draft, saved since the sheet was written, expected a new sheet, or a seal in the browser"
@@ -152,8 +153,8 @@ def _study(connection: Connection, study: str) -> tuple[int, Form[Any, Any]]:
     row = connection.execute(select(studies.c.id, studies.c.form).where(studies.c.name == study)).one_or_none()
     if row is None:
         raise InputError("study", found=repr(study)[:80], expected="a study of the review")
-    if row.form not in SHEET_FORMS:
-        raise InputError(f"study {study}", found=f"the form {row.form}", expected=f"{', '.join(SHEET_FORMS)}")
+    if row.form not in _SHOWN_FIELDS:
+        raise InputError(f"study {study}", found=f"the form {row.form}", expected=", ".join(_SHOWN_FIELDS))
     return int(row.id), form_named(row.form)
 
 
@@ -162,18 +163,8 @@ def _keys(connection: Connection, study: int) -> dict[int, str]:
     return {row.id: row.key for row in connection.execute(query)}
 
 
-def _told(form: Form[Any, Any]) -> tuple[str, ...]:
-    """The fields of a body that a row shows."""
-    return {
-        "question": ("stem", "options", "key", "answer", "explanation"),
-        "presence": ("question",),
-        "rating": ("question", "answer", "reference"),
-        "pairwise": ("question", "answers", "reference"),
-    }[form.name]
-
-
-def _said_columns(form: Form[Any, Any], bodies: Sequence[Any]) -> list[str]:
-    """The columns to fill in; classes and dimensions are those of all items."""
+def _decision_columns(form: Form[Any, Any], bodies: Sequence[Any]) -> list[str]:
+    """The columns to fill in, with the classes and dimensions of all items."""
     if form.name == "question":
         return ["decision", *CHECKS, "reason", "comment"]
     if form.name == "pairwise":
@@ -193,7 +184,7 @@ def _shown(value: Any) -> str:
 def _payload(
     form: Form[Any, Any], opened: OpenItem, cells: Mapping[str, str], file: Path, row: TableRow
 ) -> dict[str, Any]:
-    """What a row says; empty where nothing was filled in."""
+    """The decision in a row; empty where nothing was filled in."""
     given: dict[str, Any]
     if form.name == "question":
         names = form.checks(opened.body)  # type: ignore[attr-defined]

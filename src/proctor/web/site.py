@@ -1,25 +1,30 @@
-"""A site that is open: its database, its key, its clock, under which names it is served, and what its pages are.
+"""A site and its server.
 
-A kind of site is a class: the review is one (`ReviewSite`). All have the entrance, accounts and the trail; `mount` adds
-their own routes, `templates` and `texts` are folders beside this room's: a template there stands before one of the same
-name here, and a `nav.html` is what the bar at the top holds.
+A kind of site is a subclass of `Site`; the review is one (`ReviewSite`). All sites have the login, accounts and the
+trail. A subclass adds its own routes (`mount`), and folders of `templates` and `texts`: a template there replaces one of
+the same name in this room, and its `nav.html` fills the bar at the top.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 from re import Pattern
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, Engine
 
-from proctor.core import InputError, input_text
+from proctor.core import InputError, UsageError, input_text
 from proctor.runs import reading
 from proctor.web.schema import ROLES, Role, new_token
 
@@ -35,11 +40,11 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Site(ABC):
-    """What pages are made from. `key` signs cookies; `address` is where browsers find it, `hosts` are the names under
-    which it answers, `tls` says whether they reach it by https.
+    """What pages are made from. `key` signs cookies, `address` is the public URL, `hosts` are the names that the server
+    answers to, and `tls` says whether browsers use https.
 
-    `roles` are those that an organiser may give, `newcomer` is the one that is offered first.
-    `slow_modules` are loaded while the server starts, so that the first visitor who needs one does not wait for it.
+    `roles` are those that an organiser may give; `newcomer` is the default.
+    `slow_modules` are imported while the server starts, so that no visitor waits for them.
     """
 
     templates: ClassVar[Path | None] = None
@@ -59,40 +64,40 @@ class Site(ABC):
 
     @abstractmethod
     def mount(self, app: FastAPI) -> None:
-        """Adds the site's own routes, and what they share, to its application."""
+        """Adds the site's own routes and their shared state to its application."""
 
     @property
     def open_registration(self) -> bool:
-        """Whether anybody may make an account, as a `newcomer`."""
+        """Whether anybody may register, as a `newcomer`."""
         return False
 
     @property
     def uploads(self) -> Mapping[Pattern[str], int]:
-        """The addresses that take files, with the most bytes of a body. Their routes read the form themselves, as it
-        comes (`receive_upload`)."""
+        """Paths that take files, each with the maximum size of a body in bytes. Their routes stream the form
+        (`receive_upload`)."""
         return {}
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reading, which sees one state and holds up nobody."""
+        """A read-only connection that sees one state and blocks nobody."""
         with reading(self.engine) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction for writing: kept on disk when the block ends, undone where it raises. Keep it short: in
-        SQLite the others wait."""
+        """A transaction: committed when the block ends, rolled back where it raises. Keep it short: SQLite allows one
+        writer at a time."""
         with self.engine.begin() as connection:
             yield connection
 
 
 def upload_limit(site: Site, path: str) -> int | None:
-    """The most bytes of a body at this address; None where it takes no files."""
-    return next((most for pattern, most in site.uploads.items() if pattern.fullmatch(path)), None)
+    """The maximum size of a body at this path in bytes; None where it takes no files."""
+    return next((limit for pattern, limit in site.uploads.items() if pattern.fullmatch(path)), None)
 
 
 def signing_key(path: Path) -> str:
-    """The key in a file, made at the first call, readable by its owner alone. Who deletes the file logs everybody
+    """The key in a file, created at the first call with access for its owner alone. Deleting the file logs everybody
     out."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -105,3 +110,92 @@ def signing_key(path: Path) -> str:
     if len(key) < 32:
         raise InputError(path, found=f"{len(key)} characters", expected="a key of 32 or more; delete the file for one")
     return key
+
+
+# -- the server
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where the server listens. With a certificate and its key it serves https. `proxy` is the address of a proxy that
+    terminates TLS; the server trusts its headers for the visitor's address."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    proxy: str = ""
+
+    def tls(self, address: str, settings: str) -> bool:
+        """Whether browsers use https. `address` is the site's public URL, `settings` the file that states it.
+
+        Raises `UsageError` for a server that would accept passwords from other machines without TLS.
+        """
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("--tls-cert, --tls-key", "both, the certificate and its key", found="one of them")
+        for name, file in (("--tls-cert", self.tls_cert), ("--tls-key", self.tls_key)):
+            if file is not None and not file.is_file():
+                raise InputError(file, found="no such file", expected=f"a file in PEM form ({name})")
+        if self.proxy and not address.startswith("https://"):
+            expected = f"an address: https://… in {settings}, where browsers find the proxy"
+            raise UsageError("--proxy", expected, found=repr(address))
+        if self.tls_cert is None and not self.proxy and not _is_loopback(self.host):
+            expected = "--tls-cert and --tls-key, or --proxy: passwords don't go through a network unencrypted"
+            raise UsageError("--host", expected, found=self.host)
+        return self.tls_cert is not None or bool(self.proxy)
+
+    def names(self, address: str) -> tuple[str, ...]:
+        """The names that the server answers to: this machine's, the public address's, and the one it listens on."""
+        anywhere = {"0.0.0.0", "[::]"}  # noqa: S104 (asked about, not listened on)
+        own = f"[{self.host}]" if ":" in self.host else self.host
+        public = urlsplit(address).hostname
+        return tuple(dict.fromkeys((*LOCAL_NAMES, *([public] if public else []), *({own} - anywhere))))
+
+
+def serve(site: Site, listening: Listening, sockets: Sequence[socket.socket]) -> None:
+    """Serves the site until the process is stopped; running requests are completed."""
+    import uvicorn
+
+    from proctor.web.app import create_app
+
+    config = uvicorn.Config(
+        create_app(site),
+        access_log=False,  # addresses hold the secrets of invitations
+        log_level="warning",
+        server_header=False,
+        proxy_headers=bool(listening.proxy),
+        forwarded_allow_ips=listening.proxy or None,
+        ssl_certfile=listening.tls_cert,
+        ssl_keyfile=listening.tls_key,
+        timeout_keep_alive=75,  # a page saves every few seconds: its connection stays
+        timeout_graceful_shutdown=10,
+        lifespan="off",
+    )
+    threading.Thread(target=lambda: [import_module(name) for name in site.slow_modules], daemon=True).start()
+    try:
+        uvicorn.Server(config).run(sockets=list(sockets))
+    finally:
+        site.engine.dispose()
+
+
+def bound(listening: Listening) -> socket.socket:
+    """The socket to listen on. Raises `InputError` where the address is in use or does not belong to this machine."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    # asyncio sets TCP_NODELAY only on sockets of this protocol: without it a page waits 40 ms for an answer.
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((listening.host, listening.port))
+        opened.listen(2048)  # visitors who come before the server is ready wait
+    except OSError as error:
+        opened.close()
+        found = f"{listening.host} port {listening.port}: {error.strerror or error}"
+        raise InputError("--host, --port", found=found, expected="an address of this machine that is free") from error
+    return opened
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

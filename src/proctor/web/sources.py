@@ -1,10 +1,10 @@
-"""Where the items of a study come from: a file, a construction project, or answers of stored runs."""
+"""The items of a study, from a file, a construction project, or answers of stored runs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -42,18 +42,18 @@ from proctor.web.forms import (
     FormModel,
     PairwiseBody,
     QuestionBody,
+    QuestionEvent,
     QuestionText,
     RatedDimension,
     RatingBody,
-    SaidEvent,
 )
 from proctor.web.settings import StudySettings
 
 
 @dataclass(frozen=True)
 class NewItem:
-    """An item as its source gives it: its key within the study, the group that is resampled together, media, the body
-    of the study's form, and the known reading of a gold item."""
+    """An item from its source: its key within the study, the group that is resampled together, media, the body for the
+    study's form, and the known reading of a gold item."""
 
     key: str
     group: str
@@ -64,7 +64,7 @@ class NewItem:
 
 @dataclass(frozen=True)
 class AnswerOrigin:
-    """Whose answers an item shows, in the order in which it does."""
+    """The runs whose answers an item shows, in that order."""
 
     item: str
     runs: tuple[Run, ...]
@@ -79,8 +79,8 @@ class _Line(FormModel):
 
 
 def items_of_file(file: Path, form: Form[Any, Any], library: MediaLibrary, *, gold: bool = False) -> list[NewItem]:
-    """The items of a file of JSON lines; those of a `gold` file have a complete reading each. Raises `InputError` with
-    the line for fields that do not fit, an id given twice, and media that are not there."""
+    """The items of a JSON Lines file; each item of a `gold` file has a complete reading. Raises `InputError` with the
+    line for invalid fields, duplicate ids and missing media."""
     found: dict[str, NewItem] = {}
     for place, value in read_jsonl(file, "items of a study", pairs=unique_keys):
         line = validated(_Line, _with_kinds(value), file, place)
@@ -108,7 +108,7 @@ def _check_media(
 
 
 def _with_kinds(value: object) -> object:
-    """A medium without a kind is a video."""
+    """The line, with `video` as the default kind of media."""
     if isinstance(value, dict) and isinstance(value.get("media"), list):
         media = [{"kind": "video", **one} if isinstance(one, dict) else one for one in value["media"]]
         return {**value, "media": media}
@@ -135,10 +135,9 @@ def _check_gold(
 
 
 def items_of_project(folder: Path, media: Path) -> list[NewItem]:
-    """The questions of a construction project as they stand before its stage `review`, or after its last stage that has
-    any: with the events behind
-    them and their words, the flags of screening, and former versions. `media` is the review's media folder, which must
-    hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
+    """The questions of a construction project before its stage `review`, or else after its last stage with questions:
+    with their events and words, the flags of screening, and former versions. `media` is the review's media folder, which
+    must hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
     project = Project(folder)
     questions, events = _records(project)
     if not questions:
@@ -149,7 +148,7 @@ def items_of_project(folder: Path, media: Path) -> list[NewItem]:
     items = []
     for one in questions:
         source = sources.get(one.source)
-        if source is None:  # a source that was taken out of project.yaml
+        if source is None:  # removed from project.yaml
             continue
         name = os.path.relpath(folder / source.video, media)
         if name.startswith(".."):
@@ -170,7 +169,7 @@ def items_of_project(folder: Path, media: Path) -> list[NewItem]:
 
 
 def _records(project: Project) -> tuple[list[DraftQuestion], list[ProcedureEvent]]:
-    """The newest questions that a review does not come back into, and all events."""
+    """The newest questions before a review, and all events before it."""
     questions: list[DraftQuestion] = []
     events: list[ProcedureEvent] = []
     for stage in stages_of(project):
@@ -187,9 +186,9 @@ def _text(one: DraftQuestion) -> QuestionText:
     return QuestionText(stem=one.text, options=one.options, key=one.key, answer=one.answer, explanation=one.groundtruth)
 
 
-def _event(one: ProcedureEvent) -> SaidEvent:
+def _event(one: ProcedureEvent) -> QuestionEvent:
     text = f"{one.action} ({one.intent})" if one.intent else one.action
-    return SaidEvent(start=one.start, end=one.end, text=text, words=one.quote)
+    return QuestionEvent(start=one.start, end=one.end, text=text, words=one.quote)
 
 
 # -- answers of stored runs
@@ -198,10 +197,9 @@ def _event(one: ProcedureEvent) -> SaidEvent:
 def items_of_runs(
     store: Store, study: StudySettings, library: MediaLibrary | None = None
 ) -> list[tuple[NewItem, AnswerOrigin]]:
-    """One item for each answer (form rating), or each two answers to one question (pairwise), of the study's systems,
-    with whose they are. An item says nothing of that: its key is a hash, and which of two answers comes first is drawn
-    by seed. Answers that no system gave are left out, and so are pairs of the same text. Media that are not in the
-    review's folder (`library`) are left out.
+    """One item for each answer (form rating) or pair of answers to one question (pairwise) of the study's systems, with
+    its origin. The item does not disclose the systems: its key is a hash, and the order of two answers is random by
+    seed. Missing answers, pairs of identical answers, and media outside the review's folder (`library`) are left out.
 
     Raises `InputError` for an unknown system or condition, and where there is nothing to rate.
     """
@@ -211,22 +209,21 @@ def items_of_runs(
     if len(conditions) > 1 and not study.condition:
         found = f"runs under {', '.join(conditions)}"
         raise InputError(store.shown, f"study {study.name}", found=found, expected="one condition")
-    answers = {run.id: _given(store.answers(run)) for run in runs}
+    answers = {run.id: _texts(store.answers(run)) for run in runs}
     items = store.items(study.benchmark)
     if study.form == "pairwise":
-        made_items = [made for item in items for made in _pairs(item, runs, answers, study)]
+        found_items = [new for item in items for new in _pairs(item, runs, answers, study)]
     else:
-        made_items = [made for item in items for made in _single(item, runs, answers, study, store)]
-    if not made_items:
+        found_items = [new for item in items for new in _single(item, runs, answers, study, store)]
+    if not found_items:
         expected = "answers to rate" if study.form == "rating" else "answers of two systems to the same questions"
         raise InputError(store.shown, f"study {study.name}", found="none", expected=expected)
-    made_items.sort(key=lambda one: content_hash([study.plan.seed, one[0].key]))
-    chosen = made_items[: study.most]
+    found_items.sort(key=lambda one: content_hash([study.plan.seed, one[0].key]))
     known = {item.id: item for item in items}
-    return [(_with_media(new, known[origin.item], library), origin) for new, origin in chosen]
+    return [(_with_media(new, known[origin.item], library), origin) for new, origin in found_items[: study.most]]
 
 
-def _given(answers: Mapping[str, Answer]) -> dict[str, str]:
+def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
     return {
         name: one.text.strip() for name, one in answers.items() if one.status is Status.ANSWERED and one.text.strip()
     }
@@ -269,8 +266,7 @@ def _new(key: str, item: Item, body: FormModel) -> NewItem:
 
 
 def _with_media(new: NewItem, item: Item, library: MediaLibrary | None) -> NewItem:
-    there = () if library is None or library.missing([item]) else item.media
-    return NewItem(new.key, new.group, there, new.body)
+    return new if library is None or library.missing([item]) else replace(new, media=item.media)
 
 
 def _question(item: Item) -> str:

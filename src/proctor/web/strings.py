@@ -1,6 +1,6 @@
-"""The texts of pages in each language: `strings/LANGUAGE.yaml`. A language is added by a file.
+"""The texts of pages in each language, from `strings/LANGUAGE.yaml`; a new file adds a language.
 
-A site may have a folder of further texts, with a file for each language: one of the same key stands before one here.
+A site may have a folder of its own texts, with a file for each language, which replace texts of the same key here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ DEFAULT = "en"
 
 
 def languages() -> list[str]:
-    """The languages that there are."""
+    """The languages of the texts here."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
 
 
 def text(language: str, key: str, more: Path | None = None, **values: object) -> str:
-    """The text of a key such as `login.title`, with values for its {names}; `more` is a site's folder of further texts.
-    Of a text with `one` and `other` the value `count` chooses. Raises `KeyError` where there is none: texts are as
-    complete as code is.
+    """The text of a key such as `login.title`, with values for its {names}. `more` is a site's folder of its own texts.
+    The value `count` chooses between a text's `one` and `other`. Raises `KeyError` for an unknown key.
 
     >>> text("en", "home.to_settle", count=1)
     '1 item on which readings differ waits for you'
     """
     texts = _texts(language, more)
-    found = texts[key] if key in texts else texts[_form(key, values["count"])]
+    found = texts[key] if key in texts else texts[f"{key}.{'one' if values['count'] == 1 else 'other'}"]
     return found.format(**values) if values else found
 
 
 def preferred(accepted: str) -> str:
-    """The language for a browser's `Accept-Language`.
+    """The language to use for a browser's `Accept-Language`.
 
     >>> preferred("fr;q=0.9, de-AT, en;q=0.8"), preferred("")
     ('de', 'en')
@@ -41,10 +40,6 @@ def preferred(accepted: str) -> str:
     known = languages()
     wanted = [part.partition(";")[0].strip().lower()[:2] for part in accepted[:200].split(",")]
     return next((one for one in wanted if one in known), DEFAULT)
-
-
-def _form(key: str, count: object) -> str:
-    return f"{key}.{'one' if count == 1 else 'other'}"
 
 
 @cache

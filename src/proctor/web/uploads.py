@@ -1,6 +1,6 @@
-"""A form with one file, read as it comes: the file goes to disk in pieces, and nothing of it is kept in memory twice.
+"""Uploads: a form with one file, streamed to disk.
 
-Fields must come before the file, as they stand in the form: the token is looked at before a byte of the file is kept.
+Fields must come before the file: the visitor's token is checked before a byte of the file is written.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from proctor.web.protection import check_token
-from proctor.web.sessions import visitor_of
+from proctor.web.sessions import check_token, visitor_of
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 _MOST_TEXT = 100_000  # of all fields together
 _MOST_PARTS = 40
-_IDLE_S = 60.0  # who sends nothing for so long is let go
+_IDLE_S = 60.0  # a sender who pauses longer is disconnected
 
 
 @dataclass
 class Upload:
-    """A form that came: its `fields`, and its file: `path` is where the bytes lie until the block ends, `name` what its
-    sender called it (without folders), `sha256` and `size` of its bytes."""
+    """An uploaded form: its `fields`, and its file with the sender's `name` for it (without folders), `sha256` and `size`
+    in bytes. `path` is the temporary file, which exists until the block ends."""
 
     path: Path
     name: str = ""
@@ -45,11 +44,10 @@ class Upload:
 
 @asynccontextmanager
 async def receive_upload(request: Request, folder: Path) -> AsyncIterator[Upload]:
-    """Reads the form of a request into a file of its own in `folder`, which is removed afterwards unless it was moved.
+    """Streams the form of a request into a temporary file in `folder`, which is removed afterwards unless it was moved.
 
-    Raises `HTTPException`: 400 for what is no such form or breaks off, 403 where the visitor's token is missing or
-    comes after the file, 413 for fields that are too long. The size of the body is bounded by the site
-    (`Site.uploads`).
+    Raises `HTTPException`: 400 for another or an incomplete form, 403 where the visitor's token is missing or comes after
+    the file, 413 for fields that are too long. The site limits the size of the body (`Site.uploads`).
     """
     handle, name = tempfile.mkstemp(prefix=".incoming-", dir=folder)
     upload = Upload(Path(name))
@@ -85,7 +83,7 @@ def _to_disk(file: BinaryIO) -> None:
 
 
 class _Form:
-    """The parts of a form, as the parser tells of them."""
+    """The parts of a form, from the parser's callbacks."""
 
     def __init__(self, request: Request, upload: Upload, file: BinaryIO) -> None:
         self._request, self._upload, self._file = request, upload, file
@@ -97,7 +95,7 @@ class _Form:
         self._is_file = self._had_file = self._ended = False
 
     def callbacks(self) -> MultipartCallbacks:
-        """What the parser calls."""
+        """The parser's callbacks."""
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._on_header,
@@ -110,7 +108,7 @@ class _Form:
         }
 
     def check(self) -> None:
-        """Raises `HTTPException` where the form is not whole."""
+        """Raises `HTTPException` for an incomplete form."""
         if not self._had_file:
             self._check_token()
         if not self._ended:
@@ -128,10 +126,10 @@ class _Form:
             raise HTTPException(413)
 
     def _on_header(self, data: bytes, start: int, end: int) -> None:
-        self._header += self._spent(data[start:end])
+        self._header += self._counted(data[start:end])
 
     def _on_value(self, data: bytes, start: int, end: int) -> None:
-        self._value += self._spent(data[start:end])
+        self._value += self._counted(data[start:end])
 
     def _on_header_end(self) -> None:
         if self._header.lower() == b"content-disposition":
@@ -152,7 +150,7 @@ class _Form:
     def _data(self, data: bytes, start: int, end: int) -> None:
         piece = data[start:end]
         if not self._is_file:
-            self._text += self._spent(piece)
+            self._text += self._counted(piece)
             return
         self._file.write(piece)
         self._hash.update(piece)
@@ -165,7 +163,7 @@ class _Form:
     def _finish(self) -> None:
         self._ended = True
 
-    def _spent(self, data: bytes) -> bytes:
+    def _counted(self, data: bytes) -> bytes:
         self._taken += len(data)
         if self._taken > _MOST_TEXT:
             raise HTTPException(413)
@@ -173,7 +171,7 @@ class _Form:
 
 
 def _plain_name(given: str) -> str:
-    """The last part of a file's name, whatever system wrote it, without what nobody sees.
+    """The last part of a file's path, from any operating system, without unprintable characters.
 
     >>> _plain_name("../../etc/pass wd"), _plain_name("C:\\\\a\\\\b.json"), _plain_name("..")
     ('pass wd', 'b.json', '')

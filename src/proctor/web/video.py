@@ -1,16 +1,17 @@
-"""An item's media as its page shows them: videos to play, the table of their timestamps, and exact pictures.
+"""An item's media as its page shows them: videos to play, their tables of timestamps, and exact pictures.
 
-A picture is always known by its presentation timestamp: the video plays at times that follow from it (see
-`MediaLibrary.playback`), and what is shown while time stands still is the frame store's own JPEG.
+Pictures are identified by their presentation timestamps, from which playback times follow (see `MediaLibrary.playback`).
+A paused video shows the frame store's JPEG.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,18 +22,20 @@ from proctor.core import Image, InputError, Item, Media, ProctorError, Region, V
 from proctor.core.formats import FreeTextFormat
 from proctor.media import FrameIndex, MediaLibrary, Picture, Placed, pictures_at, scan_kind
 
-_AT_ONCE = 2  # videos that are made playable at once; further ones wait
-_PATIENCE_S = 0.5  # most videos need no longer
-_BLOCK = 8  # pictures that are made together: decoding starts at a keyframe for one as for many
+_AT_ONCE = 2  # videos that are converted at the same time; others wait
+_PATIENCE_S = 0.5  # enough for most videos
+_BLOCK = 8  # pictures that are decoded together: decoding starts at a keyframe anyway
 _MOST_TABLES = 64
 
 
 class FrameTable(BaseModel):
-    """The pictures of a clip's whole video, in order. Timestamps count ticks of `time_base` (numerator, denominator):
-    the `first`, as text since it may not fit a JavaScript number, and the `steps` from each to the next; `keys` are the
-    places (from 0) of keyframes. Played, a picture is at (its timestamp - first) * time_base seconds after the first
-    one; `origin` is the item's time of that, and `start` and `end` of the clip are item's times. `width` and `height`
-    are as displayed, turned upright; `region` is the part that is shown, None for the whole. `sha256` is the file's.
+    """The pictures of a clip's whole video, in order.
+
+    Timestamps count ticks of `time_base` (numerator, denominator): the `first`, as text because it may not fit a
+    JavaScript number, and the `steps` from each to the next. `keys` are the indices (from 0) of keyframes. In playback, a
+    picture is shown (timestamp - first) * time_base seconds after the first one. `origin` is the item's time of the
+    first picture; `start` and `end` of the clip are in item's time. `width` and `height` are those of the upright
+    picture, `region` is the shown part (None for all), and `sha256` is the file's hash.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +56,7 @@ class FrameTable(BaseModel):
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item whose media a visitor may see: its key, media, and under which condition systems saw them."""
+    """An item whose media a visitor may see, and the condition under which systems saw them."""
 
     key: str
     media: tuple[Media, ...]
@@ -61,7 +64,7 @@ class ShownItem:
 
 
 class _Played(NamedTuple):
-    """What is played: a video, or a part of its picture."""
+    """A playable video: all of the picture, or a region."""
 
     source: str
     region: Region | None
@@ -73,32 +76,22 @@ class ItemMedia:
     def __init__(self, library: MediaLibrary) -> None:
         self._library, self._whole = library, library.unscaled(painted=False)
         self._guard = threading.Lock()
-        self._made: dict[_Played, Future[Path]] = {}
+        self._playable: dict[_Played, Future[Path]] = {}
         self._waiting: deque[tuple[_Played, Future[Path]]] = deque()
         self._makers = 0
-        self._tables: OrderedDict[tuple[str, VideoClip], bytes] = OrderedDict()
+        self._tables = lru_cache(_MOST_TABLES)(self._table)
 
     def table(self, clip: VideoClip) -> bytes:
-        """The clip's `FrameTable` as JSON; the video begins to be made playable. Raises `InputError` where the file
-        can't be read."""
+        """The clip's `FrameTable` as JSON; starts to make the video playable. Raises `InputError` for an unreadable
+        file."""
         if self._plays(clip):
-            self._making(self._played(clip))
-        address = self._library.identity(clip.source), clip
-        with self._guard:
-            if address in self._tables:
-                self._tables.move_to_end(address)
-                return self._tables[address]
-        table = self._table(clip).model_dump_json().encode()
-        with self._guard:
-            self._tables[address] = table
-            while len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
-        return table
+            self._request(self._played(clip))
+        return self._tables(self._library.identity(clip.source), clip)
 
-    def _table(self, clip: VideoClip) -> FrameTable:
+    def _table(self, identity: str, clip: VideoClip) -> bytes:
         library, index = self._library, self._library.index(clip.source)
         info, (start, end), placed = library.probe(clip.source), library.span(clip), self._placed(clip)
-        return FrameTable(
+        table = FrameTable(
             first=str(int(index.pts[0])),
             steps=tuple(np.diff(index.pts).tolist()),
             keys=tuple(np.flatnonzero(np.isin(index.pts, index.keys)).tolist()),
@@ -109,47 +102,48 @@ class ItemMedia:
             width=info.width,
             height=info.height,
             region=self._played(clip).region,
-            sha256=library.identity(clip.source),
+            sha256=identity,
             plays=self._plays(clip),
         )
+        return table.model_dump_json().encode()
 
     def video(self, clip: VideoClip) -> tuple[Path, float] | None:
-        """The whole video as a browser plays it, black outside the clip's region, and at which of its seconds the first
-        picture is; None while it is being made. Raises `InputError` where it can't be."""
+        """The whole video in a form that browsers play, black outside the clip's region, and the second at which it shows
+        the first picture; None while it is being made. Raises `InputError` where it can't be made."""
         played = self._played(clip)
-        made = self._making(played)
-        wait([made], _PATIENCE_S)
-        return (made.result(), self._library.playback_lead(*played)) if made.done() else None
+        playable = self._request(played)
+        wait([playable], _PATIENCE_S)
+        return (playable.result(), self._library.playback_lead(*played)) if playable.done() else None
 
     def _played(self, clip: VideoClip) -> _Played:
         return _Played(clip.source, None if clip.region is None or self._placed(clip).cropped else clip.region)
 
-    def _making(self, played: _Played) -> Future[Path]:
-        """What failed once, or was removed to make room, is tried again when it is asked for again."""
+    def _request(self, played: _Played) -> Future[Path]:
+        """The playable video. One that failed or was removed from the cache is made again on the next request."""
         with self._guard:
-            made = self._made.pop(played, None)
-            if made is not None and made.done() and made.exception():
-                return made
-            if made is None or (made.done() and not made.result().is_file()):
-                made = Future()
-                self._waiting.append((played, made))
+            playable = self._playable.pop(played, None)
+            if playable is not None and playable.done() and playable.exception():
+                return playable
+            if playable is None or (playable.done() and not playable.result().is_file()):
+                playable = Future()
+                self._waiting.append((played, playable))
                 if self._makers < _AT_ONCE:
                     self._makers += 1
                     threading.Thread(target=self._make, name="playback", daemon=True).start()
-            self._made[played] = made
-        return made
+            self._playable[played] = playable
+        return playable
 
     def _make(self) -> None:
-        """Makes what waits. A server that is stopped does not wait for it: what is half made is never shown."""
+        """Makes the videos that wait. The thread is a daemon: a stopping server does not wait for half a video."""
         while (task := self._next()) is not None:
-            played, made = task
+            played, playable = task
             try:
-                made.set_result(self._library.playback(*played))
+                playable.set_result(self._library.playback(*played))
             except ProctorError as error:
-                made.set_exception(error)
+                playable.set_exception(error)
             finally:
-                if not made.done():
-                    made.set_exception(InputError(played.source, found="a video that can't be made playable"))
+                if not playable.done():
+                    playable.set_exception(InputError(played.source, found="a video that can't be made playable"))
 
     def _next(self) -> tuple[_Played, Future[Path]] | None:
         with self._guard:
@@ -162,8 +156,8 @@ class ItemMedia:
         return scan_kind(self._library.locate(clip.source)) is None
 
     def frame(self, item: ShownItem, clip: VideoClip, pts: int, *, as_shown: bool) -> bytes:
-        """The JPEG of the picture with this timestamp, as large as the file. With `as_shown`: the very bytes that a
-        system gets at that moment, scaled, under the item's condition and with the overlay.
+        """The JPEG of the picture with this timestamp, in full size; with `as_shown`, the exact bytes that a system gets
+        at that time: scaled, under the item's condition and with the overlay.
 
         Raises `InputError` where the video has no such picture, and where systems saw none.
         """
@@ -179,8 +173,8 @@ class ItemMedia:
         return shown[place - begin]
 
     def picture(self, item: ShownItem, medium: Image | VideoClip, time: float | None) -> bytes:
-        """The JPEG of a still image, or of the picture that a video shows at a time of the item's clock, as large as
-        the file. Raises `InputError` where the file can't be read or the two do not fit."""
+        """The JPEG of a still image, or of a video's picture at a time of the item's clock, in full size. Raises
+        `InputError` for an unreadable file, an image with a time, and a video without one."""
         if isinstance(medium, VideoClip) and time is not None:
             return self._pictures(item, medium, [time], as_shown=False)[0]
         if isinstance(medium, VideoClip) or time is not None:
@@ -188,9 +182,9 @@ class ItemMedia:
         return self._whole.jpegs([Picture(medium.source, None, medium.region, scan=medium.scan)])[0]
 
     def _pictures(self, item: ShownItem, clip: VideoClip, times: Sequence[float], *, as_shown: bool) -> list[bytes]:
-        asked = Item(id=item.key, group=item.key, question="What is shown?", answer=FreeTextFormat(), media=(clip,))
+        shown = Item(id=item.key, group=item.key, question="What is shown?", answer=FreeTextFormat(), media=(clip,))
         library, condition = (self._library, item.condition) if as_shown else (self._whole, "video")
-        return [frame.jpeg for frame in pictures_at(asked, condition, library, times)]
+        return [frame.jpeg for frame in pictures_at(shown, condition, library, times)]
 
     def _times(self, clip: VideoClip, index: FrameIndex, stamps: Sequence[int]) -> list[float]:
         offset = self._placed(clip).offset

@@ -1,4 +1,4 @@
-"""Forms: what is asked about an item, what must be there before a reading is sealed, and when two readings agree."""
+"""The forms of studies, by name."""
 
 from __future__ import annotations
 
@@ -6,27 +6,47 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.core import InputError, one_of
-from proctor.web.forms.base import BoxAt, Form, FormModel, Said, boxes_matched
-from proctor.web.forms.marks import BoxesForm, MomentsForm, PresenceForm
-from proctor.web.forms.order import OrderForm
-from proctor.web.forms.question import CHECKS, QuestionBody, QuestionForm, QuestionText, SaidEvent
-from proctor.web.forms.ratings import PairwiseBody, PairwiseForm, RatedDimension, RatingBody, RatingForm
+from proctor.web.forms.base import BoxAt, Form, FormModel, ReadingValues, boxes_matched
+from proctor.web.forms.marks import BoxesForm, MomentsForm, OrderForm, PresenceForm
+from proctor.web.forms.texts import (
+    CHECKS,
+    PairwiseBody,
+    PairwiseForm,
+    QuestionBody,
+    QuestionEvent,
+    QuestionForm,
+    QuestionText,
+    RatedDimension,
+    RatingBody,
+    RatingForm,
+)
 
 FORMS: Mapping[str, Form[Any, Any]] = {
     form.name: form
     for form in (QuestionForm(), OrderForm(), PresenceForm(), BoxesForm(), MomentsForm(), RatingForm(), PairwiseForm())
 }
-"""The forms by name."""
 
 
 def form_named(name: str) -> Form[Any, Any]:
-    """A form. Raises `InputError` that lists them."""
+    """The form with this name. Raises `InputError` with all names."""
     if name not in FORMS:
         raise InputError("form", found=repr(name)[:80], expected=one_of(list(FORMS), name))
     return FORMS[name]
 
 
 __all__ = [
-    "CHECKS", "FORMS", "BoxAt", "Form", "FormModel", "PairwiseBody", "QuestionBody", "QuestionText", "RatedDimension",
-    "RatingBody", "Said", "SaidEvent", "boxes_matched", "form_named",
+    "CHECKS",
+    "FORMS",
+    "BoxAt",
+    "Form",
+    "FormModel",
+    "PairwiseBody",
+    "QuestionBody",
+    "QuestionEvent",
+    "QuestionText",
+    "RatedDimension",
+    "RatingBody",
+    "ReadingValues",
+    "boxes_matched",
+    "form_named",
 ]  # fmt: skip

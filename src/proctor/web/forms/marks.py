@@ -1,9 +1,10 @@
-"""What is in a video: classes that are present, boxes, and moments on the timeline."""
+"""Forms on media: classes that are present, boxes, moments on the timeline, and the order of frames."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
@@ -17,7 +18,7 @@ from proctor.web.forms.base import (
     Label,
     Line,
     Passage,
-    Said,
+    ReadingValues,
     Seconds,
     check_known,
     plain,
@@ -26,7 +27,7 @@ from proctor.web.forms.base import (
 
 _MOST_BOXES = 2000
 _MOST_MOMENTS = 500
-_MOST_AT_ONCE = 100  # boxes of one class on one frame, which are compared each with each
+_MOST_PER_FRAME = 100  # boxes of one class on one frame, which are compared in pairs
 
 
 class PresenceBody(FormModel):
@@ -37,17 +38,16 @@ class PresenceBody(FormModel):
 
 
 class PresencePayload(FormModel):
-    """The classes that are present; `nothing` says that none is."""
+    """The classes that are present; `nothing` states that there are none."""
 
     present: tuple[Label, ...] = Field(default=(), max_length=60)
     nothing: bool = False
 
 
 class PresenceForm(Form[PresenceBody, PresencePayload]):
-    """Which classes are in a clip."""
+    """Mark the classes that are present in a clip."""
 
     name = "presence"
-    summary = "Mark which classes are present in a clip"
     body = PresenceBody
     payload = PresencePayload
 
@@ -56,20 +56,20 @@ class PresenceForm(Form[PresenceBody, PresencePayload]):
 
     def missing(self, body: PresenceBody, payload: PresencePayload) -> list[str]:
         del body
-        return _nothing_or(bool(payload.present), nothing=payload.nothing)
+        return _marks_or_nothing(bool(payload.present), nothing=payload.nothing)
 
-    def said(self, body: PresenceBody, payload: PresencePayload) -> Said:
-        return Said({name: yes(name in payload.present) for name in body.classes})
+    def values(self, body: PresenceBody, payload: PresencePayload) -> ReadingValues:
+        return ReadingValues({name: yes(name in payload.present) for name in body.classes})
 
 
-def _nothing_or(some: bool, *, nothing: bool) -> list[str]:
-    """Either something is marked, or that nothing is there: an empty form is no reading."""
+def _marks_or_nothing(some: bool, *, nothing: bool) -> list[str]:
+    """A complete reading has marks or states that there is nothing to mark, not both."""
     return [] if some != nothing else ["nothing" if not some else "nothing_and_some"]
 
 
 class DrawnBox(FormModel):
     """A box on one frame: the frame's time (presentation timestamp in seconds), the box in fractions of the frame, and
-    the SHA-256 of the frame's picture that it was drawn on. `by` says how it came about."""
+    the SHA-256 of the picture on which it was drawn. `by` is how the box was made."""
 
     time: Seconds
     label: Label
@@ -89,12 +89,12 @@ class DrawnBox(FormModel):
 
     @property
     def at(self) -> BoxAt:
-        """As it is compared."""
+        """The box as it is compared."""
         return BoxAt(round(self.time, 3), self.label, (self.x, self.y, self.x + self.width, self.y + self.height))
 
 
 class BoxesBody(FormModel):
-    """Times at which boxes are drawn (none named: any), the classes, and proposals to accept or refuse."""
+    """The classes, the times at which boxes are drawn (any, if empty), and proposals to accept or refuse."""
 
     question: Passage = ""
     classes: tuple[Label, ...] = Field(min_length=1, max_length=60)
@@ -103,14 +103,14 @@ class BoxesBody(FormModel):
 
 
 class DecidedProposals(FormModel):
-    """Which of the item's proposals, by place from 0, became boxes, and which are none."""
+    """The item's proposals that became boxes, and those that were refused, by index from 0."""
 
     accepted: tuple[Annotated[int, Field(ge=0, lt=_MOST_BOXES)], ...] = Field(default=(), max_length=_MOST_BOXES)
     refused: tuple[Annotated[int, Field(ge=0, lt=_MOST_BOXES)], ...] = Field(default=(), max_length=_MOST_BOXES)
 
 
 class BoxesPayload(FormModel):
-    """The boxes, and what became of the proposals; `nothing` says that there is none to draw."""
+    """The boxes, and the decisions on proposals; `nothing` states that there is nothing to draw."""
 
     boxes: tuple[DrawnBox, ...] = Field(default=(), max_length=_MOST_BOXES)
     decided: DecidedProposals = DecidedProposals()
@@ -118,19 +118,18 @@ class BoxesPayload(FormModel):
 
 
 class BoxesForm(Form[BoxesBody, BoxesPayload]):
-    """Boxes with class and instance."""
+    """Draw boxes with class and instance."""
 
     name = "boxes"
-    summary = "Draw boxes with class and instance"
     body = BoxesBody
     payload = BoxesPayload
 
     def check(self, body: BoxesBody, payload: BoxesPayload) -> None:
         check_known([one.label for one in payload.boxes], body.classes, "class")
         for (time, label), times in Counter((one.at.time, one.label) for one in payload.boxes).items():
-            if times > _MOST_AT_ONCE:
+            if times > _MOST_PER_FRAME:
                 place = f"reading, class {label!r} at {time:g} s"
-                raise InputError(place, found=f"{times} boxes", expected=f"at most {_MOST_AT_ONCE}")
+                raise InputError(place, found=f"{times} boxes", expected=f"at most {_MOST_PER_FRAME}")
 
         decided = Counter([*payload.decided.accepted, *payload.decided.refused])
         wrong = next((one for one, times in decided.items() if one >= len(body.proposals) or times > 1), None)
@@ -139,19 +138,19 @@ class BoxesForm(Form[BoxesBody, BoxesPayload]):
             raise InputError("reading, proposals", found=str(wrong), expected=expected)
 
     def missing(self, body: BoxesBody, payload: BoxesPayload) -> list[str]:
-        open_ = len(body.proposals) - len(payload.decided.accepted) - len(payload.decided.refused)
-        lacking = (
-            [] if body.proposals and not payload.boxes else _nothing_or(bool(payload.boxes), nothing=payload.nothing)
-        )
-        return ["boxes.proposals"] * (open_ > 0) + lacking
+        undecided = len(body.proposals) - len(payload.decided.accepted) - len(payload.decided.refused)
+        lacking = ["boxes.proposals"] if undecided > 0 else []
+        if payload.boxes or not body.proposals:
+            lacking += _marks_or_nothing(bool(payload.boxes), nothing=payload.nothing)
+        return lacking
 
-    def said(self, body: BoxesBody, payload: BoxesPayload) -> Said:
+    def values(self, body: BoxesBody, payload: BoxesPayload) -> ReadingValues:
         del body
-        return Said(boxes=tuple(one.at for one in payload.boxes))
+        return ReadingValues(boxes=tuple(one.at for one in payload.boxes))
 
 
 class MarkedMoment(FormModel):
-    """A moment on the timeline, of one kind."""
+    """A moment on the timeline."""
 
     time: Seconds
     kind: Label
@@ -159,7 +158,7 @@ class MarkedMoment(FormModel):
 
 
 class MomentsBody(FormModel):
-    """The kinds of moments to mark, and within how many seconds two marks are the same."""
+    """The kinds of moments to mark, and the maximum difference of two marks that are the same, in seconds."""
 
     question: Passage = ""
     kinds: tuple[Label, ...] = Field(default=("insertion", "retrieval"), min_length=1, max_length=20)
@@ -167,17 +166,16 @@ class MomentsBody(FormModel):
 
 
 class MomentsPayload(FormModel):
-    """The moments; `nothing` says that there is none."""
+    """The moments; `nothing` states that there are none."""
 
     moments: tuple[MarkedMoment, ...] = Field(default=(), max_length=_MOST_MOMENTS)
     nothing: bool = False
 
 
 class MomentsForm(Form[MomentsBody, MomentsPayload]):
-    """Moments on a timeline, by kind."""
+    """Mark moments on the timeline, by kind."""
 
     name = "moments"
-    summary = "Mark moments on the timeline"
     body = MomentsBody
     payload = MomentsPayload
 
@@ -186,10 +184,10 @@ class MomentsForm(Form[MomentsBody, MomentsPayload]):
 
     def missing(self, body: MomentsBody, payload: MomentsPayload) -> list[str]:
         del body
-        return _nothing_or(bool(payload.moments), nothing=payload.nothing)
+        return _marks_or_nothing(bool(payload.moments), nothing=payload.nothing)
 
-    def said(self, body: MomentsBody, payload: MomentsPayload) -> Said:
-        return Said(
+    def values(self, body: MomentsBody, payload: MomentsPayload) -> ReadingValues:
+        return ReadingValues(
             times={kind: tuple(sorted(one.time for one in payload.moments if one.kind == kind)) for kind in body.kinds}
         )
 
@@ -197,13 +195,88 @@ class MomentsForm(Form[MomentsBody, MomentsPayload]):
         return body.tolerance
 
     def settled(self, payloads: Sequence[MomentsPayload]) -> MomentsPayload:
-        """The mean of the times that belong together, kind by kind, in order."""
+        """The first payload, with the mean times of all: the n-th moments of a kind belong together."""
         first = payloads[0]
-        kinds = dict.fromkeys(one.kind for one in first.moments)
         moments = []
-        for kind in kinds:
+        for kind in dict.fromkeys(one.kind for one in first.moments):
             by_reader = [sorted((m for m in one.moments if m.kind == kind), key=lambda m: m.time) for one in payloads]
-            for some in zip(*by_reader, strict=True):
-                mean = sum(one.time for one in some) / len(some)
-                moments.append(some[0].model_copy(update={"time": round(mean, 3)}))
+            for same in zip(*by_reader, strict=True):
+                mean = sum(one.time for one in same) / len(same)
+                moments.append(same[0].model_copy(update={"time": round(mean, 3)}))
         return first.model_copy(update={"moments": tuple(sorted(moments, key=lambda one: one.time))})
+
+
+class OrderFrame(FormModel):
+    """A frame to order: a time in one of the item's media (by index from 0), or a whole image."""
+
+    id: Label
+    media: int = Field(default=0, ge=0, le=100)
+    time: Seconds | None = None
+
+
+class OrderBody(FormModel):
+    """Frames to put in order, as they are shown, and whether a rationale is needed."""
+
+    question: Passage = ""
+    frames: tuple[OrderFrame, ...] = Field(min_length=2, max_length=40)
+    rationale: bool = True
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        if len({one.id for one in self.frames}) < len(self.frames):
+            raise ValueError("each frame's id once is expected")
+        return self
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The frames' ids, as they are shown."""
+        return tuple(one.id for one in self.frames)
+
+
+class RationaleSentence(FormModel):
+    """A sentence of the rationale, with the frames that it cites."""
+
+    text: Passage
+    frames: tuple[Label, ...] = Field(default=(), max_length=40)
+
+
+class OrderPayload(FormModel):
+    """The frames in order, and the rationale."""
+
+    order: tuple[Label, ...] = Field(default=(), max_length=40)
+    rationale: tuple[RationaleSentence, ...] = Field(default=(), max_length=40)
+
+
+class OrderForm(Form[OrderBody, OrderPayload]):
+    """Put frames in order, with a rationale that cites them. Agreement is computed over pairs of frames."""
+
+    name = "order"
+    body = OrderBody
+    payload = OrderPayload
+
+    def check(self, body: OrderBody, payload: OrderPayload) -> None:
+        check_known(payload.order, body.ids, "order")
+        check_known([name for one in payload.rationale for name in one.frames], body.ids, "rationale")
+
+    def missing(self, body: OrderBody, payload: OrderPayload) -> list[str]:
+        lacking = [] if sorted(payload.order) == sorted(body.ids) else ["order.order"]
+        if body.rationale:
+            lacking += [] if payload.rationale else ["order.rationale"]
+            lacking += [] if all(one.text and one.frames for one in payload.rationale) else ["order.citation"]
+        return lacking
+
+    def media_needed(self, body: OrderBody) -> int:
+        return 1 + max(one.media for one in body.frames)
+
+    def dimension(self, label: str) -> str:
+        del label
+        return "order of two frames"
+
+    def values(self, body: OrderBody, payload: OrderPayload) -> ReadingValues:
+        place = {name: number for number, name in enumerate(payload.order)}
+        pairs = {
+            f"{one} before {other}": yes(place[one] < place[other])
+            for one, other in combinations(sorted(body.ids), 2)
+            if one in place and other in place
+        }
+        return ReadingValues(pairs)

@@ -1,5 +1,4 @@
-"""The media of an item, for those who may see it: whatever is not there or not theirs is answered alike with 404.
-Nothing of it is kept by a browser (`no-store`, as of all pages)."""
+"""The media of an item. What does not exist and what a visitor may not see are both answered with 404."""
 
 from __future__ import annotations
 
@@ -13,10 +12,13 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import FileResponse, Response
 from pydantic import TypeAdapter
+from sqlalchemy import select
 
 from proctor.core import Image, InputError, Media, VideoClip
 from proctor.media import MediaLibrary
-from proctor.web.access import AssignedItem, known_item
+from proctor.web.routes import RowId
+from proctor.web.schema import assignments, studies, study_items
+from proctor.web.sessions import current, site_of
 from proctor.web.video import ItemMedia, ShownItem
 
 T = TypeVar("T")
@@ -34,9 +36,22 @@ def item_media(request: Request) -> ItemMedia:
     return cast("ItemMedia", request.app.state.item_media)
 
 
-def shown_item(item: Annotated[AssignedItem, Depends(known_item)]) -> ShownItem:
-    """The item, where it is assigned to the visitor, or the visitor is an organiser."""
-    return ShownItem(item.key, _MEDIA.validate_python(item.media), item.condition)
+def shown_item(request: Request, item_id: RowId) -> ShownItem:
+    """The item, if it is assigned to the visitor or the visitor is an organiser."""
+    visitor = current(request)
+    mine = (assignments.c.item == study_items.c.id) & (assignments.c.account == visitor.account)
+    query = (
+        select(study_items.c.key, study_items.c.media, studies.c.settings, assignments.c.role)
+        .join(studies, studies.c.id == study_items.c.study)
+        .join(assignments, mine, isouter=True)
+        .where(study_items.c.id == item_id)
+    )
+    with site_of(request).reading() as connection:
+        row = connection.execute(query).first()
+    allowed = visitor.role not in {"participant", "public"}
+    if row is None or not allowed or (row.role is None and visitor.role != "organiser"):
+        raise HTTPException(404)
+    return ShownItem(row.key, _MEDIA.validate_python(row.media), row.settings.get("condition") or "video")
 
 
 def one_medium(item: Annotated[ShownItem, Depends(shown_item)], number: Annotated[int, InPath(ge=0, le=999)]) -> Media:
@@ -47,7 +62,7 @@ def one_medium(item: Annotated[ShownItem, Depends(shown_item)], number: Annotate
 
 
 def one_clip(medium: Annotated[Media, Depends(one_medium)]) -> VideoClip:
-    """The same, where it is a video."""
+    """The medium, if it is a video."""
     if not isinstance(medium, VideoClip):
         raise HTTPException(404)
     return medium
@@ -55,19 +70,19 @@ def one_clip(medium: Annotated[Media, Depends(one_medium)]) -> VideoClip:
 
 Shown = Annotated[ShownItem, Depends(shown_item)]
 Clip = Annotated[VideoClip, Depends(one_clip)]
-Ours = Annotated[ItemMedia, Depends(item_media)]
+ServedMedia = Annotated[ItemMedia, Depends(item_media)]
 
 
 @router.get("/timestamps")
-async def timestamps(clip: Clip, media: Ours) -> Response:
-    """The clip's `FrameTable`; its video begins to be made playable."""
+async def timestamps(clip: Clip, media: ServedMedia) -> Response:
+    """The clip's `FrameTable`; starts to make its video playable."""
     return await _answer(lambda: media.table(clip), "application/json")
 
 
 @router.api_route("/video", methods=["GET", "HEAD"])
-async def video(request: Request, clip: Clip, media: Ours) -> Response:
-    """The whole video, or one range of its bytes; 202 while it is being made playable. `Playback-Lead` says at which of
-    its seconds the first picture of the table is."""
+async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
+    """The whole video, or one range of its bytes; 202 while it is being made playable. The header `Playback-Lead` is the
+    second at which the table's first picture is shown."""
     made = await _found(lambda: media.video(clip))
     if made is None:
         return Response(status_code=202, headers={"Retry-After": str(_RETRY_S)})
@@ -77,9 +92,13 @@ async def video(request: Request, clip: Clip, media: Ours) -> Response:
 
 @router.get("/frame/{pts}")
 async def frame(
-    item: Shown, clip: Clip, media: Ours, pts: Annotated[int, InPath(ge=-(2**63), lt=2**63)], as_shown: bool = False
+    item: Shown,
+    clip: Clip,
+    media: ServedMedia,
+    pts: Annotated[int, InPath(ge=-(2**63), lt=2**63)],
+    as_shown: bool = False,
 ) -> Response:
-    """The picture with this timestamp, as large as the file, or `as_shown` to systems."""
+    """The picture with this timestamp, in full size or `as_shown` to systems."""
     return await _answer(lambda: media.frame(item, clip, pts, as_shown=as_shown), "image/jpeg")
 
 
@@ -87,17 +106,17 @@ async def frame(
 async def picture(
     item: Shown,
     medium: Annotated[Media, Depends(one_medium)],
-    media: Ours,
+    media: ServedMedia,
     time: Annotated[float | None, Query(ge=0, le=_MOST_S)] = None,
 ) -> Response:
-    """A still image, or what a video shows at a time of the item's clock."""
+    """A still image, or the picture of a video at a time of the item's clock."""
     if not isinstance(medium, Image | VideoClip):
         raise HTTPException(404)
     return await _answer(lambda: media.picture(item, medium, time), "image/jpeg")
 
 
 async def _found(read: Callable[[], T]) -> T:
-    """What is read, by the threads that decode; 404 where it can't be: why is not the visitor's to know."""
+    """Reads in the threads that decode; 404 where that fails, without the reason."""
     try:
         return await asyncio.get_running_loop().run_in_executor(MediaLibrary.workers(), read)
     except InputError as error:
@@ -109,17 +128,17 @@ async def _answer(read: Callable[[], bytes], kind: str) -> Response:
 
 
 def _file(request: Request, path: Path, headers: dict[str, str]) -> Response:
-    """The file, or the one range of it that is asked for. Several ranges, ranges that are none, and such as lie outside
-    are refused with 416: no browser's player asks for them."""
+    """The file, or the requested range of it. Several ranges, malformed ranges, and ranges outside the file are answered
+    with 416: no browser's player sends them."""
     state = path.stat()
-    asked = request.headers.get("range")
-    if asked is not None and not _within(asked, state.st_size):
+    requested = request.headers.get("range")
+    if requested is not None and not _within(requested, state.st_size):
         return Response(status_code=416, headers={"Content-Range": f"bytes */{state.st_size}"})
     return FileResponse(path, headers=headers, media_type="video/mp4", stat_result=state)
 
 
-def _within(asked: str, size: int) -> bool:
-    found = _ONE_RANGE.fullmatch(asked)
+def _within(requested: str, size: int) -> bool:
+    found = _ONE_RANGE.fullmatch(requested)
     if found is None:
         return False
     first, last, tail = found.groups()

@@ -1,45 +1,47 @@
-"""An organiser's pages: how far studies are, how far readers agree, and the items with their versions."""
+"""An organiser's pages: progress of studies, agreement of readers, versions of items, and exports."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Form, HTTPException, Request, Response
+from fastapi import APIRouter, Form, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection, select
 
 from proctor.core import InputError, JsonError, load_json
-from proctor.web.access import ItemId, StudyName, require, review_of
-from proctor.web.agreement import study_agreement
+from proctor.web.agreement import agreement_tables, study_agreement
+from proctor.web.export import ROWS, datasheet_section, write_readings
 from proctor.web.forms import form_named
 from proctor.web.pages import page
+from proctor.web.progress import all_sealed, read_version, study_progress
 from proctor.web.readings import NotAssignedError, edit_item, others_readings, settlement
+from proctor.web.routes import Organiser, RowId, StudyName
 from proctor.web.schema import studies, study_items, versions
-from proctor.web.sessions import Visitor
-from proctor.web.studies import all_sealed, read_version, study_progress
-from proctor.web.tables import agreement_tables
+from proctor.web.sessions import Visitor, site_of
 
-router = APIRouter(prefix="/organise")
+router = APIRouter()
 
-Organiser = Annotated[Visitor, Depends(require("organiser"))]
 _MOST_BODY = 200_000
+_TYPES = {"jsonl": "application/jsonl", "csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
-@router.get("/")
+@router.get("/organise/")
 def overview(request: Request, visitor: Organiser) -> Response:
     """All studies."""
     del visitor
-    with review_of(request).reading() as connection:
+    with site_of(request).reading() as connection:
         names = connection.execute(select(studies.c.name).order_by(studies.c.id)).scalars().all()
         found = [study_progress(connection, name) for name in names]
     return page(request, "organise", studies=found)
 
 
-@router.get("/study/{name}")
+@router.get("/organise/study/{name}")
 def study_page(request: Request, name: StudyName, visitor: Organiser) -> Response:
     """One study: people, agreement, items, exports."""
-    with review_of(request).reading() as connection:
+    with site_of(request).reading() as connection:
         progress = study_progress(connection, name)
         if progress is None:
             raise HTTPException(404)
@@ -64,8 +66,8 @@ def _items(connection: Connection, study: str) -> list[Any]:
     return list(connection.execute(query).mappings())
 
 
-@router.get("/item/{item_id}")
-def item_of(request: Request, item_id: ItemId, visitor: Organiser) -> Response:
+@router.get("/organise/item/{item_id}")
+def item_page(request: Request, item_id: RowId, visitor: Organiser) -> Response:
     """One item: its versions, and the readings of those that every reader has sealed."""
     return _item_page(request, item_id, visitor)
 
@@ -73,7 +75,7 @@ def item_of(request: Request, item_id: ItemId, visitor: Organiser) -> Response:
 def _item_page(
     request: Request, item_id: int, visitor: Visitor, fault: str = "", draft: str = "", status: int = 200
 ) -> Response:
-    with review_of(request).reading() as connection:
+    with site_of(request).reading() as connection:
         query = (
             select(study_items, studies.c.name.label("study_name"), studies.c.form)
             .join(studies, studies.c.id == study_items.c.study)
@@ -83,7 +85,7 @@ def _item_page(
         if row is None:
             raise HTTPException(404)
         form = form_named(row["form"])
-        made = select(versions).where(versions.c.item == item_id).order_by(versions.c.number.desc())
+        stored = select(versions).where(versions.c.item == item_id).order_by(versions.c.number.desc())
         shown = [
             {
                 "row": one,
@@ -92,10 +94,10 @@ def _item_page(
                 "readings": others_readings(connection, visitor.account, one["id"]),
                 "settled": settlement(connection, visitor.account, one["id"]),
             }
-            for one in connection.execute(made).mappings()
+            for one in connection.execute(stored).mappings()
         ]
         current = connection.execute(select(read_version(study_items.c.id)).where(study_items.c.id == item_id)).scalar()
-    newest = next(one["text"] for one in shown if one["row"]["id"] == current)
+    draft = draft or next(one["text"] for one in shown if one["row"]["id"] == current)
     return page(
         request,
         "versions",
@@ -105,20 +107,20 @@ def _item_page(
         versions=shown,
         current=current,
         fault=fault,
-        draft=draft or newest,
+        draft=draft,
     )
 
 
-@router.post("/item/{item_id}")
+@router.post("/organise/item/{item_id}")
 def edit(
     request: Request,
-    item_id: ItemId,
+    item_id: RowId,
     visitor: Organiser,
     body: Annotated[str, Form(max_length=_MOST_BODY)],
     why: Annotated[str, Form(max_length=10_000)] = "",
 ) -> Response:
-    """Makes a new version, which everybody reads again."""
-    site = review_of(request)
+    """Adds a new version of an item, which everybody reads again."""
+    site = site_of(request)
     try:
         value = load_json(body)
         if not isinstance(value, dict):
@@ -130,3 +132,43 @@ def edit(
     except (JsonError, InputError) as error:
         return _item_page(request, item_id, visitor, str(error), body, 422)
     return RedirectResponse(f"/organise/item/{item_id}", 303)
+
+
+# -- exports
+
+
+@router.get("/export/{name}/datasheet.md")
+def export_datasheet(request: Request, name: StudyName, visitor: Organiser) -> Response:
+    """The section of a datasheet on how the items were reviewed, in Markdown."""
+    with site_of(request).reading() as connection:
+        _check_study(connection, name)
+        lines = datasheet_section(connection, visitor.account, name)
+    return _attachment("\n".join(lines).encode() + b"\n", "text/markdown", "datasheet.md")
+
+
+@router.get("/export/{name}/{what}.{form}")
+def export_rows(
+    request: Request,
+    name: StudyName,
+    what: Literal["readings", "consensus"],
+    form: Literal["jsonl", "csv", "parquet"],
+    visitor: Organiser,
+) -> Response:
+    """All readings, or the consensus, in one file."""
+    read_rows, columns = ROWS[what]
+    with site_of(request).reading() as connection:
+        _check_study(connection, name)
+        rows = read_rows(connection, visitor.account, name)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "export"
+        write_readings(rows, columns, file, form)
+        return _attachment(file.read_bytes(), _TYPES[form], f"{what}.{form}")
+
+
+def _check_study(connection: Connection, name: str) -> None:
+    if connection.execute(select(studies.c.id).where(studies.c.name == name)).first() is None:
+        raise HTTPException(404)
+
+
+def _attachment(content: bytes, kind: str, name: str) -> Response:
+    return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})

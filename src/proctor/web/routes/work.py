@@ -1,23 +1,25 @@
-"""A reader's and an adjudicator's work: the next item, the page of one, and what the page saves."""
+"""A reader's and an adjudicator's work: the start page, the page of an item, and what that page saves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Annotated, Concatenate, ParamSpec
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from sqlalchemy import Connection
 
 from proctor.core import InputError
-from proctor.web.access import ItemId, StudyName, current, review_of
 from proctor.web.forms import QuestionText
-from proctor.web.guessing import guessability
 from proctor.web.pages import language_of, page
+from proctor.web.progress import my_studies, next_item
+from proctor.web.questions import guessability, write_question
 from proctor.web.readings import (
     ConflictError,
     IncompleteError,
-    MyReading,
     NotAssignedError,
     OpenItem,
     Save,
@@ -29,33 +31,25 @@ from proctor.web.readings import (
     seal,
     settlement,
 )
-from proctor.web.sessions import Visitor
+from proctor.web.routes import RowId, StudyName
+from proctor.web.sessions import Visitor, current, require, site_of, visitor_of
 from proctor.web.settings import READING_ROLES
 from proctor.web.strings import text
-from proctor.web.studies import my_studies, next_item
-from proctor.web.writing import write_question
 
 router = APIRouter()
 
-T = TypeVar("T")
+P = ParamSpec("P")
+Worker = Annotated[Visitor, Depends(require(*READING_ROLES))]
+
+_KEYS = "123456789bdfghpqtvxyz"
+"""Keyboard shortcuts of classes, kinds and frames: keys that the player and the page do not use."""
 
 
-def _worker(request: Request) -> Visitor:
-    visitor = current(request)
-    if visitor.role not in READING_ROLES:
-        raise HTTPException(404)
-    return visitor
-
-
-Worker = Annotated[Visitor, Depends(_worker)]
-After = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
-
-
-class _Json(BaseModel):
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class SaveRequest(_Json):
+class SaveRequest(_Request):
     """What a page saves (see `Save`)."""
 
     version: int = Field(ge=1)
@@ -66,11 +60,6 @@ class SaveRequest(_Json):
     page: str = Field(default="", max_length=40)
     number: int = Field(default=0, ge=0, le=2**31 - 1)
 
-    @property
-    def save(self) -> Save:
-        """The same, for the room."""
-        return Save(**self.model_dump())
-
 
 class SettleRequest(SaveRequest):
     """What an adjudicator's page sends; the comment is the reason."""
@@ -79,30 +68,63 @@ class SettleRequest(SaveRequest):
     seconds: float = 0.0
 
 
-class QuestionRequest(_Json):
+class QuestionRequest(_Request):
     """A question as it stands in the page."""
 
     text: dict[str, JsonValue]
 
 
+def _saving(act: Callable[Concatenate[Request, P], dict[str, JsonValue]]) -> Callable[..., Response]:
+    """A route that answers the page's script in JSON: saved, in conflict with another window, or refused with a reason."""
+
+    @wraps(act)
+    def answered(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
+        language = language_of(request, visitor_of(request))
+        more: dict[str, JsonValue] = {}
+        try:
+            return JSONResponse(act(request, *args, **kwargs))
+        except NotAssignedError:
+            key, status = "error.e404", 404
+        except ConflictError as error:
+            key, status = "work.conflict", 409
+            more["revision"] = error.reading.revision if error.reading is not None else 0
+        except IncompleteError as error:
+            key, status = "work.incomplete", 422
+            more["missing"] = [text(language, "missing." + name) for name in error.missing]
+        except InputError as error:
+            key, status = "work.refused", 422
+            more["missing"] = [str(error)]
+        return JSONResponse({"told": text(language, key), **more}, status)
+
+    return answered
+
+
+@router.get("/")
+def home(request: Request, visitor: Annotated[Visitor, Depends(current)]) -> Response:
+    """The visitor's studies, and how much is left in each."""
+    with site_of(request).reading() as connection:
+        return page(request, "home", work=my_studies(connection, visitor.account))
+
+
 @router.get("/study/{name}/next")
-def next_of_study(request: Request, name: StudyName, visitor: Worker, after: After = None) -> Response:
-    """Leads to the item that waits, or to the start."""
-    with review_of(request).reading() as connection:
-        item = next_item(connection, visitor.account, name, after)
-    return RedirectResponse("/" if item is None else f"/item/{item}", 303)
+def next_of_study(
+    request: Request, name: StudyName, visitor: Worker, after: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+) -> Response:
+    """Redirects to the next item that waits, or to the start page."""
+    with site_of(request).reading() as connection:
+        return RedirectResponse(_next_path(connection, visitor, name, after), 303)
 
 
 @router.get("/item/{item_id}")
-def item_page(request: Request, item_id: ItemId, visitor: Worker) -> Response:
-    """The page of one item, as a reader or an adjudicator sees it."""
-    with review_of(request).reading() as connection:
-        opened = _theirs(lambda: open_item(connection, visitor.account, item_id))
+def item_page(request: Request, item_id: RowId, visitor: Worker) -> Response:
+    """The page of an item for a reader or an adjudicator."""
+    with _opened(request, item_id, visitor) as (connection, opened):
         mine = my_reading(connection, visitor.account, opened.version)
         others = others_readings(connection, visitor.account, opened.version)
         settled = settlement(connection, visitor.account, opened.version)
         study = next(iter(my_studies(connection, visitor.account, opened.study)), None)
-    known = settled.payload if settled is not None and opened.role == "adjudicator" else {}
+    is_reader = opened.role == "reader"
+    shown = settled if settled is not None and not is_reader else None
     return page(
         request,
         "item",
@@ -110,69 +132,54 @@ def item_page(request: Request, item_id: ItemId, visitor: Worker) -> Response:
         form=opened.form,
         body=opened.body,
         mine=mine,
-        payload=mine.payload if mine is not None else known,
-        comment=mine.comment if mine is not None else settled.reason if settled and known else "",
-        others=[one for one in others if one.account != visitor.account] if opened.role == "reader" else others,
+        payload=mine.payload if mine is not None else shown.payload if shown is not None else {},
+        comment=mine.comment if mine is not None else shown.reason if shown is not None else "",
+        others=[one for one in others if one.account != visitor.account] if is_reader else others,
         settled=settled,
-        open=settled is None if opened.role == "adjudicator" else mine is None or mine.sealed is None,
+        open=mine is None or mine.sealed is None if is_reader else settled is None,
         study=study,
         keys=_KEYS,
     )
 
 
-_KEYS = "123456789bdfghpqtvxyz"
-"""Keys of classes, kinds and frames: none that the player or the page has."""
-
-
 @router.post("/item/{item_id}/draft")
-def save(request: Request, item_id: ItemId, visitor: Worker, said: SaveRequest) -> Response:
-    """Keeps a draft."""
-    site = review_of(request)
-
-    def kept() -> MyReading:
-        with site.writing() as connection:
-            return save_draft(connection, visitor.account, item_id, said.save, site.now())
-
-    return _answered(request, visitor, kept, lambda mine: {"revision": mine.revision})
+@_saving
+def save(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
+    """Saves a draft."""
+    site = site_of(request)
+    with site.writing() as connection:
+        draft = save_draft(connection, visitor.account, item_id, Save(**body.model_dump()), site.now())
+    return {"revision": draft.revision}
 
 
 @router.post("/item/{item_id}/seal")
-def seal_reading(request: Request, item_id: ItemId, visitor: Worker, said: SaveRequest) -> Response:
-    """Saves and seals, and says which item comes next."""
-    site = review_of(request)
-
-    def sealed() -> str:
-        with site.writing() as connection:
-            study = open_item(connection, visitor.account, item_id).study
-            seal(connection, visitor.account, item_id, said.save, site.now())
-            return _after(next_item(connection, visitor.account, study, item_id))
-
-    return _answered(request, visitor, sealed, lambda after: {"next": after})
+@_saving
+def seal_reading(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
+    """Saves and seals a reading; returns the next item's path."""
+    site = site_of(request)
+    with site.writing() as connection:
+        study = open_item(connection, visitor.account, item_id).study
+        seal(connection, visitor.account, item_id, Save(**body.model_dump()), site.now())
+        return {"next": _next_path(connection, visitor, study, item_id)}
 
 
 @router.post("/item/{item_id}/adjudicate")
-def settle(request: Request, item_id: ItemId, visitor: Worker, said: SettleRequest) -> Response:
-    """Settles readings that differ."""
-    site = review_of(request)
-
-    def settled() -> str:
-        with site.writing() as connection:
-            study = open_item(connection, visitor.account, item_id).study
-            adjudicate(connection, visitor.account, item_id, said.version, said.payload, said.comment, site.now())
-            return _after(next_item(connection, visitor.account, study, item_id))
-
-    return _answered(request, visitor, settled, lambda after: {"next": after})
+@_saving
+def settle(request: Request, item_id: RowId, visitor: Worker, body: SettleRequest) -> dict[str, JsonValue]:
+    """Settles readings that differ; returns the next item's path."""
+    site = site_of(request)
+    with site.writing() as connection:
+        study = open_item(connection, visitor.account, item_id).study
+        adjudicate(connection, visitor.account, item_id, body.version, body.payload, body.comment, site.now())
+        return {"next": _next_path(connection, visitor, study, item_id)}
 
 
 @router.post("/item/{item_id}/guess")
-def guess(request: Request, item_id: ItemId, visitor: Worker, said: QuestionRequest) -> Response:
-    """How guessable the text is that stands in the page: a fragment."""
-    with review_of(request).reading() as connection:
-        opened = _theirs(lambda: open_item(connection, visitor.account, item_id))
-        if opened.form.name != "question":
-            raise HTTPException(404)
+def guess(request: Request, item_id: RowId, visitor: Worker, body: QuestionRequest) -> Response:
+    """A fragment that says how guessable the page's question is."""
+    with _opened(request, item_id, visitor, form="question") as (connection, opened):
         try:
-            draft = QuestionText.model_validate(said.text)
+            draft = QuestionText.model_validate(body.text)
         except ValueError:
             raise HTTPException(422) from None
         found = guessability(connection, item_id, opened.body, draft)
@@ -180,59 +187,37 @@ def guess(request: Request, item_id: ItemId, visitor: Worker, said: QuestionRequ
 
 
 @router.get("/item/{item_id}/new")
-def new_question(request: Request, item_id: ItemId, visitor: Worker) -> Response:
+def new_question(request: Request, item_id: RowId, visitor: Worker) -> Response:
     """A page to write a new question about the same media."""
-    with review_of(request).reading() as connection:
-        opened = _question(connection, visitor, item_id)
-    return page(request, "new", item=opened, body=opened.body)
+    with _opened(request, item_id, visitor, form="question") as (_, opened):
+        return page(request, "new", item=opened, body=opened.body)
 
 
 @router.post("/item/{item_id}/new")
-def add_question(request: Request, item_id: ItemId, visitor: Worker, said: SaveRequest) -> Response:
+@_saving
+def add_question(request: Request, item_id: RowId, visitor: Worker, body: SaveRequest) -> dict[str, JsonValue]:
     """Adds the new question to the study, for others to read."""
-    site = review_of(request)
-
-    def added() -> str:
-        with site.writing() as connection:
-            _question(connection, visitor, item_id)
-            write_question(connection, visitor.account, item_id, said.payload, said.comment, site.now())
-        return f"/item/{item_id}"
-
-    return _answered(request, visitor, added, lambda after: {"next": after})
+    site = site_of(request)
+    with site.writing() as connection:
+        if open_item(connection, visitor.account, item_id).form.name != "question":
+            raise HTTPException(404)
+        write_question(connection, visitor.account, item_id, body.payload, body.comment, site.now())
+    return {"next": f"/item/{item_id}"}
 
 
-def _question(connection: Any, visitor: Visitor, item: int) -> OpenItem:
-    opened = _theirs(lambda: open_item(connection, visitor.account, item))
-    if opened.form.name != "question":
-        raise HTTPException(404)
-    return opened
+@contextmanager
+def _opened(request: Request, item_id: int, visitor: Visitor, form: str = "") -> Iterator[tuple[Connection, OpenItem]]:
+    """The visitor's item, of this form where one is named, with a connection to read more; else 404."""
+    with site_of(request).reading() as connection:
+        try:
+            opened = open_item(connection, visitor.account, item_id)
+        except NotAssignedError:
+            raise HTTPException(404) from None
+        if form and opened.form.name != form:
+            raise HTTPException(404)
+        yield connection, opened
 
 
-def _after(item: int | None) -> str:
+def _next_path(connection: Connection, visitor: Visitor, study: str, after: int | None) -> str:
+    item = next_item(connection, visitor.account, study, after)
     return "/" if item is None else f"/item/{item}"
-
-
-def _theirs(read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except NotAssignedError:
-        raise HTTPException(404) from None
-
-
-def _answered(
-    request: Request, visitor: Visitor, act: Callable[[], T], told: Callable[[T], dict[str, JsonValue]]
-) -> Response:
-    """What became of a save, for the page's script: done, in conflict with another window, or refused, and why."""
-    language = language_of(request, visitor)
-    try:
-        return JSONResponse(told(act()))
-    except NotAssignedError:
-        return JSONResponse({"told": text(language, "error.e404")}, 404)
-    except ConflictError as error:
-        revision = error.reading.revision if error.reading is not None else 0
-        return JSONResponse({"told": text(language, "work.conflict"), "revision": revision}, 409)
-    except IncompleteError as error:
-        lacking: list[JsonValue] = [text(language, "missing." + name) for name in error.missing]
-        return JSONResponse({"told": text(language, "work.incomplete"), "missing": lacking}, 422)
-    except InputError as error:
-        return JSONResponse({"told": text(language, "work.refused"), "missing": [str(error)]}, 422)

@@ -1,5 +1,5 @@
-"""Answers in tables: VLMEvalKit's predictions (xlsx, tsv, csv, json), and any CSV, JSON, JSON Lines, Parquet or Excel
-file with ids and answers, also the rows that `proctor export` writes."""
+"""Files of answers that are only read: VLMEvalKit's predictions, any table of ids and answers (CSV, JSON, JSON Lines,
+Parquet, Excel, also the rows of `proctor export`), and output of OpenAI's batch API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ from proctor.core import (
     Sheet,
     SheetRow,
     Status,
+    Usage,
     UsageError,
     cell_number,
     cell_text,
     is_empty,
     one_of,
+    read_jsonl,
     read_sheet,
 )
-from proctor.interchange.recorded import POSITION, RecordedAnswer, RecordedFile, fault, kept_value, share
+from proctor.interchange.recorded import (
+    POSITION,
+    RecordedAnswer,
+    RecordedFile,
+    as_list,
+    as_object,
+    fault,
+    kept_value,
+    share,
+    token_count,
+)
 from proctor.runs import EXPORT_COLUMNS, read_safe_cell
 
 _IDS = (
@@ -37,8 +49,8 @@ _FAILED = "Failed to obtain answer"  # VLMEvalKit's INFER_FAIL_MSG; its API mode
 
 
 def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads VLMEvalKit's predictions: the columns index, prediction and, where it was scored, hit or score. A call that
-    failed there, whose prediction says so, is `failed` here."""
+    """Reads VLMEvalKit's predictions: the columns index, prediction and, in a scored file, hit or score. A prediction
+    that states a failed call is `failed`."""
     sheet = read_sheet(file)
     column = id_column if id_column not in {"", POSITION} else "index"
     answers, faults = [], _sheet_faults(sheet, (column, "prediction"))
@@ -56,11 +68,11 @@ def read_vlmevalkit(file: Path, id_column: str = "") -> RecordedFile:
 
 
 def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = "", name: str = "") -> RecordedFile:
-    """Reads a table with a column of ids and one of answers; `status` (Proctor's words), `reason`, `latency_s`,
-    `system` and `condition` are taken where they are there. An empty answer without a status is `failed`: nobody can
-    say why it is missing. Of several systems `name` chooses one.
+    """Reads a table with a column of ids and one of answers; the columns `status` (Proctor's words), `reason`,
+    `latency_s`, `system` and `condition` are optional. An empty answer without a status is `failed`, because its reason
+    is unknown. `name` chooses one of several systems.
 
-    Raises `UsageError` where a column can't be told, and where there are several systems or conditions.
+    Raises `UsageError` for an ambiguous column, and `InputError` for several systems or conditions.
     """
     sheet = read_sheet(file)
     if sheet.faults:
@@ -100,7 +112,7 @@ def read_table_of_answers(file: Path, id_column: str = "", answer_column: str = 
 
 
 def _without_apostrophes(row: SheetRow) -> SheetRow:
-    """A row as it was before `proctor export` wrote it as CSV."""
+    """The row before `proctor export` made it safe for spreadsheets."""
     return SheetRow(row.number, {name: read_safe_cell(cell) for name, cell in row.cells.items()})
 
 
@@ -111,7 +123,7 @@ def _sheet_faults(sheet: Sheet, needed: Sequence[str]) -> list[Noted]:
 
 
 def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
-    """The column's name: the one that was named, or the first known one."""
+    """The name of a column: `named`, or else the first of the known names."""
     if named:
         if named not in sheet.columns:
             raise UsageError(option, one_of(sheet.columns, named), found=repr(named))
@@ -121,15 +133,14 @@ def _column(sheet: Sheet, named: str, known: Sequence[str], option: str) -> str:
     if found is None:
         what = "the ids of the questions" if option == "--id-column" else "the system's answers"
         expected = f"which column holds {what}: {one_of(sheet.columns)}"
-        expected += (
-            f"; or {option} {POSITION}, where the rows stand as the questions do" if option == "--id-column" else ""
-        )
+        if option == "--id-column":
+            expected += f"; or {option} {POSITION}, where the rows stand as the questions do"
         raise UsageError(option, expected, found=f"no column of {', '.join(known[:6])} or alike")
     return found
 
 
 def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> str:
-    """The one value of a column, or the wanted one of several; "" without the column."""
+    """The only value of a column, or the wanted one of several; "" without the column."""
     if column not in sheet.columns:
         return ""
     values = sorted({cell_text(row.cells.get(column)) for row in rows} - {""})
@@ -142,12 +153,12 @@ def _only(sheet: Sheet, rows: Sequence[SheetRow], column: str, wanted: str) -> s
 
 
 def _status(row: SheetRow, text: str) -> tuple[Status, str] | Noted:
-    said, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
-    if is_empty(said):
+    cell, reason = row.cells.get("status"), cell_text(row.cells.get("reason"))
+    if is_empty(cell):
         return (Status.ANSWERED, reason) if text.strip() else (Status.FAILED, reason or "an empty cell")
-    if cell_text(said) not in set(Status):
-        return fault(f"row {row.number}, column 'status'", repr(cell_text(said))[:60], one_of(list(Status)))
-    status = Status(cell_text(said))
+    if cell_text(cell) not in set(Status):
+        return fault(f"row {row.number}, column 'status'", repr(cell_text(cell))[:60], one_of(list(Status)))
+    status = Status(cell_text(cell))
     return status, reason or ("" if status is Status.ANSWERED else "as the file says")
 
 
@@ -159,3 +170,87 @@ def _number(cell: Any) -> float | None:
     if isinstance(cell, str):
         cell = cell_number(cell)
     return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) and cell >= 0 else None
+
+
+_CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
+
+
+def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
+    """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was cancelled,
+    or met a rate limit or a server error, `refused` for refused content, and `error` for a request that could not be
+    answered (a context too long). Raises `InputError` for invalid JSON Lines."""
+    del id_column  # each line has a custom_id
+    answers: list[RecordedAnswer] = []
+    faults: list[Noted] = []
+    models: set[str] = set()
+    for place, line in read_jsonl(file):
+        key = line.get("custom_id") if isinstance(line, dict) else None
+        if not isinstance(key, str):
+            faults.append(fault(place, "no custom_id", "a line of batch output"))
+            continue
+        response = as_object(line.get("response"))
+        body = as_object(response.get("body"))
+        if isinstance(body.get("model"), str):
+            models.add(body["model"])
+        status, reason = _outcome(line, response, body)
+        text = "" if status is Status.FAILED else _text(body)
+        if status is Status.ANSWERED and not text:
+            status, reason = Status.ERROR, "an empty reply"
+        answers.append(RecordedAnswer(place, key, text, status, reason, usage=_usage(body)))
+    return RecordedFile(answers, system=models.pop() if len(models) == 1 else "", faults=tuple(faults))
+
+
+def _outcome(line: dict[str, Any], response: dict[str, Any], body: dict[str, Any]) -> tuple[Status, str]:
+    error = as_object(line.get("error")) or as_object(body.get("error"))
+    code, message = str(error.get("code") or ""), str(error.get("message") or "")
+    http = response.get("status_code")
+    if code in _CONTENT:
+        return Status.REFUSED, message or code
+    if not response or line.get("error"):
+        return Status.FAILED, f"{code}: {message}".strip(": ") or "no response"
+    if http != 200:
+        own = isinstance(http, int) and 400 <= http < 500 and http not in {401, 403, 404, 408, 409, 429}
+        return Status.ERROR if own else Status.FAILED, f"HTTP {http}: {message or code}"
+    return _ended(body)
+
+
+def _ended(body: dict[str, Any]) -> tuple[Status, str]:
+    choice = _first(body.get("choices"))
+    refusal = as_object(choice.get("message")).get("refusal")
+    parts = _parts(body)
+    refusal = refusal or next((part.get("refusal") for part in parts if part.get("type") == "refusal"), None)
+    if refusal or choice.get("finish_reason") == "content_filter":
+        return Status.REFUSED, str(refusal or "content_filter")
+    if body.get("status") in {"failed", "cancelled"}:
+        return Status.FAILED, str(as_object(body.get("error")).get("message") or body["status"])
+    return Status.ANSWERED, ""
+
+
+def _text(body: dict[str, Any]) -> str:
+    content = as_object(_first(body.get("choices")).get("message")).get("content")
+    if isinstance(content, str):
+        return content
+    parts = _parts(body)
+    return "".join(str(part.get("text", "")) for part in parts if part.get("type") == "output_text")
+
+
+def _usage(body: dict[str, Any]) -> Usage:
+    used = as_object(body.get("usage"))
+    if not used:
+        return Usage()
+    details = as_object(used.get("prompt_tokens_details")) or as_object(used.get("input_tokens_details"))
+    return Usage(
+        requests=1,
+        input_tokens=token_count(used.get("prompt_tokens", used.get("input_tokens"))),
+        output_tokens=token_count(used.get("completion_tokens", used.get("output_tokens"))),
+        cached_tokens=token_count(details.get("cached_tokens")),
+    )
+
+
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a reply of the responses API."""
+    return [as_object(part) for one in as_list(body.get("output")) for part in as_list(as_object(one).get("content"))]
+
+
+def _first(value: Any) -> dict[str, Any]:
+    return as_object(next(iter(as_list(value)), None))

@@ -1,0 +1,254 @@
+"""The state of studies: which version of an item is read, what each person has still to do, and the progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, bindparam, func, select
+
+from proctor.web.schema import accounts, assignments, consensus, readings, studies, study_items, versions
+
+SETTLED = "consensus"
+"""The reason of a version that was made by settling readings of the one before."""
+
+_OWN, _NEWER = versions.alias("own"), versions.alias("newer")
+_READER, _READ = assignments.alias("reader"), readings.alias("read")
+
+
+def read_version(item: ColumnElement[int]) -> ScalarSelect[int]:
+    """The id of the version of an item that is read now: the newest that was not made by settling readings."""
+    number = select(func.max(_NEWER.c.number)).where(_NEWER.c.item == item, _NEWER.c.why != SETTLED)
+    newest = number.correlate_except(_NEWER).scalar_subquery()
+    own = select(_OWN.c.id).where(_OWN.c.item == item, _OWN.c.number == newest)
+    return own.correlate_except(_OWN).scalar_subquery()
+
+
+def all_sealed(item: ColumnElement[int]) -> ColumnElement[bool]:
+    """Whether an item has readers, and each has sealed a reading of the version that is read now."""
+    sealed = select(_READ.c.id).where(
+        _READ.c.version == read_version(item), _READ.c.account == _READER.c.account, _READ.c.sealed.is_not(None)
+    )
+    readers = select(_READER.c.id).where(_READER.c.item == item, _READER.c.role == "reader").correlate_except(_READER)
+    return readers.exists() & ~readers.where(~sealed.correlate_except(_READ).exists()).exists()
+
+
+# -- one person's work
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """One item of a person's work: `done` means sealed or settled by them, `due` that it waits for them now."""
+
+    item: int
+    position: int
+    role: str
+    done: bool
+    due: bool
+
+
+def my_work(connection: Connection, account: int, study: int) -> list[Assigned]:
+    """A person's work in a study, in its order."""
+    found = []
+    for row in connection.execute(_work(), {"account": account, "study": study}):
+        if row.role == "reader":
+            done, due = bool(row.sealed), not row.sealed
+        else:
+            done, due = row.settled_by == account, bool(row.complete) and not row.settled
+        found.append(Assigned(row.item, row.position, row.role, done, due))
+    return found
+
+
+@cache
+def _work() -> Select[Any]:
+    version = read_version(assignments.c.item)
+    settled_by = select(consensus.c.account).where(consensus.c.version == version).scalar_subquery()
+    return (
+        select(
+            assignments.c.item,
+            assignments.c.position,
+            assignments.c.role,
+            _sealed_by_me().label("sealed"),
+            settled_by.label("settled_by"),
+            _settled().label("settled"),
+            all_sealed(assignments.c.item).label("complete"),
+        )
+        .join(study_items, study_items.c.id == assignments.c.item)
+        .where(assignments.c.account == bindparam("account"), study_items.c.study == bindparam("study"))
+        .order_by(assignments.c.position)
+    )
+
+
+def _sealed_by_me() -> ColumnElement[bool]:
+    mine = readings.alias("mine")
+    version = read_version(assignments.c.item)
+    return (
+        select(mine.c.id)
+        .where(mine.c.version == version, mine.c.account == bindparam("account"), mine.c.sealed.is_not(None))
+        .exists()
+    )
+
+
+def _settled() -> ColumnElement[bool]:
+    return select(consensus.c.version).where(consensus.c.version == read_version(assignments.c.item)).exists()
+
+
+@dataclass(frozen=True)
+class WorkCounts:
+    """One person's work in a study: as a reader their items and how many are sealed, as an adjudicator how many items
+    wait for them and how many they settled."""
+
+    items: int
+    sealed: int
+    to_settle: int
+    settled: int
+
+
+def _counts(work: list[Assigned]) -> dict[str, int]:
+    reads = [one for one in work if one.role == "reader"]
+    settles = [one for one in work if one.role == "adjudicator"]
+    return {
+        "items": len(reads),
+        "sealed": sum(one.done for one in reads),
+        "to_settle": sum(one.due for one in settles),
+        "settled": sum(one.done for one in settles),
+    }
+
+
+@dataclass(frozen=True)
+class MyStudy(WorkCounts):
+    """A study as one person sees it."""
+
+    name: str
+    title: str
+    form: str
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing waits for this person."""
+        return self.sealed == self.items and not self.to_settle
+
+
+def my_studies(connection: Connection, account: int, name: str | None = None) -> list[MyStudy]:
+    """The studies in which an account has work (or only the one with this name), by name."""
+    query = select(studies) if name is None else select(studies).where(studies.c.name == name)
+    found = []
+    for row in connection.execute(query.order_by(studies.c.name)):
+        work = my_work(connection, account, row.id)
+        if work:
+            title = row.settings.get("title") or row.name
+            found.append(MyStudy(**_counts(work), name=row.name, title=title, form=row.form))
+    return found
+
+
+def next_item(connection: Connection, account: int, study: str, after: int | None = None) -> int | None:
+    """The next item that waits for a person in a study: the first after the item `after`, else the first. Items to read
+    come before items to settle. None where nothing waits."""
+    given = {"account": account, "study": study, "after": after or 0}
+    reads, settles = _next()
+    found = connection.execute(reads, given).scalar()
+    return found if found is not None else connection.execute(settles, given).scalar()
+
+
+@cache
+def _next() -> tuple[Select[Any], Select[Any]]:
+    """The queries for the next item to read and to settle."""
+    here = assignments.alias("here")
+    place = (
+        select(here.c.position)
+        .where(here.c.item == bindparam("after"), here.c.account == bindparam("account"))
+        .scalar_subquery()
+    )
+    query = (
+        select(assignments.c.item)
+        .join(study_items, study_items.c.id == assignments.c.item)
+        .join(studies, studies.c.id == study_items.c.study)
+        .where(studies.c.name == bindparam("study"), assignments.c.account == bindparam("account"))
+        .order_by(assignments.c.position <= func.coalesce(place, -1), assignments.c.position)
+        .limit(1)
+    )
+    reads = query.where(assignments.c.role == "reader", ~_sealed_by_me())
+    settles = query.where(assignments.c.role == "adjudicator", all_sealed(assignments.c.item), ~_settled())
+    return reads, settles
+
+
+# -- progress of a study
+
+
+@dataclass(frozen=True)
+class PersonProgress(WorkCounts):
+    """One person's progress in a study; `last` is the time of the last seal."""
+
+    pseudonym: str
+    role: str
+    last: str
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """The progress of a study, without any content of readings: its items (without gold) and gold items, and how many
+    items all readers have sealed, were settled by agreement, and were settled by an adjudicator."""
+
+    name: str
+    title: str
+    form: str
+    items: int
+    gold: int
+    complete: int
+    agreed: int
+    adjudicated: int
+    people: tuple[PersonProgress, ...]
+
+    @property
+    def differing(self) -> int:
+        """Items whose readings differ and that are not settled yet."""
+        return self.complete - self.agreed - self.adjudicated
+
+
+def study_progress(connection: Connection, study: str) -> StudyProgress | None:
+    """The progress of the study with this name; None where there is none."""
+    row = connection.execute(select(studies).where(studies.c.name == study)).one_or_none()
+    if row is None:
+        return None
+    settled = select(consensus.c.version).where(consensus.c.version == read_version(study_items.c.id))
+    query = select(
+        study_items.c.gold.is_not(None).label("gold"),
+        all_sealed(study_items.c.id).label("complete"),
+        settled.exists().label("settled"),
+        settled.where(consensus.c.account.is_not(None)).exists().label("by_somebody"),
+    ).where(study_items.c.study == row.id)
+    items = connection.execute(query).all()
+    complete = [one for one in items if not one.gold and one.complete]
+    gold = sum(bool(one.gold) for one in items)
+    people = (
+        select(accounts.c.id, accounts.c.pseudonym, accounts.c.role)
+        .join(assignments, assignments.c.account == accounts.c.id)
+        .join(study_items, study_items.c.id == assignments.c.item)
+        .where(study_items.c.study == row.id)
+        .distinct()
+        .order_by(accounts.c.pseudonym)
+    )
+    return StudyProgress(
+        row.name,
+        row.settings.get("title") or row.name,
+        row.form,
+        len(items) - gold,
+        gold,
+        len(complete),
+        sum(bool(one.settled and not one.by_somebody) for one in complete),
+        sum(bool(one.by_somebody) for one in complete),
+        tuple(_person(connection, one, row.id) for one in connection.execute(people).all()),
+    )
+
+
+def _person(connection: Connection, person: Any, study: int) -> PersonProgress:
+    last_sealed = (
+        select(func.max(readings.c.sealed))
+        .join(versions, versions.c.id == readings.c.version)
+        .join(study_items, study_items.c.id == versions.c.item)
+        .where(readings.c.account == person.id, study_items.c.study == study)
+    )
+    counts = _counts(my_work(connection, person.id, study))
+    last = connection.execute(last_sealed).scalar() or ""
+    return PersonProgress(**counts, pseudonym=person.pseudonym, role=person.role, last=last)
