@@ -11,10 +11,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor.audits.agreement import Audit, CorrelationSettings, audit
-from proctor.audits.leads import LeadRow, leads
+from proctor.audits.comparison import LeadRow, MetricRanking, compare, leads
 from proctor.audits.power import PowerPlan, PowerTable, power
 from proctor.audits.profile import MetricProfile, profile, rank_discrepancies
-from proctor.audits.ranking import MetricRanking, compare
 from proctor.audits.ratings import ALL, Coverage, Key, MetricScores, RatingsTable, ScoredCount, coverage, scored
 from proctor.core import InputError, count_of
 from proctor.stats import Estimate

@@ -28,8 +28,8 @@ from proctor.runs.performance import (
     numbers,
     video_rows,
 )
-from proctor.runs.ranking import Board, boards_of
-from proctor.runs.run_scores import Contest, Entry, policies, ranked_entries
+from proctor.runs.ranking import Board, Contest, Entry, boards_of, ranked_entries
+from proctor.runs.run_scores import policies
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels, load_values
 from proctor.stats import (

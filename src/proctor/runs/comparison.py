@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
 from proctor.runs.results import Options, check_metrics
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
+from proctor.runs.run_scores import (
+    BOTH,
+    RunScores,
+    RunSums,
+    both_ends,
+    load_run_scores,
+    load_run_sums,
+    policies,
+    policy_of,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.sums import RunSums, load_run_sums
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Difference, cross_table, holm
 

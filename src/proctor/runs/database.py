@@ -280,9 +280,7 @@ def _prepare(connection: Connection, shown: str) -> None:
         schema.metadata.create_all(connection)
         connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
     elif (version := _version(connection, shown)) < schema.VERSION:
-        from proctor.runs.migrations import migrate
-
-        migrate(connection, version)
+        schema.migrate(connection, version)
 
 
 def _alone(connection: Connection) -> None:

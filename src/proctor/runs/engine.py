@@ -40,9 +40,8 @@ from proctor.core import (
     count_of,
 )
 from proctor.media import RecordsShown
-from proctor.runs.claims import ItemClaims, outlasting
 from proctor.runs.database import HEARTBEAT_S
-from proctor.runs.sharing import share_out, sources_of
+from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
 from proctor.runs.store import Fence, Run, Store
 
 SHOWN = "shown"

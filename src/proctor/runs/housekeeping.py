@@ -1,4 +1,4 @@
-"""The runs of a store as a person looks after them: listed, renamed, deleted, checked, disqualified and reinstated."""
+"""Looking after a store: list, rename, delete, check, correct references, disqualify and reinstate."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, RowMapping, delete, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import InputError, Item, Judgement, first_problem, one_of
+from proctor.core import Benchmark, InputError, Item, Judgement, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.database import READING_FAULTS, claim
-from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
+from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
+from proctor.runs.settings import own_metrics
 from proctor.runs.store import Run, Store
 
 
@@ -228,3 +229,77 @@ def _stated(reason: str) -> str:
     if not plain:
         raise InputError("--reason", found="nothing", expected="why, in a sentence")
     return plain
+
+
+def count_scores(store: Store, benchmark: str, scorer: str) -> int:
+    """How many scores a scorer has given. Raises `InputError` for one that has given none."""
+    known = sorted(store.scorers(benchmark))
+    if scorer not in known:
+        raise InputError(
+            store.shown, f"scores of {benchmark}", found=f"none by {scorer!r}", expected=one_of(known, scorer)
+        )
+    table, ids = schema.scores, [run.id for run in store.runs(benchmark)]
+    with store.reading() as connection:
+        query = select(func.count()).select_from(table).where(table.c.run.in_(ids), table.c.scorer == scorer)
+        return int(connection.execute(query).scalar_one())
+
+
+def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
+    """Deletes all scores by one scorer, and what it was; returns how many there were. Answers stay, and so do
+    judgements. A metric that no score is left of, and that is not the benchmark's own, is declared no more.
+
+    Raises `InputError` for a scorer without scores, and where another process is at work on one of the runs.
+    """
+    count_scores(store, benchmark, scorer)
+    gone, table, ids = store.scorers(benchmark)[scorer], schema.scores, [run.id for run in store.runs(benchmark)]
+    with store.writing() as connection:
+        claim(connection, ids, store.shown)
+        count = connection.execute(delete(table).where(table.c.run.in_(ids), table.c.scorer == scorer)).rowcount
+    gone -= {name for names in store.scorers(benchmark).values() for name in names}
+
+    def without(card: BenchmarkCard) -> BenchmarkCard:
+        metrics = tuple(one for one in card.metrics if one.name not in gone or one.name in own_metrics(card))
+        scorers = {name: known for name, known in card.scorers.items() if name != scorer}
+        return card.model_copy(update={"metrics": metrics, "scorers": scorers})
+
+    store.change_card(benchmark, without)
+    return int(count)
+
+
+def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
+    """Replaces references and tags in a store by those that the data have now, and deletes the scores and derived
+    facets of the items concerned; how many they are. Answers stay, and runs that were told the references, too: delete
+    those.
+
+    Raises `InputError` where anything that a system was shown differs: its answers were not given to that.
+    """
+    table, new = schema.items, {item.id: item for item in benchmark.items}
+    with store.writing() as connection:
+        known = connection.execute(
+            select(schema.benchmarks).where(schema.benchmarks.c.name == benchmark.name)
+        ).mappings()
+        row = known.one()
+        rows = connection.execute(select(table.c.id, table.c.item, table.c.body).where(table.c.benchmark == row["id"]))
+        old = {one.item: (one.id, Item.model_validate_json(one.body)) for one in rows}
+        changed = {}
+        for name in sorted(old.keys() | new.keys()):
+            if name not in old or name not in new or _asked(old[name][1]) != _asked(new[name]):
+                found = f"another question {name!r}, or none"
+                raise InputError(
+                    store.shown, found=found, expected="the same ones: only references and tags may change"
+                )
+            if old[name][1] != new[name]:
+                changed[old[name][0]] = new[name]
+        for number, item in changed.items():
+            values = {"body": item.model_dump_json(), "tags": tags_text(item)}
+            connection.execute(update(table).where(table.c.id == number).values(values))
+            connection.execute(delete(schema.scores).where(schema.scores.c.item == number))
+            connection.execute(delete(schema.flags).where(schema.flags.c.item == number))
+        now = {"fingerprint": benchmark.fingerprint}
+        connection.execute(update(schema.benchmarks).where(schema.benchmarks.c.id == row["id"]).values(now))
+    store.add_benchmark(benchmark)  # the card: levels of chance follow from the references
+    return len(changed)
+
+
+def _asked(item: Item) -> str:
+    return item.model_dump_json(exclude={"reference", "tags"})

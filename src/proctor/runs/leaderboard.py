@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, one_of
 from proctor.runs.results import Options, PartResults, check_metrics
-from proctor.runs.run_scores import BOTH, Reader, RunScores, load_run_scores, policies, policy_of, readings
+from proctor.runs.run_scores import (
+    BOTH,
+    Reader,
+    RunScores,
+    RunSums,
+    load_run_scores,
+    load_run_sums,
+    policies,
+    policy_of,
+    readings,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.sums import RunSums, load_run_sums
 from proctor.runs.table import CODE, FacetSlices, ItemTable, chosen_runs, load_items
 from proctor.stats import Rank
 

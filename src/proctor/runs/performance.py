@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from proctor.core import FailedPolicy, InputError, Item, Status, natural
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import MISSING, is_right, item_sums, median_places
-from proctor.runs.run_scores import Entry
+from proctor.runs.ranking import Entry
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference
 

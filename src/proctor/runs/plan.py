@@ -30,10 +30,10 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
-from proctor.runs.claims import ItemClaims
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.settings import changed_settings, same_run
+from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
 from proctor.systems import build_system

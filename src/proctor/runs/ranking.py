@@ -1,22 +1,202 @@
-"""The ranking of a store's systems over buckets of questions: all of them, and the relevant ones."""
+"""The ranking of systems over buckets of questions: who takes part, and the boards of all and of relevant questions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
-from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, policies, ranked_entries, readings
+from proctor.runs.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.store import Store
-from proctor.runs.table import CODE, ItemTable, load_items
+from proctor.runs.store import Run, Store
+from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items, load_timed
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
-Mask = NDArray[np.bool_]
+DEFAULT_BASELINES = ("random", "majority")
+"""Where no baseline is named, these, as far as the store has them under `text-only`."""
+
+NO_BASELINES = "none"
+"""Named instead of a baseline: there is none."""
+
+_BLIND = "text-only"
+
+Latency = Literal["required", "optional"]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who is ranked, and how what they lack counts.
+
+    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named).
+    `baselines` are reference systems: they enter no test, no adjustment and no pairwise comparison; one that has no run
+    under the condition is taken from `text-only`. `failed` is the policy for what a run lacks, None for the benchmark's
+    own (`policies`). `latency` "required" counts an answer without a latency as late, so as wrong; None means so where
+    the questions have a time limit and somebody's latencies are known, since a file without them would be in time by
+    saying nothing.
+    """
+
+    condition: str = "video"
+    systems: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
+    all_items: bool = False
+    failed: FailedPolicy | None = None
+    latency: Latency | None = None
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong;
+    `not_asked` were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the
+    judge, which was asked, `unmarked` wait for it; `unsupported` are of a format that a baseline does not answer;
+    `untimed` have no latency, where it is judged."""
+
+    missing: int = 0
+    not_asked: int = 0
+    failed: int = 0
+    unresolved: int = 0
+    unmarked: int = 0
+    unsupported: int = 0
+    untimed: int = 0
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether its score depends on the policy."""
+        return bool(self.not_asked or self.failed or self.unresolved)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One system's marks under a policy: `right` is 1, 0, or NaN where an item has none. `missing`, `unsupported` and
+    `untimed` are as in `Lacking`; `timed` says that untimed answers are wrong."""
+
+    run: Run
+    right: NDArray[np.float64]
+    marked: RunScores
+    missing: Mask
+    unsupported: Mask
+    untimed: Mask
+    baseline: bool
+    timed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The system."""
+        return self.run.system
+
+    @property
+    def scorer(self) -> str:
+        """Who gave the marks that code can't give, or "code"."""
+        return self.marked.scorer
+
+    def under(self, policy: FailedPolicy) -> Entry:
+        """The same under another policy."""
+        right = self.marked.values(policy)
+        if self.timed:
+            right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
+        # A contestant that does not answer a format has chosen so; a baseline is shown on what it answers.
+        here = self.unsupported & self.marked.scorable
+        right[here] = np.nan if self.baseline else ACCURACY.worst
+        return replace(self, right=right)
+
+    def filled(self, value: float) -> NDArray[np.float64]:
+        """The marks with one value for all that it lacks."""
+        return np.where(self.marked.lacking, value, self.right)
+
+    def supported(self) -> Entry:
+        """The same without the items whose format the system does not answer."""
+        return replace(self, right=np.where(self.unsupported, np.nan, self.right))
+
+    def lacking(self, here: Mask) -> Lacking:
+        """What it lacks there."""
+        own = self.unsupported & here if self.baseline else np.zeros_like(here)
+        return Lacking(
+            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
+            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
+            failed=int(np.sum(self.marked.failed & here)),
+            unresolved=int(np.sum(self.marked.unresolved & here)),
+            unmarked=int(np.sum(self.marked.waiting & here)),
+            unsupported=int(np.sum(own)),
+            untimed=int(np.sum(self.untimed & here)),
+        )
+
+
+def chosen_baselines(runs: Sequence[Run], named: Sequence[str]) -> tuple[str, ...]:
+    """The names of the baselines: those named, none for `NO_BASELINES`, else the default ones that are there."""
+    if tuple(named) == (NO_BASELINES,):
+        return ()
+    blind = {run.system for run in runs if run.condition == _BLIND}
+    return tuple(named) or tuple(name for name in DEFAULT_BASELINES if name in blind)
+
+
+def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest: Contest) -> list[Entry]:
+    """The chosen systems and the baselines, by name, under the first policy (see `rank_runs`)."""
+    all_runs = chosen_runs(store, card.name)
+    runs = {(run.system, run.condition): run for run in all_runs}
+    wanted = chosen_baselines(all_runs, contest.baselines)
+    known = sorted({system for system, _ in runs})
+    for name in (*contest.systems, *wanted):
+        if name not in known:
+            raise InputError(store.shown, found=f"no run of {name!r}", expected=one_of(known, name))
+    chosen = {
+        system: run
+        for (system, under), run in runs.items()
+        if under == contest.condition
+        and (system in contest.systems if contest.systems else system not in BASELINES)
+        and system not in card.disqualified
+    }
+    for name in wanted:
+        run = runs.get((name, contest.condition)) or runs.get((name, _BLIND))
+        if run is None:
+            expected = f"one under {contest.condition} or {_BLIND}"
+            raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
+        chosen[name] = run
+    if not set(chosen) - set(wanted):
+        found = f"no run under {contest.condition}"
+        raise InputError(store.shown, found=found, expected="a system to rank")
+    accuracy = load_accuracy(store, list(chosen.values()), items, card)
+    entries = [
+        _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
+    ]
+    timed = _latency_counts(entries, contest.latency)
+    policy = policies(contest.failed, card)[0]
+    return [replace(one, timed=timed and not one.baseline).under(policy) for one in entries]
+
+
+def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[Ruling, ...]:
+    """The decisions on systems that the board would have, by name."""
+    asked = {run.system for run in chosen_runs(store, card.name) if run.condition == contest.condition}
+    named = asked & set(contest.systems) if contest.systems else asked
+    return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
+
+
+def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
+    outcomes = marked.outcomes
+    never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
+    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
+    judged = run.settings.get("budget_s") is not None
+    untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
+    return Entry(
+        run=run,
+        right=marked.scores,
+        marked=marked,
+        missing=~(outcomes.asked & outcomes.submitted),
+        unsupported=unsupported | marked.unsupported,
+        untimed=untimed if judged else np.zeros_like(untimed),
+        baseline=baseline,
+    )
+
+
+def _latency_counts(entries: Sequence[Entry], chosen: Latency | None) -> bool:
+    """Whether answers without a latency are late: as chosen, else where some contestant's latencies are known."""
+    if chosen is not None:
+        return chosen == "required"
+    limited = [one for one in entries if not one.baseline and one.run.settings.get("budget_s") is not None]
+    return any(not np.all(one.untimed | one.missing) for one in limited)
 
 
 @dataclass(frozen=True)

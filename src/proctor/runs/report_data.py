@@ -23,7 +23,7 @@ from proctor.metrics.ordering import (
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
-from proctor.runs.columns import driver_rows
+from proctor.runs.bulk import driver_rows
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
 from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series

@@ -1,21 +1,41 @@
-"""Results: every metric of every run, with its interval, its denominator and what is missing; a benchmark's own
-summary."""
+"""Results: every metric of every run, with its interval, its denominator and what is missing; official summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, one_of
+from proctor.core import (
+    Benchmark,
+    BenchmarkReader,
+    FailedPolicy,
+    InputError,
+    Metric,
+    OfficialFigure,
+    RecordedAnswers,
+    Status,
+    one_of,
+)
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, each_run_scores, load_accuracy, policies, policy_of
+from proctor.runs.run_scores import (
+    BOTH,
+    RunScores,
+    both_ends,
+    corpus_names,
+    each_run_scores,
+    load_accuracy,
+    load_run_sums,
+    policies,
+    policy_of,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.sums import corpus_names, load_run_sums
 from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
@@ -370,3 +390,25 @@ def summary_title(system: str, condition: str, policy: str) -> str:
     """A run, with the policy where something is lacking."""
     counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
     return f"{system} / {condition}{counted.get(policy, '')}"
+
+
+_DRAWS = 100  # intervals are not looked at
+
+
+async def results_of_recorded(
+    benchmark: Benchmark, recorded: Mapping[str, RecordedAnswers], by: Sequence[tuple[str, ...]] = ((),)
+) -> list[Result]:
+    """The results of recorded answers by the system's name, split in each of these ways, as `proctor results` has them
+    after `proctor import`; a call that failed counts as wrong. Nothing is kept."""
+    from proctor.metrics import code_scorers
+    from proctor.runs.scoring import import_answers
+
+    with tempfile.TemporaryDirectory(prefix="proctor-verify-") as folder:
+        store = Store(Path(folder) / "recorded.db")
+        scorers = code_scorers(benchmark)
+        for name, answers in recorded.items():
+            await import_answers(
+                store, benchmark, answers, name=name, condition=answers.condition or "video", scorers=scorers
+            )
+        every = (Options(by=facets, draws=_DRAWS, failed=FailedPolicy.WRONG) for facets in by)
+        return [row for options in every for row in results(store, benchmark.name, options).rows]

@@ -1,4 +1,4 @@
-"""The scores of a run, what it lacks, and what it is worth under a policy: the one module that decides it.
+"""The scores of a run, what it lacks, and its value under a policy; also of metrics over many items.
 
 A run lacks a score where asking failed (an infrastructure error), where an item was not asked, and where a judge gave
 no verdict. With any of these it is *incomplete*: its score depends on the policy, and a verdict about it holds only
@@ -13,38 +13,45 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status, one_of
+from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.scorer_records import refuse_out_of_range
+from proctor.runs.schema import BenchmarkCard
+from proctor.runs.settings import refuse_out_of_range
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     BASELINES,
     CODE,
     FacetSlices,
+    Ints,
     ItemTable,
     Outcomes,
     Series,
-    chosen_runs,
     load_outcomes,
     load_series,
-    load_timed,
 )
 from proctor.stats import (
     Difference,
     Estimate,
+    Floats,
     Rank,
     RankReadings,
     Resampling,
     paired_difference,
+    rank_sums,
     rank_systems,
+    ratio,
     slice_means,
+    sums_difference,
 )
+
+if TYPE_CHECKING:
+    from proctor.metrics import ItemSums
 
 BOTH = "both"
 """The policy of a number that is a range."""
@@ -302,183 +309,187 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     return found
 
 
-DEFAULT_BASELINES = ("random", "majority")
-"""Where no baseline is named, these, as far as the store has them under `text-only`."""
-
-NO_BASELINES = "none"
-"""Named instead of a baseline: there is none."""
-
-_BLIND = "text-only"
-
-Latency = Literal["required", "optional"]
+_FEW = 100  # draws where only ranks are asked for, which need none
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Who is ranked, and how what they lack counts.
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The items of a table, `among` which others there are, and the values that runs said (None: no readable
+    answer)."""
 
-    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named).
-    `baselines` are reference systems: they enter no test, no adjustment and no pairwise comparison; one that has no run
-    under the condition is taken from `text-only`. `failed` is the policy for what a run lacks, None for the benchmark's
-    own (`policies`). `latency` "required" counts an answer without a latency as late, so as wrong; None means so where
-    the questions have a time limit and somebody's latencies are known, since a file without them would be in time by
-    saying nothing.
-    """
+    items: Sequence[Item]
+    among: Sequence[Item]
+    sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
-    condition: str = "video"
-    systems: tuple[str, ...] = ()
-    baselines: tuple[str, ...] = ()
-    all_items: bool = False
-    failed: FailedPolicy | None = None
-    latency: Latency | None = None
+    def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
+        """What is summed up over these rows of one run, or of several under each other; `wrong` are each run's answers
+        that are read as wrong as can be."""
+        from proctor.metrics import item_sums
+
+        bad = np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(said), dtype=np.bool_)
+        key = tuple(id(one) for one in said), rows.tobytes(), bad.tobytes()
+        if key not in self.sums:
+            asked = [self.items[row] for row in rows] * len(said)
+            values = [one[row] for one in said for row in rows]
+            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among)
+        return self.sums[key]
 
 
-@dataclass(frozen=True)
-class Lacking:
-    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong;
-    `not_asked` were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the
-    judge, which was asked, `unmarked` wait for it; `unsupported` are of a format that a baseline does not answer;
-    `untimed` have no latency, where it is judged."""
+@dataclass(frozen=True, eq=False)
+class RunSums(RunScores):
+    """A metric over many items, or a part of one, in one run. `scores` say only which items have an answer (0); the
+    statistic is computed from what was `said`. `wrong` are read as wrong as can be, whatever was said."""
 
-    missing: int = 0
-    not_asked: int = 0
-    failed: int = 0
-    unresolved: int = 0
-    unmarked: int = 0
-    unsupported: int = 0
-    untimed: int = 0
+    answers: _Answers
+    said: Sequence[JsonValue]
+    key: str
+    wrong: Mask
 
     @property
-    def incomplete(self) -> bool:
-        """Whether its score depends on the policy."""
-        return bool(self.not_asked or self.failed or self.unresolved)
+    def doubtful(self) -> Mask:
+        """The answers without a value, where the metric does them less harm than wrong ones."""
+        from proctor.metrics import SILENCE_HELPS
 
+        if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
+            return super().doubtful
+        silent = np.array([one is None for one in self.said], dtype=np.bool_)
+        return silent & self.scorable & ~np.isnan(self.scores)
 
-@dataclass(frozen=True)
-class Entry:
-    """One system's marks under a policy: `right` is 1, 0, or NaN where an item has none. `missing`, `unsupported` and
-    `untimed` are as in `Lacking`; `timed` says that untimed answers are wrong."""
+    def filled(self, value: float) -> Self:
+        """The same with the reference for all that it lacks; or where the value is the worst, with all that it lacks and
+        all that is doubtful read as wrong as can be."""
+        if value == self.metric.worst:
+            return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
+        said = [
+            one if not lacks or item.reference is None else item.reference.answer
+            for one, lacks, item in zip(self.said, self.lacking, self.answers.items, strict=True)
+        ]
+        return replace(super().filled(0.0), said=said, wrong=self.wrong & ~self.lacking)
 
-    run: Run
-    right: NDArray[np.float64]
-    marked: RunScores
-    missing: Mask
-    unsupported: Mask
-    untimed: Mask
-    baseline: bool
-    timed: bool = False
+    def decided(self, policy: str) -> Self:
+        """As of `RunScores`; what is doubtful stays so."""
+        return replace(super().decided(policy), wrong=self.wrong)
 
-    @property
-    def name(self) -> str:
-        """The system."""
-        return self.run.system
+    def estimates(
+        self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
+    ) -> list[Estimate]:
+        """What it is worth on the items of each slice; None where it is not defined there."""
+        there, found = ~np.isnan(self.values(policy)), []
+        for code in range(len(slices.facets)):
+            rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
+            groups = items.group[rows]
+            one = _sums([self], rows)
+            nothing = Estimate(None, None, None, len(rows), len(np.unique(groups)))
+            found.append(nothing if one is None else one.estimate(groups, plan).estimate)
+        return found
 
-    @property
-    def scorer(self) -> str:
-        """Who gave the marks that code can't give, or "code"."""
-        return self.marked.scorer
+    def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
+        """How far it is ahead of another run, on the items that both have an answer to (of the mean over answered ones:
+        that both answered)."""
+        rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
+        groups, one = items.group[rows], _sums([self, other], rows)
+        if one is None:
+            return Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
+        (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
+        first, second, groups = first[here & there], second[here & there], groups[here & there]
+        if one.statistic is None:
+            return paired_difference(first, second, groups, plan)
+        return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
 
-    def under(self, policy: FailedPolicy) -> Entry:
-        """The same under another policy."""
-        right = self.marked.values(policy)
-        if self.timed:
-            right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
-        # A contestant that does not answer a format has chosen so; a baseline is shown on what it answers.
-        here = self.unsupported & self.marked.scorable
-        right[here] = np.nan if self.baseline else ACCURACY.worst
-        return replace(self, right=right)
-
-    def filled(self, value: float) -> NDArray[np.float64]:
-        """The marks with one value for all that it lacks."""
-        return np.where(self.marked.lacking, value, self.right)
-
-    def supported(self) -> Entry:
-        """The same without the items whose format the system does not answer."""
-        return replace(self, right=np.where(self.unsupported, np.nan, self.right))
-
-    def lacking(self, here: Mask) -> Lacking:
-        """What it lacks there."""
-        own = self.unsupported & here if self.baseline else np.zeros_like(here)
-        return Lacking(
-            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
-            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
-            failed=int(np.sum(self.marked.failed & here)),
-            unresolved=int(np.sum(self.marked.unresolved & here)),
-            unmarked=int(np.sum(self.marked.waiting & here)),
-            unsupported=int(np.sum(own)),
-            untimed=int(np.sum(self.untimed & here)),
+    @classmethod
+    def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
+        """The ranks of runs, by their systems, that have an answer to all of these items."""
+        everyone, rows = list(runs.values()), np.flatnonzero(common)
+        one = _sums(everyone, rows)
+        if one is None:
+            raise InputError(everyone[0].metric.name, found="no value on these items", expected="one to rank by")
+        columns, statistic = np.nan_to_num(one.columns), one.statistic
+        if statistic is None:  # a mean over the items that have a value
+            columns, statistic = np.stack([columns, one.there], axis=1), _mean
+        tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
+        some = np.logical_or.reduce(np.split(one.there, len(everyone)))
+        return rank_sums(
+            [table[some] for table in tables],
+            *(list(runs), items.group[rows[some]], statistic, one.outcomes),
+            higher_is_better=better,
+            plan=plan,
         )
 
+    @classmethod
+    def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
+        """As of `RunScores`; every reading is ranked again."""
+        quick = replace(plan, draws=_FEW)
 
-def chosen_baselines(runs: Sequence[Run], named: Sequence[str]) -> tuple[str, ...]:
-    """The names of the baselines: those named, none for `NO_BASELINES`, else the default ones that are there."""
-    if tuple(named) == (NO_BASELINES,):
-        return ()
-    blind = {run.system for run in runs if run.condition == _BLIND}
-    return tuple(named) or tuple(name for name in DEFAULT_BASELINES if name in blind)
+        def ranks(reading: Mapping[str, float]) -> dict[str, int]:
+            filled = {name: runs[name].filled(value) for name, value in reading.items()}
+            return {one.name: one.rank for one in cls.ranks(filled, items, common, quick)}
 
-
-def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest: Contest) -> list[Entry]:
-    """The chosen systems and the baselines, by name, under the first policy (see `rank_runs`)."""
-    all_runs = chosen_runs(store, card.name)
-    runs = {(run.system, run.condition): run for run in all_runs}
-    wanted = chosen_baselines(all_runs, contest.baselines)
-    known = sorted({system for system, _ in runs})
-    for name in (*contest.systems, *wanted):
-        if name not in known:
-            raise InputError(store.shown, found=f"no run of {name!r}", expected=one_of(known, name))
-    chosen = {
-        system: run
-        for (system, under), run in runs.items()
-        if under == contest.condition
-        and (system in contest.systems if contest.systems else system not in BASELINES)
-        and system not in card.disqualified
-    }
-    for name in wanted:
-        run = runs.get((name, contest.condition)) or runs.get((name, _BLIND))
-        if run is None:
-            expected = f"one under {contest.condition} or {_BLIND}"
-            raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
-        chosen[name] = run
-    if not set(chosen) - set(wanted):
-        found = f"no run under {contest.condition}"
-        raise InputError(store.shown, found=found, expected="a system to rank")
-    accuracy = load_accuracy(store, list(chosen.values()), items, card)
-    entries = [
-        _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
-    ]
-    timed = _latency_counts(entries, contest.latency)
-    policy = policies(contest.failed, card)[0]
-    return [replace(one, timed=timed and not one.baseline).under(policy) for one in entries]
+        return ranks
 
 
-def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[Ruling, ...]:
-    """The decisions on systems that the board would have, by name."""
-    asked = {run.system for run in chosen_runs(store, card.name) if run.condition == contest.condition}
-    named = asked & set(contest.systems) if contest.systems else asked
-    return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
+def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
+    """What the metric of these runs sums up over these rows of each; None where it has no value on them."""
+    found = runs[0].answers.of([one.said for one in runs], rows, [one.wrong for one in runs])
+    return next((one for one in found if one.named.name == runs[0].key), None)
 
 
-def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
-    outcomes = marked.outcomes
-    never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
-    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
-    judged = run.settings.get("budget_s") is not None
-    untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
-    return Entry(
-        run=run,
-        right=marked.scores,
-        marked=marked,
-        missing=~(outcomes.asked & outcomes.submitted),
-        unsupported=unsupported | marked.unsupported,
-        untimed=untimed if judged else np.zeros_like(untimed),
-        baseline=baseline,
-    )
+def _mean(sums: Floats) -> Floats:
+    return ratio(sums[:, 0], sums[:, 1])
 
 
-def _latency_counts(entries: Sequence[Entry], chosen: Latency | None) -> bool:
-    """Whether answers without a latency are late: as chosen, else where some contestant's latencies are known."""
-    if chosen is not None:
-        return chosen == "required"
-    limited = [one for one in entries if not one.baseline and one.run.settings.get("budget_s") is not None]
-    return any(not np.all(one.untimed | one.missing) for one in limited)
+def corpus_names(items: ItemTable) -> list[str]:
+    """The metrics over many items that the formats of these items have."""
+    from proctor.metrics import CORPUS_METRICS
+
+    kinds = {items.formats[code] for code in np.unique(items.format)}
+    return [one.name for one in CORPUS_METRICS if kinds & set(one.formats)]
+
+
+def load_run_sums(
+    store: Store,
+    runs: Sequence[Run],
+    items: ItemTable,
+    card: BenchmarkCard,
+    metrics: Sequence[str],
+    *,
+    among: ItemTable | None = None,
+) -> dict[int, list[RunSums]]:
+    """By the run's number, the metrics over many items that are named, a metric by itself ("class_f1": all its parts)
+    or a part of it ("class_f1:clip"). None where none is named: then no answer is read. A name that the benchmark
+    declares stays its own; where items of several formats have a metric, each format is a part, and each scale of
+    several. `among` are all items, where these are some of them: parts have the names that they have there."""
+    found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
+    if not (wanted := set(metrics) - {one.name for one in card.metrics}):
+        return found
+    from proctor.metrics import CORPUS_METRICS
+
+    if not (asked := [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]):
+        return found
+    by_id = {item.id: item for item in store.items(card.name)}
+    everything = [by_id[name] for name in (among or items).ids]
+    answers = _Answers([by_id[name] for name in items.ids], everything, {})
+    referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
+    format_of = np.array(items.formats)[items.format]
+    there = {item.answer.kind for item in everything if item.reference is not None}
+    kinds = sorted(there & {kind for one in asked for kind in one.formats})
+    for run in runs:
+        known, outcomes = store.answers(run), load_outcomes(store, run, items)
+        said = [
+            known[name].parsed if name in known and known[name].status is Status.ANSWERED else None
+            for name in items.ids
+        ]
+        given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
+        for kind in kinds:
+            scorable = referred & (format_of == kind)
+            rows = np.flatnonzero(scorable)
+            for one in answers.of([said], rows):
+                others = set(one.metric.formats) & set(kinds) - {kind}
+                shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
+                if wanted & {one.metric.name, shown.named.name}:
+                    nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
+                    if one.statistic is not None:  # of a mean those are left out that have no value in this run
+                        own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
+                    base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
+                    own: Any = vars(base) | {"answers": answers, "said": said, "key": one.named.name}
+                    found[run.id].append(RunSums(**own, wrong=base.lacking))
+    return found

@@ -1,6 +1,6 @@
-"""What a store keeps: its tables, a benchmark's card, and records as rows and back.
+"""What a store keeps: its tables, a benchmark's card, records as rows and back, and the steps from older tables.
 
-A change to the tables raises VERSION and writes the step from the old one (`migrations`).
+A change to the tables raises VERSION and adds the step from the old version to `STEPS`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from sqlalchemy import (
@@ -29,6 +29,7 @@ from sqlalchemy import (
     UniqueConstraint,
     insert,
     select,
+    update,
 )
 
 from proctor.core import (
@@ -52,6 +53,9 @@ from proctor.core import (
     unfit,
 )
 from proctor.runs.bulk import insert_rows
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 VERSION = 2
 
@@ -413,3 +417,45 @@ def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) 
     new = {item.id: item.model_dump_json() for item in benchmark.items}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return f"changed: {count_of(len(changed), 'item')}, first {changed[0]}" if changed else "in order only"
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Brings the tables from this version to today's, in the transaction of the connection: all steps, or none."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    operations = Operations(MigrationContext.configure(connection))
+    for number in range(version, VERSION):
+        STEPS[number](operations)
+    own = meta.c.key == "version"
+    connection.execute(update(meta).where(own).values(value=str(VERSION)))
+
+
+def _shared_runs(operations: Operations) -> None:
+    """From 1 to 2: what several workers share. Stores of version 1 that were shared have some of these tables."""
+    operations.create_table(
+        "claims",
+        Column("run", Integer, primary_key=True),
+        Column("item", Integer, primary_key=True),
+        Column("worker", String(64), nullable=False),
+        Column("until", Float, nullable=False),
+        if_not_exists=True,
+    )
+    operations.create_index("claims_by_worker", "claims", ["worker"], if_not_exists=True)
+    operations.create_table(
+        "parcels",
+        Column("sha256", String(64), primary_key=True),
+        Column("body", Text, nullable=False),
+        if_not_exists=True,
+    )
+    operations.create_table(
+        "orders",
+        Column("run", Integer, primary_key=True),
+        Column("parcel", String(64), nullable=False),
+        Column("items", Integer, nullable=False),
+        if_not_exists=True,
+    )
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {1: _shared_runs}
+"""By the version that a store has the step to the next one."""

@@ -29,7 +29,7 @@ from proctor.core import (
 )
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.scorer_records import refuse_other_metrics
+from proctor.runs.settings import refuse_other_metrics
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 

@@ -1,8 +1,19 @@
-"""The settings of a run, or of a scorer, compared with those that it is to go on with."""
+"""The settings of runs and scorers: one name never mixes two systems, or two scorers."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer
+from proctor.runs.schema import BenchmarkCard
+
+if TYPE_CHECKING:
+    from proctor.runs.store import Store
 
 _ADDRESS = "base_url"
 _SERVERS = "servers"
@@ -72,3 +83,86 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in settings.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A scorer that says what changes its scores."""
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Its models' settings, its prompts, its dimensions …"""
+
+
+def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric], scorer: str) -> None:
+    """Raises `InputError` where the benchmark knows one of these metrics with another range or direction."""
+    known = {one.name: one for one in store.card(benchmark).metrics}
+    for metric in metrics:
+        before = known.get(metric.name, metric)
+        if other := _differences(before, metric):
+            expected = f"the same range and direction ({scorer}: {other}), or another name"
+            expected += _way_out(store, benchmark, metric.name)
+            raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
+
+
+def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None) -> None:
+    """Keeps what a scorer is, before it scores, and declares its metrics; a `scheme` becomes what the benchmark's answers
+    are rated on.
+
+    Raises `InputError`, and changes nothing, where the store has scores under the same name by a scorer with other
+    settings (a server's address is none), and as `refuse_other_metrics`. Scores of stores that were written before
+    scorers were recorded are taken for the scorer's own.
+    """
+    from proctor.judges import UNRESOLVED
+
+    refuse_other_metrics(store, benchmark, scorer.metrics, scorer.name)
+    settings = scorer.settings if isinstance(scorer, HasSettings) else {}
+    now: dict[str, Any] = without_addresses(json.loads(json.dumps(settings)))
+    before = store.card(benchmark).scorers.get(scorer.name, now)
+    if before != now and store.scorers(benchmark).get(scorer.name, set()) - {UNRESOLVED.name}:
+        raise InputError(
+            store.shown,
+            f"scores by {scorer.name}",
+            found=f"other settings ({changed_settings(before, now)})",
+            expected=f"the same settings, another --store, or none of these scores: {delete_command(store, benchmark, scorer.name)}",
+        )
+
+    def declared(card: BenchmarkCard) -> BenchmarkCard:
+        update: dict[str, Any] = {"scorers": {**card.scorers, scorer.name: now}}
+        return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
+
+    store.change_card(benchmark, declared)
+
+
+def refuse_out_of_range(store: Store, benchmark: str, metric: Metric, scorer: str, low: float, high: float) -> None:
+    """Raises `InputError`, with the way out, where a scorer's lowest or highest score is outside of the metric's
+    range."""
+    if low < metric.low or high > metric.high:
+        found = f"{low if low < metric.low else high:g}"
+        expected = f"a number from {metric.low:g} to {metric.high:g}; to be rid of these scores: "
+        expected += delete_command(store, benchmark, scorer)
+        raise InputError(store.shown, f"{metric.name} by {scorer}", found=found, expected=expected)
+
+
+def _differences(before: Metric, now: Metric) -> str:
+    """What differs in two declarations, except for what only says how a metric is shown or where it marks."""
+    old, new = asdict(before), asdict(now)
+    names = [name for name in old if old[name] != new[name] and name not in {"label", "formats", "chance"}]
+    return ", ".join(f"{name} {new[name]}, in the store {old[name]}" for name in names)
+
+
+def _way_out(store: Store, benchmark: str, metric: str) -> str:
+    """How the metric's name becomes free, where it is not the benchmark's own and one scorer has given all its scores."""
+    owners = [name for name, metrics in store.scorers(benchmark).items() if metric in metrics]
+    if metric in own_metrics(store.card(benchmark)) or len(owners) != 1 or owners[0].startswith(HUMAN):
+        return ""
+    return f", or none of the old scores: {delete_command(store, benchmark, owners[0])}"
+
+
+def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
+    """The benchmark's own metrics; of a store that was written before they were recorded the one that is known."""
+    return card.own or (card.headline,)
+
+
+def delete_command(store: Store, benchmark: str, scorer: str) -> str:
+    return f"proctor store delete {benchmark} --scorer '{scorer}' --store {store.shown}"

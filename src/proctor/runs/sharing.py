@@ -1,20 +1,300 @@
-"""Which items a worker asks of runs that it shares with others: parts that nobody has, until all is settled."""
+"""Several workers on the same runs: orders, claims on items by a lease, and which items a worker asks.
+
+An order says how runs are asked, so that a worker needs nothing but the store. Its texts (prompts, lists of media) are
+kept as parcels under the hash of their content.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import math
+import secrets
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from proctor.core import Item, generator
-from proctor.runs.claims import ItemClaims, outlasting
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from sqlalchemy import ARRAY, Connection, Integer, String, cast, delete, func, literal, or_, select, true, update
+
+from proctor.core import Answer, InputError, Item, Status, first_problem, generator
+from proctor.runs import schema
+from proctor.runs.database import StoreAwayError, clock, clock_of, refuse_owned
+from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
     from proctor.runs.engine import Job, Tally
 
     Waiting = asyncio.Queue[tuple[Job, Item, float] | None]
+
+_LONGEST = 50_000_000
+
+
+class Order(BaseModel):
+    """How runs of a benchmark are asked, as far as it does not depend on the machine.
+
+    `systems` are names, `options` those of the run; `prompt` is the name and the hash of the prompt of models, `media`
+    the hash of the list of media ("" where none is shown), `left_out` the items whose media are broken, `scorers`
+    those that come with the benchmark's files, each with its metric.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    form: Literal[1] = 1
+    benchmark: str
+    systems: tuple[str, ...]
+    options: dict[str, JsonValue]
+    prompt: tuple[str, str] | None = None
+    media: str = ""
+    left_out: tuple[str, ...] = ()
+    scorers: tuple[tuple[str, str], ...] = Field(default=())
+
+
+@dataclass(frozen=True)
+class OpenOrder:
+    """An order with those of its runs that lack answers. `key` is its hash."""
+
+    key: str
+    order: Order
+    runs: tuple[Run, ...]
+
+
+def text_hash(text: str) -> str:
+    """The name of a parcel."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def place_order(store: Store, order: Order, parcels: Iterable[str], runs: Iterable[tuple[Run, int]]) -> None:
+    """Keeps an order for these runs, each with how many items it has, and the texts that it names. A former order for
+    the same run is replaced."""
+    body = order.model_dump_json()
+    texts = {text_hash(text): text for text in (body, *parcels)}
+    kept, table = store.upsert(schema.parcels), schema.orders
+    placed = store.upsert(table)
+    new = {"parcel": placed.excluded.parcel, "items": placed.excluded["items"]}
+    rows = [{"run": run.id, "parcel": text_hash(body), "items": count} for run, count in runs]
+    with store.writing() as connection:
+        connection.execute(
+            kept.on_conflict_do_nothing(index_elements=["sha256"]),
+            [{"sha256": key, "body": text} for key, text in texts.items()],
+        )
+        connection.execute(placed.on_conflict_do_update(index_elements=["run"], set_=new), rows)
+
+
+def open_orders(store: Store, benchmarks: Collection[str] = ()) -> list[OpenOrder]:
+    """The orders of which a run lacks answers, oldest run first; of these benchmarks, or of all. Raises `InputError`
+    for one that can't be read."""
+    runs = {run.id: run for name in benchmarks or store.benchmark_names() for run in store.runs(name)}
+    found = dict[str, list[Run]]()
+    with store.reading() as connection:
+        for row in connection.execute(select(schema.orders).order_by(schema.orders.c.run)):
+            if row.run in runs and _settled(connection, row.run) < row.items:
+                found.setdefault(row.parcel, []).append(runs[row.run])
+    return [OpenOrder(key, _read(store, key), tuple(own)) for key, own in found.items()]
+
+
+def read_parcel(store: Store, key: str) -> str:
+    """A text by its hash. Raises `InputError` where it is not there, or is another one."""
+    with store.reading() as connection:
+        body = connection.scalar(select(schema.parcels.c.body).where(schema.parcels.c.sha256 == key))
+    if body is None or len(body) > _LONGEST or text_hash(body) != key:
+        found = "nothing" if body is None else "another text"
+        raise InputError(store.shown, f"parcel {key[:12]}", found=found, expected="the text with this hash")
+    return str(body)
+
+
+def _read(store: Store, key: str) -> Order:
+    try:
+        return Order.model_validate_json(read_parcel(store, key))
+    except ValidationError as error:
+        found, expected = str(first_problem(error)), "an order that this version reads: update Proctor"
+        raise InputError(store.shown, f"order {key[:12]}", found=found, expected=expected) from error
+
+
+def _settled(connection: Connection, run: int) -> int:
+    table = schema.answers
+    query = select(func.count()).where(table.c.run == run, table.c.status != Status.FAILED.value)
+    return int(connection.execute(query).scalar_one())
+
+
+LEASE_S = 60.0
+"""How long a claim holds without a sign of life."""
+
+_RESTING = "failed"
+_REST_S = 600.0  # what failed is left alone by all workers for so long, or until a run is started again alone
+_PART = 500
+_AWAY_S = 120.0  # a database that is away for longer ends the worker
+_REST_FIRST_S, _REST_MOST_S = 0.1, 5.0
+
+T = TypeVar("T")
+
+
+def outlasting(call: Callable[[], T], patience_s: float = _AWAY_S) -> T:
+    """What a call gives, tried again while its store is away: the network between a worker and the database comes and
+    goes. Blocks; the call must be one that can be made twice."""
+    ends, rest = time.monotonic() + patience_s, _REST_FIRST_S
+    while True:
+        try:
+            return call()
+        except StoreAwayError:
+            if time.monotonic() > ends:
+                raise
+        time.sleep(rest)
+        rest = min(2 * rest, _REST_MOST_S)
+
+
+@dataclass(frozen=True)
+class OpenItems:
+    """Items of a run that need an answer: those that nobody has, and those that a worker is at work on. What failed a
+    moment ago is neither."""
+
+    free: set[str]
+    busy: set[str]
+
+
+class ItemClaims:
+    """One worker's claims on items of shared runs. All times are by the database's clock, so that machines need not
+    agree on theirs."""
+
+    def __init__(self, store: Store, lease_s: float = LEASE_S) -> None:
+        self.worker = secrets.token_hex(16)
+        self.lease_s = lease_s
+        self.stale = 0
+        """Answers that came after their claim had gone to another worker; they were dropped."""
+        self._store = store
+        self._held: set[tuple[int, str]] = set()
+        self._renewed = -math.inf  # by this machine's clock
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def sharing(self, runs: Sequence[Run]) -> Iterator[None]:
+        """Within it items of the runs can be taken; afterwards what is left of the claims is given back. Raises
+        `RunTakenError` where a process has one of the runs for itself."""
+        with self._store.writing() as connection:
+            refuse_owned(connection, [run.id for run in runs], self._store.shown)
+        try:
+            yield
+        finally:
+            with suppress(StoreAwayError), self._store.writing() as connection:  # what is not given back ends by itself
+                connection.execute(delete(schema.claims).where(schema.claims.c.worker == self.worker))
+
+    def look(self, run: Run) -> OpenItems:
+        """What is open just now."""
+        table, answers = schema.claims, schema.answers
+        with self._store.reading() as connection:
+            settled = _numbers(
+                connection, answers.c.item, answers.c.run == run.id, answers.c.status != Status.FAILED.value
+            )
+            live = (table.c.run == run.id, table.c.until >= clock_of(self._store.dialect))
+            busy = _numbers(connection, table.c.item, *live, table.c.worker != _RESTING)
+            resting = _numbers(connection, table.c.item, *live, table.c.worker == _RESTING)
+        names, taken = self._store.item_numbers(run.benchmark), settled | busy | resting
+        free = {name for name, number in names.items() if number not in taken}
+        busy -= settled
+        return OpenItems(free, {name for name, number in names.items() if number in busy} if busy else set())
+
+    def take(self, run: Run, items: Sequence[str]) -> list[str]:
+        """Claims those of the items that nobody has and that have no settled answer; which these are. Raises
+        `RunTakenError` where a process has taken the run for itself."""
+        with self._lock:
+            begun = time.monotonic()
+            mine = self._take(run, items)
+            self._renewed = begun if not self._held else self._renewed
+            self._held |= {(run.id, item) for item in mine}
+        return mine
+
+    def _take(self, run: Run, items: Sequence[str]) -> list[str]:
+        ids, table, answers = self._store.item_numbers(run.benchmark), schema.claims, schema.answers
+        names = {ids[item]: item for item in items}
+        now, numbers = clock_of(self._store.dialect), self._listed(sorted(names))  # one order: nobody waits in a circle
+        with self._store.writing() as connection:
+            refuse_owned(connection, [run.id], self._store.shown, share=True)
+            columns = ["run", "item", "worker", "until"]
+            wanted = select(literal(run.id), numbers.c.value, literal(self.worker), now + self.lease_s).where(true())
+            new = self._store.upsert(table).from_select(columns, wanted)
+            statement = new.on_conflict_do_update(
+                index_elements=["run", "item"],
+                set_={"worker": new.excluded.worker, "until": new.excluded.until},
+                # Its own, too: a claim that was made and not confirmed is made again.
+                where=or_(table.c.until < now, table.c.worker == self.worker),
+            )
+            mine = set(connection.scalars(statement.returning(table.c.item)))
+            # Claimed first and looked at then: an answer that came in between is seen here.
+            done = select(answers.c.item).where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            own = self._listed(sorted(mine))
+            settled = set(connection.scalars(done.where(answers.c.item.in_(select(own.c.value)))))
+            if settled:
+                connection.execute(delete(table).where(table.c.run == run.id, table.c.item.in_(sorted(settled))))
+        return [name for number, name in names.items() if number in mine - settled]
+
+    def _listed(self, numbers: Sequence[int]) -> Any:
+        """Numbers as a table of one column, `value`: one statement whatever their count, which is compiled once."""
+        if self._store.dialect == "postgresql":
+            return func.unnest(literal(list(numbers), ARRAY(Integer))).table_valued("value").render_derived()
+        return func.json_each(json.dumps(numbers)).table_valued("value")
+
+    def beat(self) -> None:
+        """Renews all claims that are still this worker's."""
+        table, items = schema.claims, schema.items
+        with self._lock:
+            begun = time.monotonic()
+            with self._store.writing() as connection:
+                until = clock(connection) + self.lease_s
+                own = update(table).where(table.c.worker == self.worker).values(until=until)
+                rows = connection.execute(own.returning(table.c.run, table.c.item)).all()
+                numbers = {row.item for row in rows}
+                names = select(items.c.id, items.c.item).where(items.c.id.in_(numbers))
+                by_number = {row.id: row.item for row in connection.execute(names)} if numbers else {}
+            self._held = {(row.run, by_number[row.item]) for row in rows}
+            self._renewed = begun
+
+    def holds(self, run: Run, item: str) -> bool:
+        """Whether an item is still this worker's to ask: claims may have ended while the store was away. Blocks where
+        it has to look."""
+        if not self.fresh:
+            outlasting(self.beat)
+        return (run.id, item) in self._held
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no claim can have ended, so that `holds` need not look."""
+        return time.monotonic() - self._renewed <= self.lease_s
+
+    def kept(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]:
+        """Which of these answers may be written, in the same transaction: those that this worker still has the claim
+        on, which ends with it. The others are another worker's by now."""
+        table, places = schema.claims, dict[tuple[int, bool], list[int]]()
+        numbers = [self._store.item_numbers(run.benchmark)[answer.item_id] for run, answer in answers]
+        for (run, answer), number in zip(answers, numbers, strict=True):
+            places.setdefault((run.id, answer.status is Status.FAILED), []).append(number)
+        rest = {"worker": _RESTING, "until": clock(connection) + _REST_S}
+        mine = set[tuple[int, int]]()
+        for (run_id, failed), some in places.items():
+            for part in _parts(some):
+                own = (table.c.run == run_id, table.c.item.in_(part), table.c.worker == self.worker)
+                ended = update(table).where(*own).values(rest) if failed else delete(table).where(*own)
+                mine |= {(run_id, one) for one in connection.scalars(ended.returning(table.c.item))}
+        found = [(run.id, number) in mine for (run, _), number in zip(answers, numbers, strict=True)]
+        self.stale += found.count(False)
+        return found
+
+
+def _numbers(connection: Connection, column: Any, *where: Any) -> set[int]:
+    """A column of whole numbers, brought over in one row: a row for each costs more than all else here."""
+    found = connection.scalar(select(func.aggregate_strings(cast(column, String), ",")).where(*where))
+    return set(map(int, found.split(","))) if found else set()
+
+
+def _parts(numbers: Iterable[int]) -> Iterator[list[int]]:
+    ordered = sorted(numbers)
+    for start in range(0, len(ordered), _PART):
+        yield ordered[start : start + _PART]
+
 
 _TOGETHER = 4  # items claimed at once, as many times as are asked at once: media are decoded once, near the worker
 _LOOK_S, _LOOK_MOST_S = 0.25, 4.0  # between looks at what other workers have: longer and longer while nothing changes

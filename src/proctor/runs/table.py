@@ -16,16 +16,16 @@ from sqlalchemy import Connection, Text, case, cast, func, select
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
-from proctor.runs.columns import (
+from proctor.runs.bulk import (
     Codes,
     driver_rows,
     joined_columns,
     keyed_numbers,
     keyed_texts,
     parted_numbers,
+    read_once,
     whole_numbers,
 )
-from proctor.runs.reading_once import read_once
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 

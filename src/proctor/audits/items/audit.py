@@ -1,9 +1,9 @@
-"""The audit of a benchmark's items: what can be answered without looking, as plain data."""
+"""The item audit: which questions can be answered without looking, in a benchmark or while one question is written."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -24,20 +24,21 @@ from proctor.audits.items.baselines import (
     random_baseline,
     rule_baselines,
 )
-from proctor.audits.items.elsewhere import OptionPools, fold_units, option_pools
 from proctor.audits.items.options import (
     OptionAudit,
     OptionTable,
     audit_options,
+    p_above_chance,
     phrases_of,
     right_options,
     rows_by_group,
     words,
 )
-from proctor.core import Item, count_of
+from proctor.core import OPTION_POOL, Item, count_of, generator
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
 from proctor.metrics import chance_of
 from proctor.metrics.text import Encoder
+from proctor.stats import Estimate, Resampling, linked, mean_interval
 
 
 @dataclass(frozen=True)
@@ -265,3 +266,154 @@ def _choice_baselines(
     folds = int(fold.max()) + 1
     rules = rule_baselines(table, right, folds)
     return [*rules, *learned_baselines(table, right, fold, seed)] if folds >= 3 else rules
+
+
+@dataclass(frozen=True)
+class OptionPools:
+    """`pools` of groups within which right answers serve as wrong options of other items. `known` is the accuracy of
+    who knows the right answers of all other groups, those of the pool too, and takes the option that is right there
+    least often; the baselines are never told answers of the own pool."""
+
+    pools: int
+    known: Estimate
+
+
+def fold_units(items: Sequence[Item]) -> list[str]:
+    """What is kept together in folds: the group, and all groups that an option pool links."""
+    labels = [
+        [("group", item.group), *([("pool", item.tags[OPTION_POOL])] if OPTION_POOL in item.tags else [])]
+        for item in items
+    ]
+    if not any(OPTION_POOL in item.tags for item in items):
+        return [item.group for item in items]
+    return [f"{code:06d}" for code in linked(labels)]
+
+
+def option_pools(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int) -> OptionPools | None:
+    """What the pools cost; None where no item is in one."""
+    pools = {str(item.tags[OPTION_POOL]) for item in table.items if OPTION_POOL in item.tags}
+    if not pools:
+        return None
+    said = table.phrases
+    everywhere, in_group = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    for row, item in enumerate(table.items):
+        of_item = {said[row][place] for place in np.flatnonzero(right[row])}
+        everywhere.update(of_item)
+        in_group[item.group].update(of_item)
+    scores = np.zeros(table.present.shape)
+    for row, item in enumerate(table.items):
+        for place, phrase in enumerate(said[row]):
+            scores[row, place] = in_group[item.group][phrase] - everywhere[phrase]
+    groups = np.unique([item.group for item in table.items], return_inverse=True)[1]
+    plan = Resampling(draws=draws, seed=seed, bounds=(0.0, 1.0))
+    return OptionPools(len(pools), mean_interval(table.hits(scores, right).astype(np.float64), groups, plan))
+
+
+ALWAYS = ("longest-option", "most-question-words", "nearest-to-question")
+"""Rules of length and overlap, which are told whenever they pick the right option."""
+
+MOST_BESIDE = 300
+"""As many other questions are looked at, drawn by seed: the answer comes while somebody types."""
+
+_LEAST_GROUPS, _LEAST_ITEMS = 3, 12
+_REFITS = 25
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class RuleCue:
+    """A fixed rule that picks the right option of the question, and how often it is right on the other questions."""
+
+    name: str
+    label: str
+    others: Estimate
+    above_chance: bool
+
+
+@dataclass(frozen=True)
+class TextCues:
+    """What a question gives away to someone who does not look. `rules` pick its right option, those that are right more
+    often than chance on the other questions first, and of these the ones of length and overlap. `probability` is what a
+    classifier of options, fitted on the other groups' questions, gives to the right option (the options of a question
+    sum to 1), with the interval over samples of groups; None where there are fewer than 3 other groups or 12
+    questions."""
+
+    chance: float
+    beside: int
+    rules: tuple[RuleCue, ...]
+    probability: Estimate | None
+
+    @property
+    def guessable(self) -> bool:
+        """Whether a rule that works elsewhere picks the right option, or the classifier's interval is above chance."""
+        low = self.probability.ci_low if self.probability is not None else None
+        return any(one.above_chance for one in self.rules) or (low is not None and low > self.chance)
+
+
+def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
+    """The cues of a choice with a key, beside other choices; an earlier version of it among them is left out, and no
+    media are opened. Rules are one-sided tests of 5 % on the other questions, Bonferroni over the rules.
+
+    Raises `InputError` where the key is none of the options.
+    """
+    others = sorted((one for one in beside if one.id != item.id and len(one.options) > 1), key=lambda one: one.id)
+    order = generator(seed, "living", item.id).permutation(len(others))[:MOST_BESIDE]
+    others = [others[int(place)] for place in sorted(order.tolist())]
+    table = OptionTable([item, *others], seed)
+    right = right_options(table)
+    chance = np.array([chance_of(one) or 0.0 for one in table.items])
+    return TextCues(
+        chance=float(chance[0]),
+        beside=len(others),
+        rules=tuple(_rules(table, right, chance, seed)),
+        probability=_probability(table, right, seed),
+    )
+
+
+def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.float64], seed: int) -> list[RuleCue]:
+    baselines = rule_baselines(table, right, 1)
+    hits = np.stack([one.hits[:, 0] for one in baselines])
+    groups = np.unique([one.group for one in table.items[1:]], return_inverse=True)[1] if len(table.items) > 1 else None
+    enough = groups is not None and groups.max(initial=-1) + 1 >= _LEAST_GROUPS
+    p = p_above_chance(hits[:, 1:], chance[1:], groups) if enough and groups is not None else np.ones(len(hits))
+    found = []
+    for place, one in enumerate(baselines):
+        above = bool(p[place] * len(hits) < _LEVEL)
+        if hits[place, 0] and (above or one.name in ALWAYS):
+            values, names = hits[place, 1:].astype(float), [other.group for other in table.items[1:]]
+            others = mean_interval(values, names, Resampling(draws=200, seed=seed, bounds=(0.0, 1.0)))
+            found.append(RuleCue(one.name, one.label, others, above))
+    return sorted(found, key=lambda one: (not one.above_chance, one.name not in ALWAYS, -(one.others.value or 0.0)))
+
+
+def _probability(table: OptionTable, right: NDArray[np.bool_], seed: int) -> Estimate | None:
+    """The key's probability by a logistic regression on the options' features, and its 2.5 and 97.5 % points over
+    samples of the other groups."""
+    own = table.items[0].group
+    rows = np.array([row for row, one in enumerate(table.items) if one.group != own], dtype=np.int64)
+    names = sorted({table.items[row].group for row in rows})
+    if len(names) < _LEAST_GROUPS or len(rows) < _LEAST_ITEMS:
+        return None
+    by_group = [rows[[table.items[row].group == name for row in rows]] for name in names]
+    rng = generator(seed, "living", "refits")
+    draws = [rng.integers(0, len(by_group), len(by_group)) for _ in range(_REFITS)]
+    fits = [
+        _key_share(table, right, np.concatenate([by_group[place] for place in places]))
+        for places in (np.arange(len(by_group)), *draws)
+    ]
+    low, high = np.quantile(fits[1:], [0.025, 0.975])
+    return Estimate(fits[0], float(low), float(high), len(rows), len(names))
+
+
+def _key_share(table: OptionTable, right: NDArray[np.bool_], rows: NDArray[np.int64]) -> float:
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    seen = table.present[rows]
+    features, labels = table.relative[rows][seen], right[rows][seen]
+    scale = features.std(axis=0)
+    scale[scale == 0] = 1.0
+    with threadpool_limits(limits=1):
+        model = LogisticRegression(C=0.1, max_iter=500).fit(features / scale, labels)
+    odds = np.exp(model.decision_function(table.relative[0][table.present[0]] / scale))
+    return float(odds[right[0][table.present[0]]].sum() / odds.sum())

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits.items.elsewhere import told_answers
 from proctor.audits.items.options import OptionTable, p_above_chance, tfidf
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
@@ -206,6 +205,7 @@ FOLDS = 5
 
 _FITS_AT_ONCE = 4  # each in a thread
 _LEVEL = 0.05  # the significance with which a baseline must beat chance on the other folds to be chosen
+
 _Hits = NDArray[np.bool_]
 
 
@@ -435,3 +435,47 @@ def _most_similar(rows: Any, among: Any) -> _Rows:
 
 def _lends(donor: Item, item: Item) -> bool:
     return donor.reference is not None and is_right(item, donor.reference.answer)
+
+
+def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Hits]]:
+    """Baselines that are told the right answers of the training rows, by name and label."""
+    products = _similar(table, right)
+    number: dict[str, int] = {}
+    said = np.zeros(table.present.shape, dtype=np.int64)
+    said[table.present] = [number.setdefault(one, len(number)) for phrases in table.phrases for one in phrases]
+
+    def recurring(sign: int) -> Callable[[_Rows, _Rows], _Hits]:
+        def guess(train: _Rows, test: _Rows) -> _Hits:
+            known = np.bincount(said[train][right[train]], minlength=len(number))
+            return table.hits(sign * known[said].astype(np.float64), right)[test]
+
+        return guess
+
+    return {
+        ("right-elsewhere", "the option that is right most often in other groups"): recurring(1),
+        ("not-right-elsewhere", "the option that is right least often in other groups"): recurring(-1),
+        ("similar-questions", "the option most like the right answers to similar questions of other groups"): products,
+    }
+
+
+def _similar(table: OptionTable, right: _Hits) -> Callable[[_Rows, _Rows], _Hits]:
+    asked: Any = tfidf([item.question for item in table.items], (1, 2))
+    offered: Any = tfidf([option for item in table.items for option in item.options], (1, 2))
+    first = np.concatenate([[0], np.cumsum(table.counts)[:-1]])
+    key = first + right.argmax(axis=1)
+
+    def guess(train: _Rows, test: _Rows) -> _Hits:
+        scores = np.zeros(table.present.shape)
+        answers = asked[train].T @ offered[key[train]]  # what words of questions have to do with words of right options
+        for start in range(0, len(test), _CHUNK):
+            rows = test[start : start + _CHUNK]
+            # The answers to similar questions, weighed by how similar they are: one text for each row.
+            expected = asked[rows] @ answers
+            for place in range(table.width):
+                there = table.present[rows, place]
+                options = offered[first[rows[there]] + place]
+                products = np.asarray(options.multiply(expected[there]).sum(axis=1), dtype=np.float64).ravel()
+                scores[rows[there], place] = products.round(9)
+        return table.hits(scores, right)[test]
+
+    return guess

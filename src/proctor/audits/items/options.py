@@ -116,6 +116,11 @@ class OptionTable:
         )
 
     @cached_property
+    def phrases(self) -> list[list[str]]:
+        """The words of each option, joined by spaces."""
+        return [[" ".join(words(option)) for option in item.options] for item in self.items]
+
+    @cached_property
     def relative(self) -> NDArray[np.float64]:
         """Each feature twice: minus its mean over the item's options, and its rank among them (0 to 1,
         ties share the middle); then the place of the option, 0 to 1."""
@@ -242,7 +247,7 @@ class OptionTable:
     def _by_group(self) -> dict[str, NDArray[np.float64]]:
         repeats = np.zeros(self.present.shape)
         inside = np.zeros(self.present.shape)
-        phrases = [[" ".join(words(option)) for option in item.options] for item in self.items]
+        phrases = self.phrases
         for rows in rows_by_group(self.items).values():
             offers = Counter(phrase for row in rows for phrase in set(phrases[row]))
             sizes = {len(phrase.split()) for phrase in offers}
