@@ -28,7 +28,7 @@ from proctor.stats import Contrast, Estimate, Floats, Sampled, average, contrast
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """`first` less `second` in their mean correlation, with a clustered interval and p; `p_holm` is p adjusted
+    """The difference `first` − `second` of the mean correlations, with a clustered interval and p; `p_holm` is adjusted
     for all pairs of the board."""
 
     first: str
@@ -39,11 +39,10 @@ class MetricComparison:
 
 @dataclass(frozen=True, slots=True)
 class RankedMetric:
-    """A metric on a board: `rank` is 1 + the number of metrics that are significantly better, and never better than
-    that of a metric with a higher correlation. None, with the reason, where it has no correlation.
-    Metrics that share a number in `ties` can't be told apart (see `tie_groups`). `note` says why there is no interval,
-    and no p, where too few groups carry the variation. `kendall`, `pearson` and
-    `spearman` are given on boards of one dimension."""
+    """A metric on a board. `rank` is 1 + the number of significantly better metrics, and never better than the rank of a
+    metric with a higher correlation; None, with the reason, without a correlation. Metrics that share a number in `ties`
+    do not differ significantly (see `tie_groups`). `note` explains a missing interval and p: too few groups vary.
+    `kendall`, `pearson` and `spearman` are given on boards of one dimension."""
 
     metric: str
     mean: Estimate
@@ -58,8 +57,8 @@ class RankedMetric:
 
 @dataclass(frozen=True)
 class MetricRanking:
-    """The metrics on all datasets of a language, best first, and every pair of them. `dimension` is '' for the
-    mean over all dimensions."""
+    """The metrics on all datasets of a language, best first, and all pairs. `dimension` is '' for the mean over all
+    dimensions."""
 
     language: str
     dimension: str
@@ -69,7 +68,7 @@ class MetricRanking:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A metric on one board; `kinds` (in the order of `KINDS`) only where it is of one dimension."""
+    """A metric on one board; `kinds` (in the order of `KINDS`) only on a board of one dimension."""
 
     metric: str
     sampled: Sampled
@@ -92,9 +91,9 @@ def compare(
 ) -> tuple[MetricRanking, ...]:
     """Ranks metrics per language: by the mean over its dimensions, and by each dimension.
 
-    A metric is significantly better where its mean correlation is higher and the paired clustered test
-    (see `contrast`), adjusted by Holm over all pairs of the board, gives p ≤ `alpha`. All metrics get
-    the same samples. Raises `InputError` for a name given twice and for a missing score.
+    A metric is significantly better if its mean correlation is higher and the paired clustered test (see `contrast`),
+    adjusted by Holm over all pairs of the board, gives p ≤ `alpha`. All metrics get the same samples. Raises `InputError`
+    for a repeated name and for a missing score.
     """
     names = [metric.name for metric in metrics]
     if len(set(names)) != len(names):
@@ -135,12 +134,12 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
         for k, ((one, other), apart) in enumerate(zip(pairs, differences, strict=True))
     )
     # The first of a pair is never below the second, since they are ordered.
-    told = [pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha]
-    groups = tie_groups(sum(entry.sampled.defined for entry in ordered), told)
+    significant = [pair for k, pair in enumerate(combinations(range(len(ordered)), 2)) if adjusted.get(k, 1) <= alpha]
+    groups = tie_groups(sum(entry.sampled.defined for entry in ordered), significant)
     counts = np.ones(len(ordered))
-    for _, lower in told:
+    for _, lower in significant:
         counts[lower] += 1
-    defined = [entry for entry in ordered if entry.sampled.defined]  # they stand first
+    defined = [entry for entry in ordered if entry.sampled.defined]  # these come first
     ranks = ordered_ranks(counts[: len(defined)], np.array([entry.sampled.observed for entry in defined]))
     ranked = tuple(
         entry.ranked(
@@ -153,22 +152,21 @@ def _board(language: str, dimension: str, entries: Sequence[_Entry], alpha: floa
 
 
 Part = Literal["all", "between", "within", "tied"]
-"""all: the mean of τ-b, r and ρ over all ratings. between: Pearson's r of the groups' means. within: Pearson's r of what
-is left of scores and ratings once each group's mean is taken off. tied: as all, the scores mapped to the ratings' values
-so that each value has the share that it has among the ratings."""
+"""all: the mean of τ-b, r and ρ over all ratings. between: Pearson's r of the groups' means. within: Pearson's r of
+scores and ratings centred by group. tied: as all, with the scores mapped to the values of the ratings (see `as_tied`)."""
 
 _ROUNDING = 1e-12
 
 PARTS: tuple[Part, ...] = get_args(Part)
 
 AS_GIVEN = "as given"
-"""What a tied figure is also compared with: the same metric's own scores."""
+"""The name under which a tied figure is compared with that of the untied scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """How far a metric is ahead of `over`, with a clustered interval and p; `p_holm` is p adjusted for all metrics that
-    are compared with `over` on the same part and dimension."""
+    """The difference of a metric and `over`, with a clustered interval and p; `p_holm` is adjusted for all metrics that are
+    compared with `over` on the same part and dimension."""
 
     over: str
     difference: Contrast
@@ -176,14 +174,14 @@ class Lead:
 
     @property
     def significant(self) -> bool:
-        """Whether it is above 0 at the level 0.05, adjusted."""
+        """Whether it is above 0 at the adjusted level of 0.05."""
         return (self.difference.value or 0.0) > 0 and self.p_holm is not None and self.p_holm <= 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class LeadRow:
-    """A metric's figure on one part of a dimension's ratings on all datasets ('': the mean over a language's
-    dimensions), and its leads. None, with the reason, where there is no figure."""
+    """A metric's correlation on one part of a dimension's ratings ('': the mean over a language's dimensions), and its
+    leads. The figure is None, with the reason, where it is undefined."""
 
     metric: str
     language: str
@@ -194,7 +192,7 @@ class LeadRow:
     reason: str = ""
 
     def lead(self, over: str) -> Lead:
-        """The lead over one metric. Raises `KeyError` where it was not compared with it."""
+        """The lead over one metric. Raises `KeyError` where they were not compared."""
         return {one.over: one for one in self.leads}[over]
 
 
@@ -204,11 +202,11 @@ def leads(
     over: Sequence[str],
     settings: CorrelationSettings | None = None,
 ) -> tuple[LeadRow, ...]:
-    """The figures of metrics and their leads over those that `over` names, by language, dimension and part.
+    """The figures of metrics, and their leads over the metrics in `over`, by language, dimension and part.
 
-    A metric may have several draws of scores (out of several draws of folds): its figure is the mean of theirs, in
-    every bootstrap sample too. All metrics get the same samples of groups. Raises `InputError` for a name in `over`
-    that is no metric, and for a missing score.
+    A metric may have several sets of scores (from several draws of folds): its figure is their mean, in every bootstrap
+    sample too. All metrics get the same samples of groups. Raises `InputError` for an unknown name in `over`, and for a
+    missing score.
 
     >>> from proctor.audits import Rating
     >>> values = {f"e{k}": value for k, value in enumerate([0.0, 0.5, 1.0, 1.0])}
@@ -243,7 +241,7 @@ def leads(
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A figure under every sample of groups, and why there is none."""
+    """A figure under every sample of groups, or the reason why there is none."""
 
     sampled: Sampled
     reason: str
@@ -252,7 +250,7 @@ class _Figure:
 def _rows(
     where: tuple[str, str, Part], figures: Mapping[str, _Figure], over: Sequence[str], given: Mapping[str, _Figure]
 ) -> list[LeadRow]:
-    """All metrics on one part of one dimension; `given` are their figures as given, where scores were tied."""
+    """All metrics on one part of one dimension; `given` are the figures of the untied scores."""
     found: dict[str, list[Lead]] = {name: [] for name in figures}
     for other in over:
         apart = {name: contrast(one.sampled, figures[other].sampled) for name, one in figures.items() if name != other}
@@ -268,7 +266,7 @@ def _rows(
 
 
 def _measured(frame: RatingCells, cell: RatingCell, draws: Sequence[MetricScores], part: Part) -> _Figure:
-    """The mean figure of a metric's draws on one part of a cell."""
+    """The mean figure of a metric's sets of scores on one part of a cell."""
     found, reason = [], ""
     for one in draws:
         scores, out = paired(cell, one)
@@ -280,7 +278,7 @@ def _measured(frame: RatingCells, cell: RatingCell, draws: Sequence[MetricScores
             given, rated, groups = parted(scores, cell.values, cell.groups, part)
             flat = not len(given) or np.ptp(given) <= _ROUNDING or np.ptp(rated) <= _ROUNDING
             why = out or ("nothing varies" if flat else "")
-            given = np.zeros(len(given)) if why else given  # the sample says that there is no correlation
+            given = np.zeros(len(given)) if why else given  # constant scores: the correlation is undefined
             sampled = frame.samples(cell).correlation("pearson", given, rated, groups)
         found.append(sampled)
         reason = reason or why
@@ -290,8 +288,7 @@ def _measured(frame: RatingCells, cell: RatingCell, draws: Sequence[MetricScores
 def parted(
     scores: Floats, ratings: Floats, groups: Sequence[str], part: Part
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Scores and ratings between groups (their means, an entry a group) or within them (what is left of each once its
-    group's mean is taken off; groups of one have nothing within).
+    """Scores and ratings "between" groups (the groups' means) or "within" them (centred by group, without groups of one).
 
     >>> parted(np.array([1.0, 3.0, 5.0]), np.array([0.0, 1.0, 1.0]), ["a", "a", "b"], "within")[0].tolist()
     [-1.0, 1.0]
@@ -307,9 +304,8 @@ def parted(
 
 
 def as_tied(scores: Floats, ratings: Floats) -> Floats:
-    """Scores mapped to the values of the ratings, in their order, each value with the share that it has among the
-    ratings as nearly as equal scores allow: they stay equal, and take the value at the middle of their ranks. It looks
-    at how often each value was given, never at which answer got it.
+    """Scores mapped to the values of the ratings by rank: each value is as frequent as among the ratings, except that equal
+    scores stay equal (they take the value at the middle of their ranks). Only the frequencies of ratings are used.
 
     >>> as_tied(np.array([0.1, 0.7, 0.3, 0.9]), np.array([1.0, 1.0, 0.5, 0.0])).tolist()
     [0.0, 1.0, 0.5, 1.0]
@@ -322,8 +318,7 @@ def as_tied(scores: Floats, ratings: Floats) -> Floats:
 
 
 def leading(rows: Iterable[LeadRow], over: str) -> list[str]:
-    """The metrics whose mean over a language's dimensions is significantly ahead of `over`, with the language: all that
-    may be claimed of the table.
+    """The metrics whose mean over a language's dimensions is significantly ahead of `over`, as "language: metric".
 
     >>> leading([], "rouge-1-mean")
     []
@@ -352,13 +347,14 @@ _RIDGE = 1e-6
 def bounds(
     table: RatingsTable, judge: Sequence[MetricScores] = (), *, seed: int = 0
 ) -> dict[str, tuple[MetricScores, ...]]:
-    """The scores of oracles on each answer's dimension, as `leads` takes them; with `judge` (its draws) also what it
-    would be with the true means of groups, or the true order within them.
+    """Bounds on agreement: the scores of oracles that use part of the ratings, in the form that `leads` takes. They show
+    where a metric could improve. With `judge` (its sets of scores) also of the judge with the true means of groups, or
+    with the true order within them.
 
-    The perfect order is that of the ratings, with equal ones in random order (10 draws): no score without ties does
-    better. The ratings on other dimensions predict by least squares, fitted without the answer's group; languages with
-    one dimension have none, and the cell's mean stands for what is not there. A judge's scores are put on the mean and
-    spread of the ratings first. Where an answer was rated twice, its mean rating counts.
+    The perfect order is that of the ratings, with ties in random order (10 draws): no scores without ties do better. The
+    ratings on other dimensions predict by least squares, fitted without the answer's group; there are none in a language
+    with one dimension, and the cell's mean replaces missing ones. A judge's scores are first scaled to the mean and
+    spread of the ratings. The mean rating counts where an answer was rated several times.
 
     >>> from proctor.audits import Rating
     >>> table = RatingsTable(tuple(Rating(e, "…", s, "overall", "r", v) for e, s, v in [("a", "x", 1), ("a", "y", 0), ("b", "x", 1)]))
@@ -391,13 +387,13 @@ def _scores(cell: RatingCell, values: Floats | None) -> dict[Key, float | None]:
 
 
 def _random_ties(cell: RatingCell, seed: int, draw: int) -> Floats:
-    """The ratings, each moved by next to nothing."""
+    """The ratings, with ties broken at random."""
     shuffled = generator(seed, "bounds", *cell.where, str(draw)).permutation(len(cell.values))
     return np.asarray(cell.values + np.ptp(cell.values) * 1e-6 * shuffled / len(shuffled), dtype=np.float64)
 
 
 def _from_others(cell: RatingCell, others: Sequence[RatingCell]) -> Floats | None:
-    """What least squares on the same answer's other ratings predict, fitted on other groups."""
+    """Least-squares predictions from the same answer's other ratings, fitted on other groups."""
     if not others:
         return None
     groups = np.array(cell.groups)
@@ -410,14 +406,14 @@ def _from_others(cell: RatingCell, others: Sequence[RatingCell]) -> Floats | Non
     for group in np.unique(groups):
         out = groups == group
         given, rated = design[~out] - design[~out].mean(axis=0), cell.values[~out] - cell.values[~out].mean()
-        products = given.T @ given + _RIDGE * np.eye(design.shape[1])  # a rating that never varies adds nothing
-        # From the middle of all, not of those it was fitted on: that is the lower the higher the group's own ratings.
+        products = given.T @ given + _RIDGE * np.eye(design.shape[1])  # constant columns add nothing
+        # Centred on the mean of all: the mean of the other groups falls as the group's own ratings rise.
         predicted[out] = (design[out] - design.mean(axis=0)) @ np.linalg.solve(products, given.T @ rated)
     return predicted
 
 
 def _by_group(cell: RatingCell, values: Floats) -> tuple[Floats, Floats]:
-    """Of each answer the sum of its group's values, and their number."""
+    """For each answer the sum and the number of its group's values."""
     code = np.unique(np.array(cell.groups), return_inverse=True)[1]
     return np.asarray(np.bincount(code, values)[code], dtype=np.float64), np.bincount(code)[code].astype(np.float64)
 
@@ -430,7 +426,7 @@ def _without_own(cell: RatingCell) -> Floats:
 
 
 def _half_true(cell: RatingCell, judge: MetricScores, between: bool) -> Floats | None:
-    """The judge's scores with the true means of groups, or with the true differences within them."""
+    """The judge's scores with the true means of groups, or the true differences within groups."""
     scores, out = paired(cell, judge)
     if out:
         return None

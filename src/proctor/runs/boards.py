@@ -30,7 +30,7 @@ from proctor.stats import (
 )
 
 TOO_FEW = "too few groups"
-"""The verdict where no p could be significant, whatever the answers."""
+"""The verdict if no p could be significant, whatever the answers."""
 
 _PLACES = (
     *("board", "system", "place", "score", "mean", "win_rate", "place_low", "place_high", "place_sd", "won", "lost"),
@@ -39,9 +39,9 @@ _PLACES = (
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
-    the mean over the buckets with its rank and that rank's confidence interval, and how many of its pairs with other
-    systems it won, lost and tied. A baseline has its mean alone."""
+    """One row per system and board: its place with the spread and standard deviation over samples, the score of the rule,
+    the mean over the buckets with its rank and the rank's confidence interval, and its pairs won, lost and tied. A
+    baseline has only its mean."""
     rows = []
     for board in boards:
         moved = {one.standing.name: one.standing.stability for one in board.runs}
@@ -56,13 +56,13 @@ def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def wins_of(standing: Standing) -> tuple[int, int, int]:
-    """How many other systems it beats (is ahead of in more buckets than behind), loses to, and is level with."""
+    """The numbers of pairs won (ahead in more buckets than behind), lost and tied."""
     leads = [standing.ahead[name] - standing.behind[name] for name in standing.ahead]
     return sum(one > 0 for one in leads), sum(one < 0 for one in leads), leads.count(0)
 
 
 def place_sd(chances: Sequence[float]) -> float:
-    """The standard deviation of a place over samples, from the share of samples with each place from 1 on.
+    """The standard deviation of a place, from the share of samples with each place from 1 on.
 
     >>> place_sd((0.5, 0.5))
     0.5
@@ -73,7 +73,7 @@ def place_sd(chances: Sequence[float]) -> float:
 
 
 def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """The chance of every place, in long form: what a blob plot shows."""
+    """The chance of every place in long form, for a blob plot."""
     return [
         {"board": board.name, "system": one.standing.name, "place": place, "chance": chance}
         for board in boards
@@ -84,8 +84,8 @@ def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every system's score and place under every rule, from the same ranks in the buckets. Ties are not broken,
-    so that the rules alone are compared; "copeland" may therefore share places that the board does not."""
+    """Each system's score and place under every rule, from the same ranks in the buckets. Ties are not broken, so that only
+    the rules are compared; places of "copeland" may therefore be shared that the board splits."""
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
@@ -102,8 +102,8 @@ def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def significance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every pair in every bucket: who has the better accuracy there, and the adjusted p. `better` is empty where
-    p is above the level of the tests, or the bucket is empty: what a significance map shows."""
+    """Every pair in every bucket, for a significance map: the system with the better accuracy, and the adjusted p. `better`
+    is empty if p is above the level of the tests, or the bucket is empty."""
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
@@ -131,7 +131,7 @@ def _better(first: Standing, second: Standing, bucket: int, p: float, alpha: flo
 
 
 def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every pair: the buckets in which the first has the better rank, the worse, and the same."""
+    """Every pair: the numbers of buckets in which the first has the better, the worse, and the same rank."""
     return [
         {
             "board": board.name,
@@ -148,8 +148,8 @@ def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def tau_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Kendall's τ-b between the published ranking and those of samples of groups: its spread over samples, and what the
-    mean would be if all systems were equal (samples of one benchmark always agree with its own ranking)."""
+    """Kendall's τ-b between the published ranking and the rankings of samples of groups: its spread over samples, and its
+    mean if all systems were equal (above 0, since samples resemble the data that they are drawn from)."""
     rows: list[AnalysisRow] = []
     for board in boards:
         taus = board.standings.taus
@@ -164,14 +164,13 @@ def tau_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 def lead_rows(
     board: Board, system: str, against: Sequence[str] = (), plan: Resampling = Resampling()
 ) -> list[AnalysisRow]:
-    """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
-    without any of all others), with interval and p, on the questions that both have a mark for.
+    """The lead of one system over others (default: the baselines; without any, all others) in each bucket and on all
+    questions, with interval and p, on the questions that both have a score for.
 
-    `p` is that of the one comparison; `p_adjusted` is adjusted by Holm over the buckets against the same system, unless
-    the board's tests are not adjusted, and decides the verdict. The comparison on all questions stands alone: its two p
-    are equal. A bucket whose groups are too few for any p to be significant says so. `plan` is that of the intervals;
-    tests draw whole groups whatever it says. Raises `InputError` for a system that is not
-    on the board, or has no rank there since its run is incomplete.
+    `p_adjusted` is adjusted by Holm over the buckets against the same system (unless the board's tests are not adjusted)
+    and decides the verdict. The comparison on all questions is not adjusted. A bucket with too few groups for any
+    significant p has the verdict `TOO_FEW`. `plan` is that of the intervals; tests always draw whole groups. Raises
+    `InputError` for a system that is not on the board, or has no rank there since its run is incomplete.
     """
     ranked = [one.standing.name for one in board.runs]
     open_ones = [one.name for one in board.unranked]
@@ -212,7 +211,7 @@ def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) 
 
 
 def _judged(board: Board, rows: list[AnalysisRow]) -> list[AnalysisRow]:
-    """The rows against one system with adjusted p and verdict; the first is that of all questions."""
+    """The rows against one system with adjusted p and verdict; the first row is on all questions."""
     buckets = [row for row in rows[1:] if row["p"] is not None]
     adjusts = board.correction != "none"
     p = [row["p"] for row in buckets]
@@ -234,37 +233,18 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
-    """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
-    confidence interval, `won`, `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the
-    spread of the place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong`
-    and `mean_if_excluded` for a mean."""
+    """One flat row per system: `mean` is the pre-evaluation score with its rank and the rank's confidence interval, `won`,
+    `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the place over samples.
+    Baselines and unranked runs have no place; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
     for one in board.runs:
-        standing = one.standing
-        won, lost, tied = wins_of(standing)
-        stability = standing.stability
-        rows.append(
-            _flat(board, standing.name, one.lacking)
-            | {
-                "place": standing.place,
-                "score": standing.score,
-                "won": won,
-                "lost": lost,
-                "tied": tied,
-                "mean": standing.mean,
-                "rank_by_mean": standing.mean_rank,
-                "rank_low": standing.rank_low,
-                "rank_high": standing.rank_high,
-                "win_rate": standing.win_rate,
-                "tie_broken": standing.tie_broken,
-                "duel_rate": standing.duel_rate,
-                "place_low": None if stability is None else stability.place_low,
-                "place_high": None if stability is None else stability.place_high,
-                "p_first": None if stability is None else stability.chances[0],
-                "below_line": one.below,
-                "advances": one.advances,
-            }
-        )
+        standing, spread = one.standing, one.standing.stability
+        row = _flat(board, standing.name, one.lacking) | {name: getattr(standing, name) for name in _OF_STANDING}
+        row |= dict(zip(("won", "lost", "tied"), wins_of(standing), strict=True))
+        row |= {"rank_by_mean": standing.mean_rank, "below_line": one.below, "advances": one.advances}
+        if spread is not None:
+            row |= {"place_low": spread.place_low, "place_high": spread.place_high, "p_first": spread.chances[0]}
+        rows.append(row)
     rows += [
         _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
         for one in board.unranked
@@ -273,6 +253,7 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     return rows
 
 
+_OF_STANDING = ("place", "score", "mean", "rank_low", "rank_high", "win_rate", "tie_broken", "duel_rate")
 _COLUMNS = (
     *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
     *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
@@ -286,7 +267,7 @@ def _flat(board: Board, system: str, lacking: Lacking) -> dict[str, Any]:
 
 
 def board_json(board: Board) -> dict[str, Any]:
-    """One board with all that is known of it, as programs read it."""
+    """One board with all details."""
     standings = board.standings
     details: list[dict[str, Any]] = [
         {
@@ -334,8 +315,9 @@ CHOICE_RULE = (
 @dataclass(frozen=True)
 class Candidate:
     """One run that may be chosen. `mean` is over the buckets that have questions, `buckets` the accuracy in each (None: no
-    question). Intervals are clustered by group, and None where there are too few groups. `win_rate` is how often it is
-    best in samples of groups, `duel_rate` how often among those of the same mean, `lead` how far the chosen one's mean is above its own (None: it is the chosen one)."""
+    question). Intervals are clustered by group, and None with too few groups. `win_rate` is the share of samples of
+    groups in which it is best, `duel_rate` the same among runs of the same mean, `lead` the chosen run's mean minus its
+    own (None for the chosen run)."""
 
     name: str
     settings: dict[str, JsonValue]
@@ -353,14 +335,14 @@ class Candidate:
     lead_p: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The candidates, the chosen one first; `by` says what decided: its "mean", its "win rate" among equals, or its
-    "name". `left_out` questions have no mark for anybody."""
+    """The candidates, the chosen one first; `by` says what decided: "mean", "win rate" (among equal means) or "name".
+    `left_out` questions have no score for any system."""
 
     benchmark: str
     fingerprint: str
@@ -376,12 +358,12 @@ class ModelChoice:
 
     @property
     def chosen(self) -> Candidate:
-        """The one."""
+        """The best candidate."""
         return self.candidates[0]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How sure the choice is, a sentence each."""
+        """Sentences on the certainty of the choice."""
         told = []
         if self.by != "mean":
             told.append(f"{self.chosen.name} has the highest mean with others: its {self.by} decided.")
@@ -396,13 +378,13 @@ class ModelChoice:
         return tuple(told)
 
     def to_json(self) -> dict[str, Any]:
-        """The whole evidence, as programs read it."""
+        """The whole evidence as plain data."""
         return {"chosen": self.chosen.name, "rule": CHOICE_RULE, "notes": list(self.notes), **asdict(self)}
 
 
 def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan) -> ModelChoice:
-    """The best of the runs of a contest by `CHOICE_RULE`. What a run lacks is wrong, as the benchmark's policy may say;
-    runs with failed or unasked answers can't be compared. Raises `InputError` for these, and for fewer than two runs."""
+    """The best run of a contest by `CHOICE_RULE`. Raises `InputError` for a run with failed or unasked items, and for fewer
+    than two runs."""
     board = rank_runs(store, benchmark, contest, plan=plan)[0]
     incomplete = [one.name for one in board.unranked]
     incomplete += [one.standing.name for one in board.runs if one.lacking.incomplete]
@@ -430,8 +412,8 @@ def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan
 
 
 def bucket_mean(store: Store, benchmark: str, contest: Contest, plan: Resampling = Resampling()) -> Estimate:
-    """The mean over buckets of the accuracy of the one system of a contest, with its interval over groups. What it
-    lacks is wrong. Raises `InputError` where there is no run."""
+    """The mean over buckets of the accuracy of the only system of a contest, with its interval over groups. Lacking items
+    are wrong. Raises `InputError` without a run."""
     contest = replace(contest, failed=FailedPolicy.WRONG, baselines=("none",))
     board = rank_runs(store, benchmark, contest, plan=RankingPlan(rule="mean", draws=1))[0]
     return sums_interval(
@@ -468,7 +450,7 @@ def _candidate(board: Board, one: Standing, best: Standing, runs: dict[str, Run]
 
 
 def _columns(board: Board, name: str) -> NDArray[np.float64]:
-    """Items × (right in each bucket, and whether it is in it)."""
+    """Items × (right in each bucket, then whether the item counts in the bucket)."""
     marks = board.marks
     inside = np.eye(len(board.standings.buckets))[marks.bucket]
     right = np.nan_to_num(marks.right[name])[:, None] * inside
@@ -476,7 +458,7 @@ def _columns(board: Board, name: str) -> NDArray[np.float64]:
 
 
 def _mean_of(sums: Floats, size: int) -> Floats:
-    """The mean over the buckets that have items, of each row of sums."""
+    """For each row of sums the mean over the buckets that have items."""
     right, count = sums[:, :size], sums[:, size:]
     there = count > 0
     means = np.divide(right, count, out=np.zeros_like(right), where=there)

@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     Load = Callable[[Store, Run, ItemTable], Any]
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 FEWEST = 200
-"""Rows below which COPY is not worth its round trips."""
+"""With fewer rows COPY is not worth its round trips."""
 
-_PART = 1000
 _COUNTED = {"preserve_rowcount": True}
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
+def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Slices of at most `size` values: databases limit the length of the lists in a statement."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Writes rows that are not there yet, all with the same columns. Raises as the database does where one is there."""
+    """Inserts rows, all with the same columns. Raises the database's error where one exists already."""
     if connection.dialect.name == "postgresql" and len(rows) >= FEWEST:
         _copy(connection, table.name, list(rows[0]), rows)
     elif rows:
@@ -38,11 +44,9 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequence[Row]) -> int:
-    """Writes rows with all columns by a statement that says what becomes of those that are there (INSERT … ON
-    CONFLICT); how many were written.
+    """Writes rows by a statement with a conflict rule (INSERT … ON CONFLICT); returns how many were written.
 
-    PostgreSQL gets many of them in a temporary table, from which the statement takes them. It refuses to meet one row
-    twice: several rows of one key are written one after the other, as SQLite does it.
+    For PostgreSQL many rows go through a temporary table, unless two of them have one key: it refuses such a statement.
     """
     names = [column.name for column in table.columns]
     several = connection.dialect.name == "postgresql" and len(rows) >= FEWEST
@@ -57,19 +61,19 @@ def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequenc
 
 @cache
 def _aside(table: Table) -> Table:
-    """A table of the same columns that lasts as long as a connection, and is emptied with every transaction."""
+    """A temporary table with the same columns, which is emptied after every transaction."""
     metadata = MetaData()
     columns = [type(column)(column.name, column.type) for column in table.columns]
     return Table(f"{table.name}_aside", metadata, *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DELETE ROWS")
 
 
 def _copy(connection: Connection, table: str, names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Rows in the text form of COPY. A NUL, which PostgreSQL keeps in no text, is refused by it as in a statement."""
+    """Writes rows in the text form of COPY. PostgreSQL refuses a NUL in a text, as in a statement."""
     columns = ", ".join(f'"{name}"' for name in names)
     driver: Any = connection.connection.driver_connection
     with driver.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
-        for start in range(0, len(rows), _PART):  # the server reads while the next part is written
-            copy.write("".join([_line([row[name] for name in names]) for row in rows[start : start + _PART]]))
+        for part in in_parts(rows, 1000):  # the server reads while the next part is written
+            copy.write("".join([_line([row[name] for name in names]) for row in part]))
 
 
 def _line(values: Sequence[Any]) -> str:
@@ -97,16 +101,14 @@ _PAIRS = np.dtype([("key", np.int64), ("value", np.float64)])
 
 
 def whole_numbers(connection: Connection, value: ColumnElement[Any], where: ColumnElement[bool]) -> Ints:
-    """A value of each row that fits, in any order; one may be joined of several texts of digits. Raises `ValueError`
-    where a row has something else than a whole number."""
+    """A whole number of each matching row, in any order. Raises `ValueError` for any other value."""
     return parted_numbers(connection, [(value, true())], where)[0]
 
 
 def parted_numbers(
     connection: Connection, parts: Sequence[tuple[ColumnElement[Any], ColumnElement[bool]]], where: ColumnElement[bool]
 ) -> list[Ints]:
-    """The same in parts, each with its value and the condition of its rows. Raises `ValueError` also where a row is in
-    no part."""
+    """The same in parts, each with its value and the condition of its rows. Raises `ValueError` for a row in no part."""
     joined = (_joined(value).filter(condition) for value, condition in parts)
     count, *texts = connection.execute(select(func.count(), *joined).where(where)).one()
     found = [_numbers(text) for text in texts]
@@ -121,9 +123,8 @@ def keyed_numbers(
     where: ColumnElement[bool],
     by: Sequence[ColumnElement[Any]],
 ) -> dict[tuple[Any, ...], tuple[Ints, NDArray[np.float64]]]:
-    """A whole number and a number of each row that fits, in any order and exactly, by what its columns `by` have. Most
-    scores are 0 or 1: of these only the keys are read. Raises `ValueError` or `TypeError` where a row has something
-    else than numbers."""
+    """The key (a whole number) and the value of each matching row, in any order, by the values of the columns `by`. Most
+    scores are 0 or 1: of these only the keys are read. Raises `ValueError` or `TypeError` where either is no number."""
     joined = (_joined(key).filter(value == one) for one in (0, 1))
     found = {}
     for *names, count, wrong_keys, right_keys in driver_rows(
@@ -145,8 +146,8 @@ def joined_columns(
     texts: Sequence[ColumnElement[Any]],
     where: ColumnElement[bool],
 ) -> tuple[list[Ints], list[list[str]]]:
-    """Columns of the rows that fit, in any order, which is the same for all: whole numbers, then texts. Raises
-    `ValueError` or `TypeError` where a row has something else."""
+    """Columns of the matching rows, all in one arbitrary order: whole numbers, then texts. Raises `ValueError` or
+    `TypeError` for any other value."""
     joined = [_joined(one) for one in numbers] + [_joined(one, _BETWEEN) for one in texts]
     count, *found = connection.execute(select(func.count(), *joined).where(where)).one()
     lines = [[] if one is None else one.split(_BETWEEN) for one in found[len(numbers) :]]
@@ -165,7 +166,7 @@ def joined_columns(
 def keyed_texts(
     connection: Connection, key: ColumnElement[Any], value: ColumnElement[Any], where: ColumnElement[bool]
 ) -> list[tuple[str, Ints]]:
-    """Each text that rows have which fit, with the whole numbers of these rows, in any order."""
+    """Each distinct text of the matching rows, with the keys (whole numbers) of its rows, in any order."""
     query = select(value, func.count(), _joined(key)).where(where).group_by(value)
     found = []
     for text, count, keys in driver_rows(connection, query):
@@ -175,7 +176,7 @@ def keyed_texts(
 
 
 def driver_rows(connection: Connection, query: Any) -> list[Any]:
-    """All rows as the database's driver gives them: SQLAlchemy's rows take longer to make than to read."""
+    """All rows as the driver's tuples: making SQLAlchemy's rows takes longer than reading them."""
     result = connection.execute(query)
     rows = list(result.cursor.fetchall())
     result.close()
@@ -183,14 +184,13 @@ def driver_rows(connection: Connection, query: Any) -> list[Any]:
 
 
 class Codes(dict[str, int]):
-    """A code for each text, in the order of their first appearance."""
+    """A code for each text, in the order of first appearance."""
 
     def __missing__(self, text: str) -> int:
         self[text] = code = len(self)
         return code
 
     def of(self, texts: Sequence[str]) -> Ints:
-        """The code of each of these texts."""
         return np.fromiter(map(self.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 
@@ -214,8 +214,8 @@ _Loads = TypeVar("_Loads", bound="Load")
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """While it lasts, this thread reads how a run's questions ended, and its scores, once: all that is made of them
-    speaks of the same moment. What the thread writes meanwhile is not seen in them."""
+    """Caches the outcomes and scores of runs in this thread, so that all tables of a report show the same moment. What
+    the thread writes meanwhile does not appear in them."""
     token = _KNOWN.set({})
     try:
         yield
@@ -224,7 +224,8 @@ def reading_once() -> Iterator[None]:
 
 
 def read_once(load: _Loads) -> _Loads:
-    """A function that reads arrays of a run, once under `reading_once`; then they can't be written to."""
+    """Decorates a function that reads arrays of a run: under `reading_once` it reads once, and the arrays are
+    read-only."""
 
     @wraps(load)
     def found(store: Store, run: Run, items: ItemTable) -> Any:

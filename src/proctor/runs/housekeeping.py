@@ -19,7 +19,7 @@ from proctor.runs.store import Run, Store
 
 
 def stored_runs(store: Store) -> list[dict[str, Any]]:
-    """Of every run its answers, when it began, its model, the servers it was asked at, and all settings."""
+    """All runs: the numbers of their answers, start time, model, servers and settings."""
     table = schema.runs
     with store.reading() as connection:
         begun = {row.id: row.created for row in connection.execute(select(table.c.id, table.c.created))}
@@ -51,10 +51,9 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
 
 
 def delete_runs(store: Store, runs: Sequence[Run]) -> int:
-    """Deletes runs with their answers and scores, all or none, and returns how many answers there were.
+    """Deletes runs with their answers and scores, all or none; returns the number of answers.
 
-    Judgements stay, so that the same answers are not paid for again. Raises `InputError` where another process is at
-    work on one of them.
+    Judgements stay, so that nobody pays for them again. Raises `InputError` if another process is at work on a run.
     """
     ids = [run.id for run in runs]
     with store.writing() as connection:
@@ -67,7 +66,7 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:
-    """Deletes a benchmark with its items and all its runs, as `delete_runs` does; answers are counted."""
+    """Deletes a benchmark with its items and all its runs (see `delete_runs`); returns the number of answers."""
     count = delete_runs(store, store.runs(benchmark))
     table, items = schema.benchmarks, schema.items
     with store.writing() as connection:
@@ -80,10 +79,10 @@ def delete_benchmark(store: Store, benchmark: str) -> int:
 
 
 def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) -> None:
-    """Gives all runs of one system another name; a disqualification goes with it.
+    """Renames a system in all its runs and rulings.
 
-    Raises `InputError` where that name has a run of the benchmark already, where nobody could see it (`check_given_name`),
-    and where another process is at work.
+    Raises `InputError` if the name has a run of the benchmark already, is not valid (`check_given_name`), or another
+    process is at work on a run.
     """
     check_given_name(name)
     if any(run.system == name for run in store.runs(benchmark)):
@@ -101,10 +100,10 @@ def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) 
 
 
 def check_store(store: Store) -> Iterator[str]:
-    """One line for each damaged row, or for a table that can't be read at all; nothing where the store is whole.
+    """Yields one line for each damaged row or unreadable table; nothing for a sound store, and changes nothing.
 
-    The file's own pages first (SQLite), then benchmarks, items, runs, answers, scores and judgements: that each can
-    be read, and belongs to what it names. Nothing is changed.
+    Checks the pages of the file first (SQLite), then that each benchmark, item, run, answer, score and judgement can be
+    read and refers to existing rows.
     """
     with store.reading() as connection:
         if connection.dialect.name == "sqlite":
@@ -127,7 +126,6 @@ def _pages(connection: Connection) -> Iterator[str]:
 def _rows(
     connection: Connection, name: str, columns: tuple[str, ...], check: Callable[[RowMapping], object]
 ) -> Iterator[str]:
-    """The rows as they are kept (JSON as text), one after the other."""
     table = schema.metadata.tables[name]
     try:
         for row in connection.execute(select(table).execution_options(yield_per=1000)).mappings():
@@ -138,7 +136,7 @@ def _rows(
                 yield f"table {name}, row with {position}: {_reason(error)}"
     except DBAPIError as error:
         yield f"table {name}: {error.orig}"
-    except READING_FAULTS as error:  # a column that the library itself decodes
+    except READING_FAULTS as error:  # in a column that SQLAlchemy decodes
         yield f"table {name}: a row that can't be read ({_reason(error)})"
 
 
@@ -188,9 +186,9 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
 
 
 def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: str) -> Ruling:
-    """From now on no board ranks the system; its answers and scores stay. `at` is the time in UTC (ISO 8601).
+    """Disqualifies a system: no board ranks it, its answers and scores stay. `at` is the time in UTC (ISO 8601).
 
-    Raises `InputError` for an unknown system, one that is disqualified already, and an empty reason.
+    Raises `InputError` for an unknown or disqualified system, and an empty reason.
     """
     known = sorted({run.system for run in store.runs(benchmark)})
     if system not in known:
@@ -208,8 +206,8 @@ def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: st
 
 
 def reinstate(store: Store, benchmark: str, system: str, reason: str, *, at: str) -> Ruling:
-    """Takes a disqualification back; what was decided stays on record. Raises `InputError` where the system is not
-    disqualified, and for an empty reason."""
+    """Reverses a disqualification; the ruling stays on record. Raises `InputError` for a system that is not disqualified,
+    and an empty reason."""
     update = {"lifted": at, "lifted_because": _stated(reason)}
 
     def ruled(card: BenchmarkCard) -> BenchmarkCard:
@@ -232,7 +230,7 @@ def _stated(reason: str) -> str:
 
 
 def count_scores(store: Store, benchmark: str, scorer: str) -> int:
-    """How many scores a scorer has given. Raises `InputError` for one that has given none."""
+    """The number of a scorer's scores. Raises `InputError` if there are none."""
     known = sorted(store.scorers(benchmark))
     if scorer not in known:
         raise InputError(
@@ -245,10 +243,10 @@ def count_scores(store: Store, benchmark: str, scorer: str) -> int:
 
 
 def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
-    """Deletes all scores by one scorer, and what it was; returns how many there were. Answers stay, and so do
-    judgements. A metric that no score is left of, and that is not the benchmark's own, is declared no more.
+    """Deletes a scorer with all its scores; returns their number. Answers and judgements stay. Metrics without scores that
+    are not the benchmark's own are removed from the card.
 
-    Raises `InputError` for a scorer without scores, and where another process is at work on one of the runs.
+    Raises `InputError` for a scorer without scores, and if another process is at work on a run.
     """
     count_scores(store, benchmark, scorer)
     gone, table, ids = store.scorers(benchmark)[scorer], schema.scores, [run.id for run in store.runs(benchmark)]
@@ -267,11 +265,10 @@ def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
 
 
 def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
-    """Replaces references and tags in a store by those that the data have now, and deletes the scores and derived
-    facets of the items concerned; how many they are. Answers stay, and runs that were told the references, too: delete
-    those.
+    """Updates references and tags in a store, and deletes the scores and derived facets of the changed items; returns
+    their number. Answers stay, also those of runs that use the references: delete these runs.
 
-    Raises `InputError` where anything that a system was shown differs: its answers were not given to that.
+    Raises `InputError` if anything else in an item differs, since its answers were given to the former question.
     """
     table, new = schema.items, {item.id: item for item in benchmark.items}
     with store.writing() as connection:
@@ -297,7 +294,7 @@ def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
             connection.execute(delete(schema.flags).where(schema.flags.c.item == number))
         now = {"fingerprint": benchmark.fingerprint}
         connection.execute(update(schema.benchmarks).where(schema.benchmarks.c.id == row["id"]).values(now))
-    store.add_benchmark(benchmark)  # the card: levels of chance follow from the references
+    store.add_benchmark(benchmark)  # updates the card: chance levels depend on references
     return len(changed)
 
 

@@ -54,25 +54,25 @@ if TYPE_CHECKING:
     from proctor.metrics import ItemSums
 
 BOTH = "both"
-"""The policy of a number that is a range."""
+"""The policy of a range: no policy is chosen."""
 
 FAILED_POLICIES: dict[FailedPolicy, str] = {
     FailedPolicy.WRONG: "items that failed, were not asked or have no verdict count as wrong",
     FailedPolicy.EXCLUDE: "items that failed, were not asked or have no verdict are left out of the run's own score",
 }
 
-_AHEAD = 2  # runs that are read while another is worked on
+_AHEAD = 2  # runs read in advance
 
 Mask = NDArray[np.bool_]
 
 Reader = Callable[[Mapping[str, float]], dict[str, int]]
-"""From what everything that a run lacks is worth, by system, to the ranks."""
+"""Ranks by system, from the value of all lacking items by system."""
 
 
 def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPolicy, ...]:
-    """The policies under which scores are computed: the chosen one, else the benchmark's own, else both.
+    """The policies under which scores are computed: the chosen one, else the benchmark's, else both.
 
-    Where there are two, the score of an incomplete run is a range, and a verdict must be the same under both.
+    With both, the score of an incomplete run is a range, and a verdict must be the same under both.
     """
     one = chosen or card.failed
     return tuple(FailedPolicy) if one is None else (FailedPolicy(one),)
@@ -80,12 +80,11 @@ def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPo
 
 @dataclass(frozen=True)
 class RunScores:
-    """One metric by one scorer in one run, and why items have no score. All arrays have one entry an item.
+    """One metric by one scorer in one run, and why items have no score. All arrays have one entry per item.
 
-    `scorable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
-    masks: `failed` (an infrastructure error), `not_asked`, `unresolved` (the judge was asked and gave no verdict),
-    `waiting` (the judge is still to be asked) and `unsupported` (a baseline does not answer its format);
-    the last two are neither right nor wrong under any policy.
+    `scorable` are the items that the metric applies to. Each has a score in `scores` or is in exactly one of the masks:
+    `failed` (an infrastructure error), `not_asked`, `unresolved` (no verdict by the judge), `waiting` (for the judge) and
+    `unsupported` (a baseline does not answer its format). The last two are neither right nor wrong under any policy.
     """
 
     metric: Metric
@@ -101,36 +100,35 @@ class RunScores:
 
     @property
     def lacking(self) -> Mask:
-        """The items whose value is a matter of the policy. Whether a judge came to a verdict (`unresolved`) is no score
-        of the system: it has no worst value, so that no item is."""
+        """The items whose value depends on the policy. The metric `unresolved` is no score of the system and has no worst
+        value: there no item is."""
         if self.metric.name == UNRESOLVED.name:
             return np.zeros_like(self.failed)
         return self.failed | self.not_asked | self.unresolved
 
     @property
     def doubtful(self) -> Mask:
-        """The answers on which a rank must not rest, though no policy is in question: none of a metric that gives each
-        answer a score of its own."""
+        """Answers that make a rank uncertain under any policy; none for a metric with a score for each answer."""
         return np.zeros_like(self.failed)
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is a matter of the policy."""
+        """Whether nothing depends on the policy."""
         return not np.any(self.lacking)
 
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
-        """The scores under a policy; NaN where an item has none."""
+        """The scores under a policy; NaN without a score."""
         values = np.where(self.scorable, self.scores, np.nan)
         if policy is FailedPolicy.WRONG:
             values[self.lacking] = self.metric.worst
         return values
 
     def filled(self, value: float) -> Self:
-        """The same with one value for all that it lacks."""
+        """A copy with one value for all lacking items."""
         return replace(self, scores=np.where(self.lacking, value, self.scores))
 
     def decided(self, policy: str) -> Self:
-        """The same where a policy decides about what it lacks: what is wrong by it is no longer lacking."""
+        """A copy in which items that are wrong by the policy are no longer lacking."""
         if policy != FailedPolicy.WRONG:
             return self
         nothing = np.zeros_like(self.failed)
@@ -139,7 +137,7 @@ class RunScores:
     def estimates(
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
     ) -> list[Estimate]:
-        """What it is worth on the items of each slice."""
+        """The metric's mean on the items of each slice."""
         values = self.values(policy)
         pairs = ~np.isnan(values)[slices.items]
         where = slices.items[pairs]
@@ -149,7 +147,7 @@ class RunScores:
         return slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
 
     def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
-        """How far it is ahead of another run on the items that both have a value for."""
+        """The paired difference to another run, on the items that both have a value for."""
         a, b = self.values(policy), other.values(policy)
         both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
         units = np.repeat(both, items.units(self.metric, both))
@@ -157,7 +155,7 @@ class RunScores:
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
-        """The ranks of runs, by their systems, that have a value for all of these items."""
+        """The ranks of runs (by system), all with a value for each `common` item."""
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
@@ -166,8 +164,8 @@ class RunScores:
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
-        """Gives the ranks (see `ranks`) of some of these runs, by their systems, if what each lacks is worth so much:
-        its metric's lowest or highest value."""
+        """A function from values of lacking items, by system, to the ranks of these systems. The values are the metric's
+        lowest or highest."""
         del plan  # tests draw nothing
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
@@ -190,9 +188,9 @@ class RunScores:
 def run_scores(
     metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
 ) -> RunScores:
-    """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
+    """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge.
 
-    A `baseline` is asked all that it supports, so that what it was not asked is unsupported.
+    A `baseline` is asked everything that it supports, so items that it was not asked are unsupported.
     """
     without = scorable & ~series.marked
     answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
@@ -212,34 +210,34 @@ def run_scores(
 
 
 def policy_of(lacking: bool | np.bool_, chosen: Sequence[FailedPolicy]) -> str:
-    """What is said of a number about how items count that lack a score: the policy, `BOTH`, or nothing."""
+    """How lacking items count in a number: the policy, `BOTH`, or "" where none is lacking."""
     return "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
 
 
 def both_ends(*ends: float | None) -> tuple[float | None, float | None]:
-    """An interval that holds several intervals, from all their ends; none where one of them has none."""
+    """The interval that covers several intervals, given all their ends; (None, None) if an end is missing."""
     known = [end for end in ends if end is not None]
     return (min(known), max(known)) if len(known) == len(ends) else (None, None)
 
 
 def readings(names: Sequence[str], metric: Metric) -> list[dict[str, float]]:
-    """By name what stands in for the items that a run lacks, in every reading that a rank has to hold under: the worst
-    score or the best in all runs, and the other one in a single run."""
+    """The values of lacking items by run, in every reading under which a rank must hold: the worst (or best) score in all
+    runs, and the same with the opposite score in a single run."""
     best = metric.high if metric.higher_is_better else metric.low
     found = []
-    for most, least in ((metric.worst, best), (best, metric.worst)):
-        everyone = dict.fromkeys(names, most)
-        found += [everyone, *(everyone | {name: least} for name in names if len(names) > 1)]
+    for usual, opposite in ((metric.worst, best), (best, metric.worst)):
+        everyone = dict.fromkeys(names, usual)
+        found += [everyone, *(everyone | {name: opposite} for name in names if len(names) > 1)]
     return found
 
 
 def load_run_scores(
     store: Store, run: Run, items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> list[RunScores]:
-    """Every metric and scorer of a run, with what it lacks.
+    """The scores of a run by every metric and scorer, with lacking items.
 
-    With `unscored` also what nobody has scored: answers of a format (all failed, or waiting for a judge) that no score
-    of the run speaks of are shown under the first metric that marks it, or nobody would miss them.
+    With `unscored` answers of a format that has no score in the run (all failed, or waiting for a judge) are listed under
+    the first metric that applies to it, so that they are not overlooked.
     """
     outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
     unresolved = _unresolved(series)
@@ -267,8 +265,7 @@ def load_run_scores(
 def each_run_scores(
     store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> Iterator[tuple[Run, list[RunScores]]]:
-    """Each run with its `load_run_scores`. The next ones are read in threads meanwhile: a database works beside
-    Python."""
+    """Each run with its `load_run_scores`. Threads read the next runs in advance."""
     read = partial(load_run_scores, store, items=items, card=card, unscored=unscored)
     with ThreadPoolExecutor(_AHEAD) as readers:
         reading = deque(readers.submit(read, run) for run in runs[:_AHEAD])
@@ -280,16 +277,16 @@ def each_run_scores(
 
 
 def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
-    """The answers that each judge left without a verdict, of the judges that left any."""
+    """By judge, the answers that it left without a verdict."""
     return {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
 
 
 def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, RunScores]:
-    """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked what
-    code can't: that with the most marks, of equals the one with the most models, then the first by name.
+    """The accuracy of each answer of several runs (by run number), with one judge for the answers that code can't compare:
+    the judge with the most scores, of equals the one with the most models, then the first by name.
 
-    A run that it has not marked has code's marks alone, and its free text `waiting`. Where no judge has marked any of
-    the runs, only what code can compare is scorable.
+    A run without scores by this judge has code's scores alone, and its free text is `waiting`. If no judge has scored any
+    of the runs, only answers that code can compare are scorable.
     """
     series = {run.id: load_series(store, run, items) for run in runs}
     of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
@@ -309,21 +306,20 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     return found
 
 
-_FEW = 100  # draws where only ranks are asked for, which need none
+_FEW_DRAWS = 100  # where only ranks are needed, which use no draws
 
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """The items of a table, `among` which others there are, and the values that runs said (None: no readable
-    answer)."""
+    """The items of a table, all items that they are `among`, and a cache of sums."""
 
     items: Sequence[Item]
     among: Sequence[Item]
     sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
     def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
-        """What is summed up over these rows of one run, or of several under each other; `wrong` are each run's answers
-        that are read as wrong as can be."""
+        """The sums over these rows of one run, or of several runs stacked. `said` are the answered values by run (None: not
+        readable), `wrong` the answers of each run that count as completely wrong."""
         from proctor.metrics import item_sums
 
         bad = np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(said), dtype=np.bool_)
@@ -337,8 +333,8 @@ class _Answers:
 
 @dataclass(frozen=True, eq=False)
 class RunSums(RunScores):
-    """A metric over many items, or a part of one, in one run. `scores` say only which items have an answer (0); the
-    statistic is computed from what was `said`. `wrong` are read as wrong as can be, whatever was said."""
+    """A metric over many items, or a part of one, in one run. `scores` only mark which items have an answer (0); the
+    statistic is computed from the answered values `said`. Answers in `wrong` count as completely wrong."""
 
     answers: _Answers
     said: Sequence[JsonValue]
@@ -347,7 +343,7 @@ class RunSums(RunScores):
 
     @property
     def doubtful(self) -> Mask:
-        """The answers without a value, where the metric does them less harm than wrong ones."""
+        """The answers without a value, if the metric penalises them less than wrong ones."""
         from proctor.metrics import SILENCE_HELPS
 
         if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
@@ -356,8 +352,8 @@ class RunSums(RunScores):
         return silent & self.scorable & ~np.isnan(self.scores)
 
     def filled(self, value: float) -> Self:
-        """The same with the reference for all that it lacks; or where the value is the worst, with all that it lacks and
-        all that is doubtful read as wrong as can be."""
+        """A copy in which lacking items equal the reference; or, if the value is the worst, lacking and doubtful items are
+        completely wrong."""
         if value == self.metric.worst:
             return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
         said = [
@@ -367,13 +363,13 @@ class RunSums(RunScores):
         return replace(super().filled(0.0), said=said, wrong=self.wrong & ~self.lacking)
 
     def decided(self, policy: str) -> Self:
-        """As of `RunScores`; what is doubtful stays so."""
+        """As of `RunScores`; doubtful answers stay doubtful."""
         return replace(super().decided(policy), wrong=self.wrong)
 
     def estimates(
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
     ) -> list[Estimate]:
-        """What it is worth on the items of each slice; None where it is not defined there."""
+        """The metric on the items of each slice; None where it is undefined."""
         there, found = ~np.isnan(self.values(policy)), []
         for code in range(len(slices.facets)):
             rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
@@ -384,8 +380,8 @@ class RunSums(RunScores):
         return found
 
     def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
-        """How far it is ahead of another run, on the items that both have an answer to (of the mean over answered ones:
-        that both answered)."""
+        """The difference to another run on the items that both have an answer to (for a mean over answered items: that both
+        answered)."""
         rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
         groups, one = items.group[rows], _sums([self, other], rows)
         if one is None:
@@ -398,7 +394,7 @@ class RunSums(RunScores):
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
-        """The ranks of runs, by their systems, that have an answer to all of these items."""
+        """The ranks of runs (by system), all with an answer to each `common` item."""
         everyone, rows = list(runs.values()), np.flatnonzero(common)
         one = _sums(everyone, rows)
         if one is None:
@@ -417,8 +413,8 @@ class RunSums(RunScores):
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
-        """As of `RunScores`; every reading is ranked again."""
-        quick = replace(plan, draws=_FEW)
+        """As of `RunScores`; each reading is ranked from scratch."""
+        quick = replace(plan, draws=_FEW_DRAWS)
 
         def ranks(reading: Mapping[str, float]) -> dict[str, int]:
             filled = {name: runs[name].filled(value) for name, value in reading.items()}
@@ -428,7 +424,7 @@ class RunSums(RunScores):
 
 
 def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
-    """What the metric of these runs sums up over these rows of each; None where it has no value on them."""
+    """The sums of the runs' metric over these rows of each run; None where it has no value on them."""
     found = runs[0].answers.of([one.said for one in runs], rows, [one.wrong for one in runs])
     return next((one for one in found if one.named.name == runs[0].key), None)
 
@@ -438,7 +434,7 @@ def _mean(sums: Floats) -> Floats:
 
 
 def corpus_names(items: ItemTable) -> list[str]:
-    """The metrics over many items that the formats of these items have."""
+    """The metrics over many items that apply to the formats of these items."""
     from proctor.metrics import CORPUS_METRICS
 
     kinds = {items.formats[code] for code in np.unique(items.format)}
@@ -454,10 +450,10 @@ def load_run_sums(
     *,
     among: ItemTable | None = None,
 ) -> dict[int, list[RunSums]]:
-    """By the run's number, the metrics over many items that are named, a metric by itself ("class_f1": all its parts)
-    or a part of it ("class_f1:clip"). None where none is named: then no answer is read. A name that the benchmark
-    declares stays its own; where items of several formats have a metric, each format is a part, and each scale of
-    several. `among` are all items, where these are some of them: parts have the names that they have there."""
+    """The named metrics over many items by run number: whole metrics ("class_f1": all its parts) or parts
+    ("class_f1:clip"). Names that the benchmark declares are left to it; without other names no answer is read. Each
+    format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
+    is the whole table, which determines the names of parts."""
     found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
     if not (wanted := set(metrics) - {one.name for one in card.metrics}):
         return found
@@ -487,7 +483,7 @@ def load_run_sums(
                 shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
                 if wanted & {one.metric.name, shown.named.name}:
                     nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
-                    if one.statistic is not None:  # of a mean those are left out that have no value in this run
+                    if one.statistic is not None:  # a mean leaves out items without a value in this run
                         own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
                     base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
                     own: Any = vars(base) | {"answers": answers, "said": said, "key": one.named.name}

@@ -21,19 +21,18 @@ _FILE = "recorded"
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings differ at most in the address of a server, which may move, and in the name of the file that
-    answers were recorded in.
+    """Whether two settings are equal except for addresses of servers and the name of the file of recorded answers.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
     >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
     False
     """
-    return _told(old) == _told(new)
+    return _identity(old) == _identity(new)
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new settings with every address that a run was asked at, in their order, where there were several.
+    """The new settings; with all addresses that the run has used, in order, if there are several.
 
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
@@ -44,24 +43,24 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The settings that differ, by their dotted names, without addresses and the name of a file of recorded answers.
+    """The first settings that differ, by dotted names (see `same_run`).
 
     >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
     'system.seed 0 then, 1 now'
     """
-    before, now = _flat(_told(old)), _flat(_told(new))
+    before, now = _flat(_identity(old)), _flat(_identity(new))
     names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
 
 
-def _told(settings: dict[str, Any]) -> dict[str, Any]:
-    """What makes a run another one."""
+def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that identify a run."""
     plain: dict[str, Any] = without_addresses(settings)
     return {name: value for name, value in plain.items() if name != _FILE}
 
 
 def without_addresses(value: Any) -> Any:
-    """Settings without the addresses of servers, at any depth."""
+    """Settings without addresses of servers, at any depth."""
     if isinstance(value, dict):
         kept = {name: one for name, one in value.items() if name not in {_ADDRESS, _SERVERS}}
         return {name: without_addresses(one) for name, one in kept.items()}
@@ -87,15 +86,15 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 @runtime_checkable
 class HasSettings(Protocol):
-    """A scorer that says what changes its scores."""
+    """A scorer with settings."""
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Its models' settings, its prompts, its dimensions …"""
+        """Everything that changes its scores: models, prompts, dimensions …"""
 
 
 def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric], scorer: str) -> None:
-    """Raises `InputError` where the benchmark knows one of these metrics with another range or direction."""
+    """Raises `InputError` if the benchmark has one of these metrics with another range or direction."""
     known = {one.name: one for one in store.card(benchmark).metrics}
     for metric in metrics:
         before = known.get(metric.name, metric)
@@ -106,12 +105,12 @@ def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric]
 
 
 def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None) -> None:
-    """Keeps what a scorer is, before it scores, and declares its metrics; a `scheme` becomes what the benchmark's answers
-    are rated on.
+    """Records a scorer's settings before it scores, and declares its metrics; a `scheme` becomes the benchmark's rating
+    scheme.
 
-    Raises `InputError`, and changes nothing, where the store has scores under the same name by a scorer with other
-    settings (a server's address is none), and as `refuse_other_metrics`. Scores of stores that were written before
-    scorers were recorded are taken for the scorer's own.
+    Raises `InputError`, and changes nothing, if the store has scores under the same name with other settings (addresses
+    of servers aside), and as `refuse_other_metrics`. In older stores without recorded settings, scores under the name
+    count as the scorer's.
     """
     from proctor.judges import UNRESOLVED
 
@@ -135,8 +134,7 @@ def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingS
 
 
 def refuse_out_of_range(store: Store, benchmark: str, metric: Metric, scorer: str, low: float, high: float) -> None:
-    """Raises `InputError`, with the way out, where a scorer's lowest or highest score is outside of the metric's
-    range."""
+    """Raises `InputError`, with a remedy, if a scorer's lowest or highest score is out of the metric's range."""
     if low < metric.low or high > metric.high:
         found = f"{low if low < metric.low else high:g}"
         expected = f"a number from {metric.low:g} to {metric.high:g}; to be rid of these scores: "
@@ -145,14 +143,14 @@ def refuse_out_of_range(store: Store, benchmark: str, metric: Metric, scorer: st
 
 
 def _differences(before: Metric, now: Metric) -> str:
-    """What differs in two declarations, except for what only says how a metric is shown or where it marks."""
+    """The differences of two declarations, apart from label, formats and chance level."""
     old, new = asdict(before), asdict(now)
     names = [name for name in old if old[name] != new[name] and name not in {"label", "formats", "chance"}]
     return ", ".join(f"{name} {new[name]}, in the store {old[name]}" for name in names)
 
 
 def _way_out(store: Store, benchmark: str, metric: str) -> str:
-    """How the metric's name becomes free, where it is not the benchmark's own and one scorer has given all its scores."""
+    """How to free the metric's name, if it is not the benchmark's own and one scorer has given all its scores."""
     owners = [name for name, metrics in store.scorers(benchmark).items() if metric in metrics]
     if metric in own_metrics(store.card(benchmark)) or len(owners) != 1 or owners[0].startswith(HUMAN):
         return ""
@@ -160,7 +158,7 @@ def _way_out(store: Store, benchmark: str, metric: str) -> str:
 
 
 def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
-    """The benchmark's own metrics; of a store that was written before they were recorded the one that is known."""
+    """The benchmark's own metrics; in older stores only the headline is known."""
     return card.own or (card.headline,)
 
 
