@@ -29,7 +29,7 @@ from proctor.core import (
     Usage,
 )
 from proctor.core.formats import CountFormat
-from proctor.runs import ItemClaims, Run, Store
+from proctor.runs import ItemClaims, Run, Store, stored_runs
 from tests.support.failures import failed_items
 
 
@@ -194,6 +194,7 @@ def test_the_address_of_a_server_is_recorded_and_no_setting(url: str) -> None:
     moved = store.start_run("toy", "one", "video", there)
     assert (moved.id, moved.settings["servers"]) == (run.id, ["http://a/v1", "http://b/v1"])
     assert store.start_run("toy", "one", "video", here).settings["servers"] == ["http://a/v1", "http://b/v1"]
+    assert stored_runs(store)[0]["servers"] == "http://a/v1, http://b/v1"
     store.close()
 
 

@@ -14,7 +14,7 @@ from proctor.core import Benchmark, InputError, Item, Judgement, first_problem, 
 from proctor.runs import schema
 from proctor.runs.database import READING_FAULTS, claim
 from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
-from proctor.runs.settings import own_metrics
+from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 
@@ -29,11 +29,6 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
             answered, failed = store.count_answers(run)
             system = run.settings.get("system")
             plain = system if isinstance(system, dict) else {}
-            servers = (
-                run.settings.get("servers") or plain.get("servers") or [plain["base_url"]]
-                if plain.get("base_url")
-                else []
-            )
             found.append(
                 {
                     "benchmark": name,
@@ -43,7 +38,7 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
                     "failed": failed,
                     "begun": begun[run.id],
                     "model": plain.get("model"),
-                    "servers": ", ".join(str(one) for one in servers) if isinstance(servers, list) else "",
+                    "servers": ", ".join(servers_of(run.settings)),
                     "settings": run.settings,
                 }
             )

@@ -37,9 +37,9 @@ def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
     """
-    known = list(dict.fromkeys([*old.get(_SERVERS, []), *_addresses(old), *_addresses(new)]))
+    known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
-    return plain | ({_SERVERS: known} if len(known) > len(set(_addresses(new))) else {})
+    return plain | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -67,14 +67,16 @@ def without_addresses(value: Any) -> Any:
     return [without_addresses(one) for one in value] if isinstance(value, list) else value
 
 
-def _addresses(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [found for one in value for found in _addresses(one)]
-    if not isinstance(value, dict):
-        return []
-    own = [value.get(_ADDRESS), *(value.get(_SERVERS) or ())]
-    below = [found for one in value.values() for found in _addresses(one)]
-    return [*dict.fromkeys(one for one in own if isinstance(one, str)), *below]
+def servers_of(settings: Any) -> list[str]:
+    """All addresses of servers in settings, at any depth.
+
+    >>> servers_of({"system": {"planner": {"base_url": "http://a/v1"}}, "servers": ["http://b/v1"]})
+    ['http://b/v1', 'http://a/v1']
+    """
+    own = [settings.get(_ADDRESS), *(settings.get(_SERVERS) or ())] if isinstance(settings, dict) else []
+    inside = settings.values() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
+    found = [one for one in own if isinstance(one, str)] + [each for one in inside for each in servers_of(one)]
+    return list(dict.fromkeys(found))
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
