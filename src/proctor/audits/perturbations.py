@@ -20,7 +20,7 @@ from proctor.core import Answer, Item, read_yaml
 from proctor.stats import Estimate, Floats, Resampling, sums_intervals
 
 Expected = Literal["lower", "not higher", "same", "higher", "any"]
-"""What a sound scorer gives a changed answer, beside the answer itself."""
+"""The score of a changed answer by a sound scorer, relative to the original answer."""
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -30,8 +30,8 @@ _NUMBER = r"(?<![\d.])(\d+(?:\.\d+)?)(?=\s*-?\s*{units})"
 
 
 class Wording(BaseModel):
-    """What the perturbations of one language are worded with: sentences around {text}, the words that statements are
-    negated at, units of doses, and diagnoses that stand in for one another."""
+    """The wording of perturbations in one language: sentences around {text}, words at which statements are negated, units
+    of doses, and diagnoses that replace each other."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,15 +50,14 @@ class Wording(BaseModel):
 
 @cache
 def wordings() -> dict[str, Wording]:
-    """The wording by language."""
     found = read_yaml(Path(__file__).with_name("perturbations.yaml"))
     return {language: Wording.model_validate(one) for language, one in found.items()}
 
 
 @dataclass(frozen=True)
 class Material:
-    """An answer in free text, and what it is changed with. `other` is an answer to another case by the same system,
-    `translated` its answer to the same case in another language, '' where there is none. `rng` draws what is drawn."""
+    """An answer in free text, and the material to change it. `other` is the same system's answer to another case,
+    `translated` its answer to the same case in another language ('' without one)."""
 
     item: Item
     text: str
@@ -75,22 +74,21 @@ class Material:
 
     @property
     def wording(self) -> Wording | None:
-        """That of its language; none where it is not known."""
+        """The wording of its language, if known."""
         return wordings().get(self.language)
 
     def says(self, term: str) -> bool:
-        """Whether question, references or answer have the term."""
+        """Whether the question, the references or the answer contain the term."""
         return any(term.casefold() in one.casefold() for one in (self.item.question, self.text, *self.references))
 
 
 Change = Callable[[Material], str | Item | None]
-"""The changed text, or the item with changed references; None where the answer can't be changed so."""
+"""The changed text, or the item with changed references; None if the perturbation does not apply."""
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One way of changing. `does` says what is done, `fault` what is said of a scorer that does not do what is
-    expected."""
+    """One way to change an answer. `does` describes it; `fault` describes a scorer that does not react as expected."""
 
     name: str
     does: str
@@ -99,7 +97,7 @@ class Perturbation:
     change: Change
 
     def of(self, material: Material, answer: Answer) -> tuple[Item, Answer] | None:
-        """The changed item and answer; None where nothing would change."""
+        """The changed item and answer; None if nothing would change."""
         found = self.change(material)
         if isinstance(found, Item):
             return (found, answer) if found != material.item else None
@@ -109,11 +107,11 @@ class Perturbation:
 
 
 AGAIN = "asked-again"
-"""The perturbation that changes nothing: the scorer is asked once more."""
+"""The perturbation that changes nothing and repeats the request."""
 
 
 def language_of(item: Item, text: str) -> str:
-    """The item's language; where it names none, Chinese by its characters, English else.
+    """The item's language; without a tag Chinese by its characters, else English.
 
     >>> language_of(Item.model_construct(tags={}), "湿疹"), language_of(Item.model_construct(tags={}), "Eczema")
     ('zh', 'en')
@@ -126,13 +124,13 @@ def _worded(place: Callable[[Wording], str]) -> Change:
 
 
 def _any_of(terms: Sequence[str], language: str) -> str:
-    """A pattern for any of the terms, the longest first; whole words, where words are parted."""
+    """A pattern for any of the terms, the longest first; whole words in languages with spaces."""
     listed = "|".join(re.escape(one) for one in sorted(terms, key=len, reverse=True))
     return f"(?:{listed})" if language == "zh" else rf"(?<!\w)(?:{listed})(?!\w)"
 
 
 def _negated_within(one: Material) -> str | None:
-    """Each sentence with its first statement negated, or with its negation taken away."""
+    """Each sentence with its first statement negated, or its negation removed."""
     wording = one.wording
     if wording is None:
         return None
@@ -159,15 +157,15 @@ def _turned(sentence: str, wording: Wording, language: str) -> str:
         anywhere = language == "zh" or behind
         found = re.search(listed if anywhere else rf"^\s*{listed}", sentence, re.IGNORECASE)
         if found:
-            said = found[0].strip()
-            new = f"{said}{apart}{no}" if behind else f"{no}{apart}{said[0].lower()}{said[1:]}"
-            new = new[0].upper() + new[1:] if said[0].isupper() else new
+            word = found[0].strip()
+            new = f"{word}{apart}{no}" if behind else f"{no}{apart}{word[0].lower()}{word[1:]}"
+            new = new[0].upper() + new[1:] if word[0].isupper() else new
             return sentence[: found.start()] + new + sentence[found.end() :]
     return sentence
 
 
 def _wrong_diagnosis(one: Material) -> str | None:
-    """Every known diagnosis in the answer replaced by one that neither question, references nor answer have."""
+    """Every known diagnosis in the answer replaced by one that is in neither question, references nor answer."""
     wording = one.wording
     free = [] if wording is None else [term for term in wording.diagnoses if not one.says(term)]
     if wording is None or not free:
@@ -181,7 +179,7 @@ def _wrong_diagnosis(one: Material) -> str | None:
 
 
 def _wrong_dose(one: Material) -> str | None:
-    """Every number with a unit ten times as large."""
+    """Every number with a unit multiplied by ten."""
     wording = one.wording
     if wording is None:
         return None
@@ -316,16 +314,16 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
 """All perturbations by name."""
 
 SMALL = 0.2
-"""Standard deviations: a shift below this is small (Cohen 1988, Statistical Power Analysis, section 2.2.3)."""
+"""A shift below this number of standard deviations is small (Cohen 1988, Statistical Power Analysis, section 2.2.3)."""
 
-_LEAST_GROUPS = 5  # with fewer nothing is said
+_MIN_GROUPS = 5  # for intervals and findings
 _NONE = Estimate(None, None, None, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedAnswer:
-    """One answer and its scores by metric, higher is better: `original` as it stands, `changed` by perturbation. What a
-    scorer did not score is left out; `missing` says why, by perturbation ("" for the answer itself)."""
+    """One answer and its scores by metric (higher is better): of the `original`, and `changed` by perturbation. Missing
+    scores are left out; `missing` gives the reasons by perturbation ("" for the original)."""
 
     item: str
     system: str
@@ -338,12 +336,11 @@ class ProbedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """What one perturbation does to a scorer's scores in one language; of `dimension` "" to the mean over all.
+    """The effect of one perturbation on a scorer's scores in one language (`dimension` "": on the mean over all).
 
-    `shift` is the mean change and `moved` the mean absolute change, in standard deviations of the scores of the answers
-    as they stand; `fell` is the share of answers that scored lower. All with intervals over groups. `finding` says in
-    words how that fits what is expected: "as expected", "unclear", or the fault. `answers` were changed and scored,
-    `missing` changed and not scored; `reason` says why there is no figure.
+    `shift` is the mean change and `moved` the mean absolute change, in standard deviations of the original scores; `fell`
+    is the share of answers with a lower score. All have intervals over groups. `finding` is "as expected", "unclear", or
+    the fault. `answers` were changed and scored, `missing` changed and not scored; `reason` explains missing figures.
     """
 
     scorer: str
@@ -363,7 +360,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What perturbations do to one scorer. `asked` names them in order; `notes` is what a person should know."""
+    """The effects of the perturbations in `asked` on one scorer; `notes` are remarks for the reader."""
 
     scorer: str
     probed: tuple[ProbedAnswer, ...]
@@ -373,7 +370,7 @@ class Sensitivity:
 
     @cached_property
     def shifts(self) -> tuple[Shift, ...]:
-        """By language and perturbation: the mean over the dimensions first, then each."""
+        """By language and perturbation: the mean over the dimensions, then each dimension."""
         found: list[Shift] = []
         for language in sorted({one.language for one in self.probed}):
             own = [one for one in self.probed if one.language == language and one.original]
@@ -383,7 +380,7 @@ class Sensitivity:
 
     @property
     def faults(self) -> tuple[tuple[str, str], ...]:
-        """(language, fault), each once."""
+        """The distinct (language, fault) pairs."""
         known = {one.fault for one in PERTURBATIONS.values() if one.fault}
         given = [(one.language, one.finding) for one in self.shifts if not one.dimension and one.finding in known]
         return tuple(dict.fromkeys(given))
@@ -424,8 +421,8 @@ def _shifts(
 
 
 def _table(whole: Sequence[ProbedAnswer], before: Floats, spread: Floats, names: Sequence[str], how: str) -> Floats:
-    """Of each answer what the statistics are sums of: 1, whether it was changed, whether it fell, and of each dimension
-    the score and its square (about the mean, so that little is lost), the change, its size, and whether it fell."""
+    """The summands of the statistics for each answer: 1, whether it was changed, whether the mean and each dimension fell,
+    and by dimension the centred score (for precision) and its square, the change, and the absolute change."""
     rows = []
     middle = before.mean(axis=0)
     for one, scores in zip(whole, before - middle, strict=True):
@@ -438,7 +435,7 @@ def _table(whole: Sequence[ProbedAnswer], before: Floats, spread: Floats, names:
 
 
 def _statistics(sums: Floats, many: int) -> Floats:
-    """Samples × (shift, moved, fell) of the mean over the dimensions, then of each."""
+    """Samples × (shift, moved, fell) of the mean over the dimensions, then of each dimension."""
     with np.errstate(divide="ignore", invalid="ignore"):
         n, there = sums[:, :1], sums[:, 1:2]
         fell = sums[:, 2 : 3 + many] / there
@@ -451,28 +448,28 @@ def _statistics(sums: Floats, many: int) -> Floats:
 
 
 def _counted(one: Estimate, n: int, groups: int) -> Estimate:
-    """With the answers that were changed, not all that the spread comes from; no interval of fewer than five groups."""
-    if groups < _LEAST_GROUPS:
+    """With the counts of changed answers (the spread uses all answers), and without an interval below five groups."""
+    if groups < _MIN_GROUPS:
         return Estimate(one.value, None, None, n, groups)
     return replace(one, n=n, groups=groups)
 
 
 def _share(one: Estimate) -> Estimate:
-    """With the ends of its interval cut at 0 and 1."""
+    """With the interval clipped to 0 and 1."""
     if one.ci_low is None or one.ci_high is None:
         return one
     return replace(one, ci_low=max(0.0, one.ci_low), ci_high=min(1.0, one.ci_high))
 
 
 def _finding(how: Perturbation, row: Shift) -> str:
-    """What the shift's interval allows to say. A scorer notices where scores fall for sure, and by `SMALL` or more; it
-    does not where the whole interval is above that. Without any change at all in five groups or more it does not either."""
+    """The finding that the shift's interval supports. A scorer notices a perturbation if scores fall significantly, and by
+    `SMALL` or more; it does not if the whole interval is above that, or if no score changes in five groups or more."""
     if how.expected == "any":
         return ""
     measured = row.moved if how.expected == "same" else row.shift
     low, high, value = measured.ci_low, measured.ci_high, measured.value
     if low is None or high is None or value is None:
-        if value == 0.0 and row.moved.value == 0.0 and row.groups >= _LEAST_GROUPS:
+        if value == 0.0 and row.moved.value == 0.0 and row.groups >= _MIN_GROUPS:
             low = high = 0.0
         else:
             return "unclear"

@@ -91,7 +91,7 @@ def analyse(
         items=items,
         asked=[asked[name] for name in items.ids],
         entries=entries,
-        answers=_said(store, items, entries),
+        answers=_parsed_answers(store, items, entries),
         causes={entry.name: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
@@ -138,12 +138,12 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
 
 def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[AnalysisRow]:
     """The settings of the other tables."""
-    said: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
-    said |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
-    return [{"setting": name, "value": value} for name, value in said.items()]
+    settings: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
+    settings |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
+    return [{"setting": name, "value": value} for name, value in settings.items()]
 
 
-def _said(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAnswers:
+def _parsed_answers(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAnswers:
     numbers: dict[str, int] = {}
     values: list[JsonValue] = []
     codes = {}

@@ -364,18 +364,20 @@ class ModelChoice:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the certainty of the choice."""
-        told = []
+        sentences = []
         if self.by != "mean":
-            told.append(f"{self.chosen.name} has the highest mean with others: its {self.by} decided.")
+            sentences.append(f"{self.chosen.name} has the highest mean with others: its {self.by} decided.")
         for one in self.candidates[1:]:
             between = "no interval" if one.lead_low is None else f"{percent(one.lead_low)} to {percent(one.lead_high)}"
             shown = "" if one.lead_p is not None and one.lead_p <= 0.05 else ": not shown to be better"
             p = "no p" if one.lead_p is None else f"p {one.lead_p:.3g}"
-            told.append(f"Lead over {one.name}: {percent(one.lead)} ({between}, {p}){shown}.")
+            sentences.append(f"Lead over {one.name}: {percent(one.lead)} ({between}, {p}){shown}.")
         if self.left_out:
-            told.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
-        told.append("On these questions the chosen one was lucky, too: its figure on others is expected to be lower.")
-        return tuple(told)
+            sentences.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
+        sentences.append(
+            "On these questions the chosen one was lucky, too: its figure on others is expected to be lower."
+        )
+        return tuple(sentences)
 
     def to_json(self) -> dict[str, Any]:
         """The whole evidence as plain data."""

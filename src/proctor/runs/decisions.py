@@ -36,7 +36,7 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import chosen_runs
 
 _KEY = ("item", "system", "condition", "judge", "metric")
-_TOLD = ("question", "reference", "answer", "state", "values", "answer_id")
+_ABOUT = ("question", "reference", "answer", "state", "values", "answer_id")
 _FILLED = ("value", "reason")
 _MAX_CELL = 30_000  # characters; spreadsheets cut at 32,767
 
@@ -76,7 +76,7 @@ class OpenAnswer:
         ]
         why = "" if reference is None else reference.rationale
         own = self.answer.extra.get("rationale")
-        told = (
+        about = (
             self.item.question,
             "\n".join([" | ".join(right), *([f"Rationale: {why}"] if why else [])]),
             "\n".join([self.answer.text, *([f"Rationale: {own}"] if isinstance(own, str) else [])]),
@@ -84,7 +84,7 @@ class OpenAnswer:
             self.values,
             self.answer_id,
         )
-        return [*self.key, *(str(safe_cell(_cut(text))) for text in told), "", ""]
+        return [*self.key, *(str(safe_cell(_cut(text))) for text in about), "", ""]
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def write_open(
         raise InputError(out, found="a file, which may hold decisions", expected="a new name")
     with whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
         writer = csv.writer(lines)
-        writer.writerow([*_KEY, *_TOLD, *_FILLED])
+        writer.writerow([*_KEY, *_ABOUT, *_FILLED])
         writer.writerows(one.cells() for one in rows)
     return len(rows)
 

@@ -293,39 +293,31 @@ async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) ->
         await asyncio.to_thread(beat)
 
 
+@dataclass
 class _Worker:
     """The concurrent tasks, and what they share."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        limits: Limits,
-        tally: Tally,
-        stop: asyncio.Event,
-        on_change: Callable[[Tally], None],
-        claims: ItemClaims | None,
-    ) -> None:
-        self.fatal: ProctorError | None = None
-        self._journal = journal
-        self._limits = limits
-        self._tally = tally
-        self._stop = stop
-        self._on_change = on_change
-        self._claims = claims
+    journal: Journal
+    limits: Limits
+    tally: Tally
+    stop: asyncio.Event
+    on_change: Callable[[Tally], None]
+    claims: ItemClaims | None
+    fatal: ProctorError | None = None
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
-            if self._stop.is_set():
+            if self.stop.is_set():
                 continue
             job, item, queued_at = entry
             if not await self._holds(job.run, item):  # another worker has it by now
-                self._tally.total -= 1
+                self.tally.total -= 1
                 continue
             try:
-                answer = await ask(job.system, item, job.view, self._limits.budget_s, queued_at)
+                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
             except PendingError:
-                self._tally.pending += 1
-                self._on_change(self._tally)
+                self.tally.pending += 1
+                self.on_change(self.tally)
                 continue
             except InputError as error:
                 if not job.skip_broken:
@@ -335,21 +327,21 @@ class _Worker:
             except ConfigurationError as error:
                 self._end(error)
                 continue
-            if not self._limits.timed:
+            if not self.limits.timed:
                 answer = answer.model_copy(update={"timing": None})
-            await self._journal.write(job.run, answer, await self._scores(job, item, answer))
+            await self.journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
 
     def _end(self, error: ProctorError) -> None:
         self.fatal = self.fatal or error
-        self._stop.set()
+        self.stop.set()
 
     async def _holds(self, run: Run, item: Item) -> bool:
-        if self._claims is None:
+        if self.claims is None:
             return True
-        if not self._claims.fresh:
-            return await asyncio.to_thread(self._claims.holds, run, item.id)
-        return self._claims.holds(run, item.id)
+        if not self.claims.fresh:
+            return await asyncio.to_thread(self.claims.holds, run, item.id)
+        return self.claims.holds(run, item.id)
 
     async def _scores(self, job: Job, item: Item, answer: Answer) -> list[Score]:
         """The scores of an answer. A scorer that breaks ends the run, but neither the answer (which is paid for) nor the
@@ -363,13 +355,13 @@ class _Worker:
         return found
 
     def _count(self, answer: Answer) -> None:
-        self._tally.add(answer)
-        failures, errors = self._tally.failures_in_a_row, self._tally.only_errors
-        if max(failures, errors) >= self._limits.give_up_after and not self._stop.is_set():
+        self.tally.add(answer)
+        failures, errors = self.tally.failures_in_a_row, self.tally.only_errors
+        if max(failures, errors) >= self.limits.give_up_after and not self.stop.is_set():
             kind = count_of(failures, "failure") if failures > errors else f"{count_of(errors, 'error')} of the system"
-            self._tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
-            self._stop.set()
-        self._on_change(self._tally)
+            self.tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
+            self.stop.set()
+        self.on_change(self.tally)
 
 
 async def ask(

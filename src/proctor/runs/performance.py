@@ -36,7 +36,7 @@ class ParsedAnswers:
     values: list[JsonValue]
     codes: dict[str, Ints]
 
-    def said(self, system: str, places: Ints) -> list[JsonValue]:
+    def at(self, system: str, places: Ints) -> list[JsonValue]:
         """A system's answers at these places; None without a value."""
         return [None if code < 0 else self.values[code] for code in self.codes[system][places].tolist()]
 
@@ -138,7 +138,7 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
         inside = ~_left_out(data, entry)
         for kind, positions in sorted(by_kind.items()):
             places = np.array(positions)[inside[positions]]
-            items, said = [data.asked[place] for place in places.tolist()], data.answers.said(entry.name, places)
+            items, given = [data.asked[place] for place in places.tolist()], data.answers.at(entry.name, places)
             groups = data.items.group[places]
             rows += [
                 {
@@ -150,7 +150,7 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
                     "higher_is_better": mark.metric.higher_is_better,
                 }
                 | numbers(mark.estimate)
-                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, said))
+                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, given))
             ]
     return rows
 
@@ -248,35 +248,35 @@ def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
     >>> vote(Item(id="q", group="v", question="How many?", answer=CountFormat()), [4, 1, 2])
     2
     """
-    said = [value for value in values if value is not None]
-    if not said:
+    given = [value for value in values if value is not None]
+    if not given:
         return None
     kind = item.answer.kind
     if kind in _OF_NUMBERS:
-        return sorted(said, key=lambda value: float(str(value)))[(len(said) - 1) // 2]
+        return sorted(given, key=lambda value: float(str(value)))[(len(given) - 1) // 2]
     if kind == "classes":
-        named = Counter(str(name) for value in said if isinstance(value, list) for name in value)
-        return [name for name in sorted(named) if named[name] * 2 > len(said)]
+        named = Counter(str(name) for value in given if isinstance(value, list) for name in value)
+        return [name for name in sorted(named) if named[name] * 2 > len(given)]
     if kind == "timestamps":
-        lists = [[float(str(moment)) for moment in value] for value in said if isinstance(value, list)]
+        lists = [[float(str(moment)) for moment in value] for value in given if isinstance(value, list)]
         sizes = Counter(len(moments) for moments in lists)
         usual = min(sizes, key=lambda size: (-sizes[size], size))
         table = np.array([moments for moments in lists if len(moments) == usual])
         return [float(moment) for moment in np.median(table, axis=0)]
     if kind in {"intervals", "boxes"}:
-        return median_places(said)
-    times = Counter(json.dumps(value) for value in said)
+        return median_places(given)
+    times = Counter(json.dumps(value) for value in given)
     best = max(times.values())
-    return next(value for value in said if times[json.dumps(value)] == best)
+    return next(value for value in given if times[json.dumps(value)] == best)
 
 
 def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
+    """The accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
     formats and for each, with the paired difference to the best system.
 
-    Baselines do not vote. Free text and ratings can't be voted on; these, and questions without a mark, are `left_out`.
-    Who has no mark for a question has no vote on it and no share in the bound. Who is best is chosen on the same
-    questions, which flatters the votes of the best; where the best one has no mark it is wrong here.
+    Baselines do not vote. Free text and ratings have no vote; these, and questions without a score, are `left_out`. A
+    system without a score for a question has no vote on it and does not count in the bound; the best system is wrong
+    there. The best systems are chosen on the same questions, which biases the votes of the best upwards.
     """
     voters = [entry for entry in data.entries if not entry.baseline]
     marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
@@ -318,7 +318,7 @@ def _voted(data: AnalysisData, here: Sequence[int], systems: Sequence[str]) -> F
     voted = data.answers.most_frequent(systems, places)
     kinds = np.array([data.asked[place].answer.kind for place in here])
     counted = np.flatnonzero(np.isin(kinds, list(_OF_NUMBERS | _OF_SEVERAL)))
-    given = [data.answers.said(system, places[counted]) for system in systems]
+    given = [data.answers.at(system, places[counted]) for system in systems]
     for row, *values in zip(counted.tolist(), *given, strict=True):
         voted[row] = vote(data.asked[here[row]], values)
     right = [value is not None and is_right(data.asked[place], value) for place, value in zip(here, voted, strict=True)]

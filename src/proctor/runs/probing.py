@@ -61,10 +61,10 @@ class AnswersOf:
         for run in self.runs:
             card, answers = self.store.card(run.benchmark), self.store.answers(run)
             for item in self.store.items(run.benchmark):
-                said = answers.get(item.id)
+                answer = answers.get(item.id)
                 counts = isinstance(item.answer, FreeTextFormat) and (self.all_items or card.counts(item))
-                if counts and said is not None and said.status is Status.ANSWERED and _text(said).strip():
-                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, said)
+                if counts and answer is not None and answer.status is Status.ANSWERED and _text(answer).strip():
+                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, answer)
 
     def draw(self, most: int, seed: int) -> list[DrawnAnswer]:
         """At most this many answers in each language (0: all), spread evenly over the groups: one of each group before a
@@ -73,8 +73,8 @@ class AnswersOf:
 
         by_language: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for key in sorted(self.given):
-            item, said = self.given[key]
-            by_language.setdefault(language_of(item, _text(said)), {}).setdefault(item.group, []).append(key)
+            item, answer = self.given[key]
+            by_language.setdefault(language_of(item, _text(answer)), {}).setdefault(item.group, []).append(key)
         found = []
         for language, groups in sorted(by_language.items()):
             rng = generator(seed, "perturb", "answers", language)
@@ -85,11 +85,11 @@ class AnswersOf:
         return found
 
     def _drawn(self, key: tuple[str, str], language: str) -> DrawnAnswer:
-        item, said = self.given[key]
+        item, answer = self.given[key]
         beside = tuple(
             other for (name, system), (_, other) in self.given.items() if name == key[0] and system != key[1]
         )
-        return DrawnAnswer(item, said, key[1], language, beside)
+        return DrawnAnswer(item, answer, key[1], language, beside)
 
     def probes(self, drawn: Sequence[DrawnAnswer], names: Sequence[str], seed: int) -> list[Probe]:
         """Every answer unchanged, and changed by every perturbation that applies."""
@@ -97,10 +97,10 @@ class AnswersOf:
 
         spoken: dict[tuple[str, str], list[tuple[Item, str]]] = {}
         translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for (_, system), (item, said) in sorted(self.given.items()):
-            language = language_of(item, _text(said))
-            spoken.setdefault((system, language), []).append((item, _text(said)))
-            translated.setdefault((system, item.group), []).append((language, _text(said)))
+        for (_, system), (item, answer) in sorted(self.given.items()):
+            language = language_of(item, _text(answer))
+            spoken.setdefault((system, language), []).append((item, _text(answer)))
+            translated.setdefault((system, item.group), []).append((language, _text(answer)))
         found = [Probe(one, "", one.item, one.answer) for one in drawn]
         for name in names:
             for one in drawn:

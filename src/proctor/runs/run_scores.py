@@ -317,16 +317,18 @@ class _Answers:
     among: Sequence[Item]
     sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
-    def of(self, said: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
-        """The sums over these rows of one run, or of several runs stacked. `said` are the answered values by run (None: not
+    def of(self, parsed: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
+        """The sums over these rows of one run, or of several runs stacked. `parsed` are the answered values by run (None: not
         readable), `wrong` the answers of each run that count as completely wrong."""
         from proctor.metrics import item_sums
 
-        bad = np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(said), dtype=np.bool_)
-        key = tuple(id(one) for one in said), rows.tobytes(), bad.tobytes()
+        bad = (
+            np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(parsed), dtype=np.bool_)
+        )
+        key = tuple(id(one) for one in parsed), rows.tobytes(), bad.tobytes()
         if key not in self.sums:
-            asked = [self.items[row] for row in rows] * len(said)
-            values = [one[row] for one in said for row in rows]
+            asked = [self.items[row] for row in rows] * len(parsed)
+            values = [one[row] for one in parsed for row in rows]
             self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among)
         return self.sums[key]
 
@@ -334,10 +336,10 @@ class _Answers:
 @dataclass(frozen=True, eq=False)
 class RunSums(RunScores):
     """A metric over many items, or a part of one, in one run. `scores` only mark which items have an answer (0); the
-    statistic is computed from the answered values `said`. Answers in `wrong` count as completely wrong."""
+    statistic is computed from the answered values `parsed`. Answers in `wrong` count as completely wrong."""
 
     answers: _Answers
-    said: Sequence[JsonValue]
+    parsed: Sequence[JsonValue]
     key: str
     wrong: Mask
 
@@ -348,7 +350,7 @@ class RunSums(RunScores):
 
         if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
             return super().doubtful
-        silent = np.array([one is None for one in self.said], dtype=np.bool_)
+        silent = np.array([one is None for one in self.parsed], dtype=np.bool_)
         return silent & self.scorable & ~np.isnan(self.scores)
 
     def filled(self, value: float) -> Self:
@@ -356,11 +358,11 @@ class RunSums(RunScores):
         completely wrong."""
         if value == self.metric.worst:
             return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
-        said = [
+        parsed = [
             one if not lacks or item.reference is None else item.reference.answer
-            for one, lacks, item in zip(self.said, self.lacking, self.answers.items, strict=True)
+            for one, lacks, item in zip(self.parsed, self.lacking, self.answers.items, strict=True)
         ]
-        return replace(super().filled(0.0), said=said, wrong=self.wrong & ~self.lacking)
+        return replace(super().filled(0.0), parsed=parsed, wrong=self.wrong & ~self.lacking)
 
     def decided(self, policy: str) -> Self:
         """As of `RunScores`; doubtful answers stay doubtful."""
@@ -425,7 +427,7 @@ class RunSums(RunScores):
 
 def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
     """The sums of the runs' metric over these rows of each run; None where it has no value on them."""
-    found = runs[0].answers.of([one.said for one in runs], rows, [one.wrong for one in runs])
+    found = runs[0].answers.of([one.parsed for one in runs], rows, [one.wrong for one in runs])
     return next((one for one in found if one.named.name == runs[0].key), None)
 
 
@@ -470,7 +472,7 @@ def load_run_sums(
     kinds = sorted(there & {kind for one in asked for kind in one.formats})
     for run in runs:
         known, outcomes = store.answers(run), load_outcomes(store, run, items)
-        said = [
+        parsed = [
             known[name].parsed if name in known and known[name].status is Status.ANSWERED else None
             for name in items.ids
         ]
@@ -478,7 +480,7 @@ def load_run_sums(
         for kind in kinds:
             scorable = referred & (format_of == kind)
             rows = np.flatnonzero(scorable)
-            for one in answers.of([said], rows):
+            for one in answers.of([parsed], rows):
                 others = set(one.metric.formats) & set(kinds) - {kind}
                 shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
                 if wanted & {one.metric.name, shown.named.name}:
@@ -486,6 +488,6 @@ def load_run_sums(
                     if one.statistic is not None:  # a mean leaves out items without a value in this run
                         own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
                     base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
-                    own: Any = vars(base) | {"answers": answers, "said": said, "key": one.named.name}
+                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": one.named.name}
                     found[run.id].append(RunSums(**own, wrong=base.lacking))
     return found

@@ -33,21 +33,7 @@ from proctor.runs.database import (
     shared_run,
     shown_url,
 )
-from proctor.runs.schema import (
-    BenchmarkCard,
-    answer_from_row,
-    answer_row,
-    benchmark_row,
-    card_of,
-    check_name,
-    check_texts,
-    difference,
-    insert_benchmark,
-    kept_votes,
-    score_row,
-    vote_row,
-    write_card,
-)
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import changed_settings, same_run, with_servers
 
 ORACLE = "told_the_key"  # the name in stores since the first edition
@@ -122,27 +108,27 @@ class Store:
     def add_benchmark(self, benchmark: Benchmark) -> None:
         """Stores a benchmark's items. Raises `InputError` for other items under a known name, since answers must not be
         scored against items that they were not given to, and for a text that can't be stored."""
-        check_texts(benchmark)
+        schema.check_texts(benchmark)
         fingerprint = benchmark.fingerprint
         with self.writing() as connection:
-            known = benchmark_row(connection, benchmark.name)
+            known = schema.benchmark_row(connection, benchmark.name)
             if known is not None and known["fingerprint"] != fingerprint:
                 raise InputError(
                     self.shown,
                     f"benchmark {benchmark.name}",
                     found=f"answers to items with fingerprint {known['fingerprint'][:12]}, "
-                    f"but the data now give {fingerprint[:12]} ({difference(connection, known['id'], benchmark)})",
+                    f"but the data now give {fingerprint[:12]} ({schema.difference(connection, known['id'], benchmark)})",
                     expected="the same items: use another --store for the changed benchmark",
                 )
-            card = card_of(benchmark)
+            card = schema.card_of(benchmark)
             if known is None:
-                insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
+                schema.insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
             kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers")}
             card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
-                write_card(connection, known["id"], card)
+                schema.write_card(connection, known["id"], card)
 
     def benchmark_names(self) -> list[str]:
         """The benchmarks in this store."""
@@ -167,7 +153,7 @@ class Store:
         """Replaces the card by `change(card)`, in one transaction."""
         with self.writing() as connection:
             known = self._benchmark(connection, benchmark)
-            write_card(connection, known["id"], change(BenchmarkCard.model_validate(known["card"])))
+            schema.write_card(connection, known["id"], change(BenchmarkCard.model_validate(known["card"])))
 
     def items(self, benchmark: str) -> list[Item]:
         """All items of a benchmark, in its order."""
@@ -199,7 +185,7 @@ class Store:
         plain = json.loads(json.dumps(settings))
         table = schema.runs
         for what, name in (("system", system), ("condition", condition)):
-            check_name(f"the {what}'s name", name)
+            schema.check_name(f"the {what}'s name", name)
         with self.writing() as connection:
             benchmark_id = self._benchmark(connection, benchmark)["id"]
             query = select(table).where(
@@ -305,7 +291,8 @@ class Store:
                 let = fence(connection, [(run, answer) for run, answer, _ in rows])
                 rows = [row for row, through in zip(rows, let, strict=True) if through]
             answers = [
-                answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer) for run, answer, _ in rows
+                schema.answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer)
+                for run, answer, _ in rows
             ]
             if upsert_rows(connection, schema.answers, self._answer_upsert, answers) < len(rows):
                 # Stored answers stay, so scores of other answers are dropped. The upsert has locked the rows.
@@ -315,7 +302,7 @@ class Store:
             scores: list[dict[str, Any]] = []
             for run, _, marks in rows:
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
+                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
@@ -325,13 +312,15 @@ class Store:
     def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
         """Writes votes and the scores that follow from them: all, or none. Scores replace those of the same metric and
         scorer; a stored vote stays as it is."""
-        rows = [score_row(run.id, self.item_numbers(run.benchmark)[score.item_id], score) for run, score in scores]
+        rows = [
+            schema.score_row(run.id, self.item_numbers(run.benchmark)[score.item_id], score) for run, score in scores
+        ]
         keep = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
         if not (votes or rows):
             return
         with self.writing() as connection:
             if votes:
-                connection.execute(keep, [vote_row(vote) for vote in votes])
+                connection.execute(keep, [schema.vote_row(vote) for vote in votes])
             upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
     def answers(self, run: Run) -> dict[str, Answer]:
@@ -340,7 +329,7 @@ class Store:
         table = schema.answers
         with self.reading() as connection:
             found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
-            return {names[row["item"]]: answer_from_row(names[row["item"]], row) for row in found}
+            return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
 
     def marked(self, run: Run, scorer: str) -> set[str]:
         """The ids of items that a scorer has scored in this run."""
@@ -393,10 +382,10 @@ class Store:
     def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """The votes with these keys."""
         with self.reading() as connection:
-            return {vote.key: vote for vote in kept_votes(connection, keys)}
+            return {vote.key: vote for vote in schema.kept_votes(connection, keys)}
 
     def _benchmark(self, connection: Connection, name: str) -> RowMapping:
-        known = benchmark_row(connection, name)
+        known = schema.benchmark_row(connection, name)
         if known is None:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
