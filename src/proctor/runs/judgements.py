@@ -318,15 +318,10 @@ def _ids(items: dict[str, Item], found: str) -> str:
 
 
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
-    answers, items = schema.answers, schema.items
+    answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        number = connection.scalar(
-            select(items.c.id)
-            .join(schema.benchmarks, schema.benchmarks.c.id == items.c.benchmark)
-            .where(schema.benchmarks.c.name == run.benchmark, items.c.item == item_id)
-        )
-        where = (answers.c.run == run.id, answers.c.item == number)
-        row = connection.execute(select(answers).where(*where)).mappings().first()
+        own = select(answers).where(answers.c.run == run.id, answers.c.item == number)
+        row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
     found = tuple(Score(**row._asdict()) for row in rows)

@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -60,11 +60,15 @@ class Plan:
     broken media of `left_out` items."""
 
     jobs: list[Job]
-    runs: list[Run]
-    settled: int
-    unsupported: dict[str, int]
+    settled: int = 0
+    unsupported: dict[str, int] = field(default_factory=dict)
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
+
+    @property
+    def runs(self) -> list[Run]:
+        """The run of each job."""
+        return [job.run for job in self.jobs]
 
     @property
     def to_ask(self) -> int:
@@ -109,8 +113,7 @@ def plan(
         for condition in conditions:
             jobs.append(job := asking.job(system, condition, mine))
             settled += len(mine) - len(job.items)
-    runs = [job.run for job in jobs]
-    return Plan(jobs, runs, settled, unsupported, tuple(problems), len(chosen) - len(items))
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items))
 
 
 def join(
@@ -144,7 +147,7 @@ def join(
         job = asking.job(system, run.condition, asking.supported(system))
         borrowed = whole if condition.borrows else ()
         jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
-    return Plan(jobs, [job.run for job in jobs], 0, {})
+    return Plan(jobs)
 
 
 def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: Item) -> bool:
@@ -417,6 +420,6 @@ async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Sc
         mine = asking.supported(system) if known.get(name, settings) == settings else []
         if mine and (job := asking.job(system, _CONDITION, mine)).items:
             with suppress(RunTakenError):
-                await execute(store, Plan([job], [job.run], 0, {}), _AT_ONCE)
+                await execute(store, Plan([job]), _AT_ONCE)
                 added.append(name)
     return added

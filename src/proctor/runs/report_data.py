@@ -31,6 +31,7 @@ from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
 
+_ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)
 _CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
 
 
@@ -140,17 +141,14 @@ def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
     (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (a format that a baseline
     does not answer)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
-    answered = outcomes.where(Status.ANSWERED)
+    answered, without = outcomes.where(Status.ANSWERED), int(np.sum(~outcomes.asked))
     return {
         "readable": int(np.sum(answered & outcomes.readable)),
         "unreadable": int(np.sum(answered & ~outcomes.readable & outcomes.submitted)),
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
-        "refused": int(np.sum(outcomes.where(Status.REFUSED))),
-        "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
-        "error": int(np.sum(outcomes.where(Status.ERROR))),
-        "failed": int(np.sum(outcomes.where(Status.FAILED))),
-        "not_asked": 0 if run.system in BASELINES else int(np.sum(~outcomes.asked)),
-        "unsupported": int(np.sum(~outcomes.asked)) if run.system in BASELINES else 0,
+        **{status.value: int(np.sum(outcomes.where(status))) for status in _ENDINGS},
+        "not_asked": 0 if run.system in BASELINES else without,
+        "unsupported": without if run.system in BASELINES else 0,
     }
 
 

@@ -259,10 +259,7 @@ class PartResults:
         unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
         masks = {
             "answered": outcomes.answered,
-            "failed": outcomes.where(Status.FAILED),
-            "timed_out": outcomes.where(Status.TIMED_OUT),
-            "refused": outcomes.where(Status.REFUSED),
-            "error": outcomes.where(Status.ERROR),
+            **{status.value: outcomes.where(status) for status in Status if status is not Status.ANSWERED},
             "unreadable": unread & outcomes.submitted,
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,

@@ -92,9 +92,10 @@ def open_orders(store: Store) -> list[OpenOrder]:
     runs = {run.id: run for name in store.benchmark_names() for run in store.runs(name)}
     found = dict[str, list[Run]]()
     with store.reading() as connection:
-        for row in connection.execute(select(schema.orders).order_by(schema.orders.c.run)):
-            if row.run in runs and _settled(connection, row.run) < row.items:
-                found.setdefault(row.parcel, []).append(runs[row.run])
+        rows = connection.execute(select(schema.orders).order_by(schema.orders.c.run)).all()
+    for row in rows:
+        if row.run in runs and store.count_answers(runs[row.run])[0] < row.items:
+            found.setdefault(row.parcel, []).append(runs[row.run])
     return [OpenOrder(key, _read(store, key), tuple(own)) for key, own in found.items()]
 
 
@@ -114,12 +115,6 @@ def _read(store: Store, key: str) -> Order:
     except ValidationError as error:
         found, expected = str(first_problem(error)), "an order that this version reads: update Proctor"
         raise InputError(store.shown, f"order {key[:12]}", found=found, expected=expected) from error
-
-
-def _settled(connection: Connection, run: int) -> int:
-    table = schema.answers
-    query = select(func.count()).where(table.c.run == run, table.c.status != Status.FAILED.value)
-    return int(connection.execute(query).scalar_one())
 
 
 LEASE_S = 60.0
