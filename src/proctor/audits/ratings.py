@@ -239,9 +239,9 @@ def _rows(file: Path, columns: Sequence[str]) -> list[TableRow]:
 
 
 def _is_lower(file: Path, row: TableRow) -> bool:
-    said = row.cells.get("lower_is_better", "")
-    if (found := _YES_OR_NO.get(said.strip().casefold())) is None:
-        raise TableFault(row.number, "lower_is_better", repr(said)[:80], "yes or no").error(file)
+    text = row.cells.get("lower_is_better", "")
+    if (found := _YES_OR_NO.get(text.strip().casefold())) is None:
+        raise TableFault(row.number, "lower_is_better", repr(text)[:80], "yes or no").error(file)
     return found
 
 

@@ -217,9 +217,9 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
 
 def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement, file: Path) -> Iterator[Score]:
     """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
-    said = _said(row.cells["value"])
+    value = _normalised(row.cells["value"])
     keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
-    scores = decided_scores(one.metric, said, card.rating, **keys)
+    scores = decided_scores(one.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"
         raise InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
@@ -230,7 +230,7 @@ def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement
 
 def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
     reply: dict[str, Any] = {
-        "value": _said(row.cells["value"]),
+        "value": _normalised(row.cells["value"]),
         "reason": _plain(row.cells["reason"]),
         "at": at,
         "metric": one.metric.name,
@@ -363,7 +363,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _said(value: str) -> str:
+def _normalised(value: str) -> str:
     return _plain(value).casefold()
 
 

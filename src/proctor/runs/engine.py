@@ -147,7 +147,7 @@ _MAX_CAUSES = 50
 
 @dataclass(frozen=True)
 class Job:
-    """The outstanding items of one run, in the order in which they are put to the system.
+    """The outstanding items of one run, in the order of asking.
 
     `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
     not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
@@ -371,7 +371,7 @@ async def ask(
     budget_s: float | None = None,
     queued_at: float | None = None,
 ) -> Answer:
-    """Puts one item to a system and returns the answer as it is recorded: timed, parsed, with its status.
+    """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
     The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
     What the view showed is in `extra` under `SHOWN`.

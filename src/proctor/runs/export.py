@@ -307,10 +307,10 @@ class ScoredAnswer:
 
 def scored_answers(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[ScoredAnswer]:
     """The answers of these runs (without failed ones) with the scorer's scores, if any, by item and system."""
-    said = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
+    values = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
     answers = {run.system: store.answers(run) for run in runs}
     return [
-        ScoredAnswer(item, system, own[item.id].text, said.get((item.id, system), {}))
+        ScoredAnswer(item, system, own[item.id].text, values.get((item.id, system), {}))
         for item in store.items(benchmark)
         for system, own in sorted(answers.items())
         if item.id in own and own[item.id].status is not Status.FAILED

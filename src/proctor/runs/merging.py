@@ -1,6 +1,6 @@
 """The content of an evaluation in one hash, and stores of several machines or institutions merged.
 
-Rows are compared by what they say, not by who wrote them, when, or at what cost. No media are needed.
+Rows are compared by their content, not by origin, time or cost. No media are needed.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class _Merge:
     contradicted: set[str] = field(default_factory=set)
     """Keys of judgements with different replies."""
     mixed: set[str] = field(default_factory=set)
-    """Names of scorers with different settings, of the benchmark at hand."""
+    """Names of scorers with different settings, of the current benchmark."""
 
     def rows(self) -> list[MergedRows]:
         found = [self._judgements()]
@@ -248,11 +248,11 @@ class _Merge:
     def _judgements(self) -> MergedRows:
         result = MergedRows("", "", "", JUDGEMENTS)
         kept = {vote.key: vote_digest(vote) for vote in self.into.votes()}
-        said: dict[str, dict[str, Judgement]] = {}
+        offered: dict[str, dict[str, Judgement]] = {}
         for vote in (vote for source in self.sources for vote in source.votes()):
-            said.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
+            offered.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
         new = []
-        for key, found in said.items():
+        for key, found in offered.items():
             if len(found.keys() | {kept.get(key, next(iter(found)))}) > 1:
                 self.contradicted.add(key)
                 result.refuse(f"{key[:12]}: different replies under one key", len(found.keys() - {kept.get(key)}))
@@ -340,7 +340,7 @@ class _RunMerge:
         result, settled = self._answers(answers, numbers)
         scores = MergedRows(*self.name, SCORES)
         kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
-        said: dict[Place, dict[str, Row]] = {}
+        offered: dict[Place, dict[str, Row]] = {}
         for (source, run), own in zip(self.parts, answers, strict=True):
             digests = {item: answer_digest(item, row) for item, row in own.items()}
             for place, row in source.scores(benchmark, run).items():
@@ -351,9 +351,9 @@ class _RunMerge:
                 elif place[2] in self.mixed and kept.get(place) != score_digest(place[0], row):
                     scores.refuse(f"item {place[0]}: a score by {place[2]} with other settings")
                 else:
-                    said.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
+                    offered.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
         new = []
-        for place, found in said.items():
+        for place, found in offered.items():
             if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
                 new += [row | {"run": self.number, "item": numbers[place[0]]} for row in found.values()]
         insert_rows(self.into.connection, schema.scores, new)
@@ -367,11 +367,11 @@ class _RunMerge:
         own = self.into.answers(self.name[0], self.number)
         kept = {item: answer_digest(item, row) for item, row in own.items()}
         settled = {item: kept[item] for item, row in own.items() if row["status"] != _FAILED}
-        said: dict[str, dict[str, Row]] = {}
+        offered: dict[str, dict[str, Row]] = {}
         for item, row in (pair for part in parts for pair in part.items()):
-            said.setdefault(item, {}).setdefault(answer_digest(item, row), row)
+            offered.setdefault(item, {}).setdefault(answer_digest(item, row), row)
         new = []
-        for item, found in said.items():
+        for item, found in offered.items():
             given = {digest: row for digest, row in found.items() if row["status"] != _FAILED}
             if not given and item in kept:  # the sources have only failed answers
                 result.same += kept[item] in found
@@ -413,5 +413,5 @@ def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> Bench
 def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:
     """The scorers with different settings in two stores."""
     names = {name for card in cards for name in card.scorers}
-    said = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
-    return {name for name, settings in said.items() if any(one != settings[0] for one in settings)}
+    offered = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
+    return {name for name, settings in offered.items() if any(one != settings[0] for one in settings)}

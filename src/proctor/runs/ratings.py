@@ -306,11 +306,11 @@ def _cases(given: _Given, scheme: RatingScheme, images: Path | None) -> dict[tup
 
     answers = {given.named[run.id]: given.store.answers(run) for run in given.runs}
     return {
-        (name, system): case_of(given.items[name], candidate_of(said[name]), scheme, images)
+        (name, system): case_of(given.items[name], candidate_of(given_answers[name]), scheme, images)
         for name in given.table.ids
         if scheme.of(str(given.items[name].tags.get("language", "")))
-        for system, said in answers.items()
-        if name in said
+        for system, given_answers in answers.items()
+        if name in given_answers
     }
 
 

@@ -298,7 +298,7 @@ class Store:
                 # Stored answers stay, so scores of other answers are dropped. The upsert has locked the rows.
                 there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
                 own = [there[one["run"], one["item"]] == one for one in answers]
-                rows = [row for row, stands in zip(rows, own, strict=True) if stands]
+                rows = [row for row, stored in zip(rows, own, strict=True) if stored]
             scores: list[dict[str, Any]] = []
             for run, _, marks in rows:
                 ids = self.item_numbers(run.benchmark)

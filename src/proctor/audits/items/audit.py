@@ -206,7 +206,7 @@ def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
     parts: dict[str, list[str]] = {}
     for (kind, reason), count in reasons.items():
         parts.setdefault(kind, []).append(f"{count_of(count, 'item')}: {reason}")
-    return kept, {kind: "; ".join(said) for kind, said in parts.items()}
+    return kept, {kind: "; ".join(listed) for kind, listed in parts.items()}
 
 
 def _facets(items: Sequence[Item]) -> list[str]:
@@ -290,15 +290,15 @@ def option_pools(table: OptionTable, right: NDArray[np.bool_], *, draws: int, se
     pools = {str(item.tags[OPTION_POOL]) for item in table.items if OPTION_POOL in item.tags}
     if not pools:
         return None
-    said = table.phrases
+    phrases = table.phrases
     everywhere, in_group = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for row, item in enumerate(table.items):
-        of_item = {said[row][place] for place in np.flatnonzero(right[row])}
+        of_item = {phrases[row][place] for place in np.flatnonzero(right[row])}
         everywhere.update(of_item)
         in_group[item.group].update(of_item)
     scores = np.zeros(table.present.shape)
     for row, item in enumerate(table.items):
-        for place, phrase in enumerate(said[row]):
+        for place, phrase in enumerate(phrases[row]):
             scores[row, place] = in_group[item.group][phrase] - everywhere[phrase]
     groups = np.unique([item.group for item in table.items], return_inverse=True)[1]
     plan = Resampling(draws=draws, seed=seed, bounds=(0.0, 1.0))

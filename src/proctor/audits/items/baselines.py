@@ -433,13 +433,13 @@ def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Call
     """Baselines that know the right answers of the training rows, by name and label."""
     products = _similar(table, right)
     number: dict[str, int] = {}
-    said = np.zeros(table.present.shape, dtype=np.int64)
-    said[table.present] = [number.setdefault(one, len(number)) for phrases in table.phrases for one in phrases]
+    code = np.zeros(table.present.shape, dtype=np.int64)
+    code[table.present] = [number.setdefault(one, len(number)) for phrases in table.phrases for one in phrases]
 
     def recurring(sign: int) -> Callable[[_Rows, _Rows], _Hits]:
         def guess(train: _Rows, test: _Rows) -> _Hits:
-            known = np.bincount(said[train][right[train]], minlength=len(number))
-            return table.hits(sign * known[said].astype(np.float64), right)[test]
+            known = np.bincount(code[train][right[train]], minlength=len(number))
+            return table.hits(sign * known[code].astype(np.float64), right)[test]
 
         return guess
 

@@ -170,9 +170,9 @@ class OptionTable:
         own = np.zeros(self.present.shape)
         for row, item in enumerate(self.items):
             asked = set(words(item.question))
-            said = [set(words(option)) for option in item.options]
-            uses = Counter(word for option in said for word in option)
-            for place, option in enumerate(said):
+            option_words = [set(words(option)) for option in item.options]
+            uses = Counter(word for option in option_words for word in option)
+            for place, option in enumerate(option_words):
                 if option:
                     question[row, place] = len(option & asked) / len(option)
                     own[row, place] = sum(uses[word] == 1 for word in option) / len(option)
@@ -256,11 +256,11 @@ class OptionTable:
                 for place, phrase in enumerate(phrases[row]):
                     repeats[row, place] = offers[phrase] - 1
                     inside[row, place] = mentions[phrase] - (phrase in asked[row])
-        every = Counter(phrase for said in phrases for phrase in set(said))
+        every = Counter(phrase for own_phrases in phrases for phrase in set(own_phrases))
         named = [set(words(item.group.replace("_", " "))) for item in self.items]
         offered, name = np.zeros(self.present.shape), np.zeros(self.present.shape)
-        for row, said in enumerate(phrases):
-            for place, phrase in enumerate(said):
+        for row, own_phrases in enumerate(phrases):
+            for place, phrase in enumerate(own_phrases):
                 own = set(phrase.split())
                 offered[row, place] = every[phrase] - 1
                 name[row, place] = len(own & named[row]) / max(1, len(own))
