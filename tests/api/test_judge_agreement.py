@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.audits.bounds import ORDER, TRUE_BETWEEN, TRUE_WITHIN
+from proctor.audits.comparison import ORDER, TRUE_BETWEEN, TRUE_WITHIN
 from proctor.core import InputError
 from proctor.judges import embedded
 from proctor.metrics import text

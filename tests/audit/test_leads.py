@@ -21,8 +21,7 @@ from proctor.audits import (
     leads,
     to_json,
 )
-from proctor.audits.bounds import ORDER, OTHERS, SIBLINGS, TRUE_BETWEEN, TRUE_WITHIN
-from proctor.audits.leads import as_tied, parted
+from proctor.audits.comparison import ORDER, OTHERS, SIBLINGS, TRUE_BETWEEN, TRUE_WITHIN, as_tied, parted
 from proctor.core import InputError
 from tests.support.planted_metrics import planted
 

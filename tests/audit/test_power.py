@@ -128,7 +128,7 @@ def test_agreement_is_measured_where_answers_were_rated_twice() -> None:
 def test_raters_that_agree_less_than_the_metrics_tell_are_refused() -> None:
     table, first, second = _drawn(0, 60)
     with pytest.raises(
-        InputError, match=r"rater agreement on /overall: found 0\.1, expected above 0\.\d\d, which both"
+        InputError, match=r"rater agreement on /overall: found 0\.1, expected above 0\.\d\d, the share of variance"
     ):
         power(table, first, second, PowerPlan(sizes=(50,), agreement=0.1))
 

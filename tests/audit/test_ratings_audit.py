@@ -229,7 +229,7 @@ def test_a_metric_never_ranks_above_one_that_agrees_better(monkeypatch: pytest.M
     def made(first: Sampled, second: Sampled) -> Contrast:
         return replace(contrast(first, second), p=next(calls))
 
-    monkeypatch.setattr("proctor.audits.ranking.contrast", made)
+    monkeypatch.setattr("proctor.audits.comparison.contrast", made)
     places = compare(table, metrics, FEW)[1].metrics
     assert [place.metric for place in places] == order
     assert [place.rank for place in places] == [1, 2, 2]

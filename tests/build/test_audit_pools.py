@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from proctor.audits.items import audit_items
-from proctor.audits.items.baselines import fold_of_groups
-from proctor.audits.items.elsewhere import fold_units, option_pools, told_answers
+from proctor.audits.items.audit import fold_units, option_pools
+from proctor.audits.items.baselines import fold_of_groups, told_answers
 from proctor.audits.items.options import OptionTable, right_options
 from proctor.core import OPTION_POOL, Item, Reference, generator
 from proctor.core.formats import ChoiceFormat

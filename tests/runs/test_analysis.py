@@ -357,8 +357,6 @@ def test_votes_on_many_questions_at_once_are_those_of_each_alone(seed: int) -> N
     systems = [f"system {number}" for number in range(len(codes))]
     answers = ParsedAnswers(["A", True, 1, [1.5]], dict(zip(systems, codes, strict=True)))
     item = Item(id="q", group="v", question="?", answer=BinaryFormat())
-    alone = [
-        vote(item, [answers.said(one, np.array([place]))[0] for one in systems]) for place in range(codes.shape[1])
-    ]
+    alone = [vote(item, [answers.at(one, np.array([place]))[0] for one in systems]) for place in range(codes.shape[1])]
     together = answers.most_frequent(systems, np.arange(codes.shape[1]))
     assert list(map(repr, together)) == list(map(repr, alone))

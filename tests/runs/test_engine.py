@@ -35,6 +35,7 @@ from proctor.runs import Limits, Store, Tally, ask, load_items
 from proctor.runs.engine import Job, ask_all
 from proctor.runs.run_scores import load_run_scores
 from proctor.runs.table import load_labels
+from tests.support.failures import failed_items
 from tests.support.virtual_time import run_in_virtual_time
 
 
@@ -231,11 +232,11 @@ def test_failed_is_never_scored_and_is_asked_again(store: Store) -> None:
     system = Scripted(act)
     first = job(store, system)
     asyncio.run(ask_all([first], store))
-    assert store.failed(first.run) == {"q001", "q004"}
+    assert failed_items(store, first.run) == {"q001", "q004"}
     assert store.marked(first.run, "code") == store.settled(first.run)
     broken.clear()
     asyncio.run(ask_all([job(store, system)], store))
-    assert store.failed(first.run) == set()
+    assert failed_items(store, first.run) == set()
     assert len(store.marked(first.run, "code")) == 10
     assert len(system.asked) == 12
 
@@ -249,7 +250,7 @@ def test_a_systems_own_error_is_its_answer_wrong_and_never_asked_again(store: St
     system = Scripted(act)
     first = job(store, system)
     asyncio.run(ask_all([first], store))
-    assert store.failed(first.run) == set()
+    assert failed_items(store, first.run) == set()
     card = store.card("toy")
     items = load_items(store, card)
     (accuracy,) = (one for one in load_run_scores(store, first.run, items, card) if one.metric.name == "accuracy")

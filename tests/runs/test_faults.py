@@ -20,6 +20,7 @@ from proctor.models import ModelClient, ModelSpec
 from proctor.runs import BOTH, Limits, Options, Outcome, Result, Run, Store, execute, plan, results
 from proctor.systems import ModelSystem, Sampling
 from tests.support.clock_video import ClockVideo, read_clock, write_clock_video
+from tests.support.failures import failed_items
 from tests.support.faulty_server import AT_ONCE, Fault, FaultyServer, Request
 
 SEEN = 80  # items on a second of the video each
@@ -118,7 +119,7 @@ def test_faults_on_30_percent_of_the_calls_are_never_wrong_answers(tmp_path: Pat
         run, outcome = ask(server, store, benchmark, tmp_path / "cache", 1)
         first = list(server.requests)
         answers = store.answers(run)
-        failed = store.failed(run)
+        failed = failed_items(store, run)
 
         assert {request.fault for request in first} > {None, Fault.RATE_LIMIT, Fault.RESET, Fault.WRONG_TYPES}
         assert set(answers) == {item.id for item in benchmark.items}

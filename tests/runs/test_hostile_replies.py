@@ -34,6 +34,7 @@ from proctor.metrics import AccuracyScorer
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Limits, Store, execute, plan
 from proctor.systems import ModelSystem
+from tests.support.failures import failed_items
 from tests.support.raw_server import completion, raw_server
 
 FORMATS: list[tuple[AnswerFormat, JsonValue]] = [
@@ -127,7 +128,7 @@ def run(bodies: Sequence[bytes], benchmark: Benchmark, folder: Path) -> dict[str
         asyncio.run(go(url, store))
         (first,) = store.runs("hostile")
         assert set(store.answers(first)) == {item.id for item in benchmark.items}
-        failed = {int(item[1:]) for item in store.failed(first)}
+        failed = {int(item[1:]) for item in failed_items(store, first)}
         asked.clear()
         asyncio.run(go(url, store))
         assert set(asked) == failed

@@ -10,7 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from proctor.core import InputError
-from proctor.runs import Store, migrations, schema
+from proctor.runs import Store, schema
 from proctor.runs.database import open_engine
 
 ADDED = ("claims", "orders", "parcels")
@@ -40,7 +40,7 @@ def told(url: str) -> tuple[str, set[str]]:
 
 
 def test_there_is_a_step_for_every_version() -> None:
-    assert sorted(migrations.STEPS) == list(range(1, schema.VERSION))
+    assert sorted(schema.STEPS) == list(range(1, schema.VERSION))
 
 
 def test_a_former_store_gets_the_tables_of_today(former: str) -> None:
@@ -57,11 +57,11 @@ def test_a_step_that_fails_leaves_the_store_as_it_was(former: str, monkeypatch: 
     before = told(former)
 
     def fails(operations: object) -> None:
-        migrations.STEPS_BEFORE[1](operations)  # type: ignore[attr-defined]
+        schema.STEPS_BEFORE[1](operations)  # type: ignore[attr-defined]
         raise ValueError("the disk is full")
 
-    monkeypatch.setattr(migrations, "STEPS_BEFORE", dict(migrations.STEPS), raising=False)
-    monkeypatch.setitem(migrations.STEPS, 1, fails)
+    monkeypatch.setattr(schema, "STEPS_BEFORE", dict(schema.STEPS), raising=False)
+    monkeypatch.setitem(schema.STEPS, 1, fails)
     with pytest.raises(InputError, match="found the disk is full"):
         open_engine(former, create=False)
     assert told(former) == before == ("1", set(schema.metadata.tables) - set(ADDED[:2]))

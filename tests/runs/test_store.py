@@ -29,7 +29,8 @@ from proctor.core import (
     Usage,
 )
 from proctor.core.formats import CountFormat
-from proctor.runs import ItemClaims, Run, Store
+from proctor.runs import ItemClaims, Run, Store, stored_runs
+from tests.support.failures import failed_items
 
 
 def a_benchmark(items: int = 4, *, question: str = "How many clips?") -> Benchmark:
@@ -131,10 +132,10 @@ def test_only_a_failed_answer_is_replaced(url: str) -> None:
     store = Store(url)
     run = a_run(store, a_benchmark())
     store.write(run, [(an_answer("q0", Status.FAILED), []), (an_answer("q1", text="first"), [])])
-    assert store.failed(run) == {"q0"}
+    assert failed_items(store, run) == {"q0"}
     store.write(run, [(an_answer("q0", text="late"), []), (an_answer("q1", text="second"), [])])
     assert {name: answer.text for name, answer in store.answers(run).items()} == {"q0": "late", "q1": "first"}
-    assert store.failed(run) == set()
+    assert failed_items(store, run) == set()
     assert store.count_answers(run) == (2, 0)
     store.close()
 
@@ -193,6 +194,7 @@ def test_the_address_of_a_server_is_recorded_and_no_setting(url: str) -> None:
     moved = store.start_run("toy", "one", "video", there)
     assert (moved.id, moved.settings["servers"]) == (run.id, ["http://a/v1", "http://b/v1"])
     assert store.start_run("toy", "one", "video", here).settings["servers"] == ["http://a/v1", "http://b/v1"]
+    assert stored_runs(store)[0]["servers"] == "http://a/v1, http://b/v1"
     store.close()
 
 

@@ -19,12 +19,31 @@ if TYPE_CHECKING:
         lengths,
         paired,
     )
-    from proctor.audits.bounds import bounds
-    from proctor.audits.leads import AS_GIVEN, LeadRow, Part, leading, leads
-    from proctor.audits.perturbations import AGAIN, PERTURBATIONS, Material, Perturbation, language_of
+    from proctor.audits.comparison import (
+        AS_GIVEN,
+        LeadRow,
+        MetricComparison,
+        MetricRanking,
+        Part,
+        RankedMetric,
+        bounds,
+        compare,
+        leading,
+        leads,
+    )
+    from proctor.audits.perturbations import (
+        AGAIN,
+        PERTURBATIONS,
+        SMALL,
+        Material,
+        Perturbation,
+        ProbedAnswer,
+        Sensitivity,
+        Shift,
+        language_of,
+    )
     from proctor.audits.power import PowerPlan, PowerTable, power
     from proctor.audits.profile import Bias, LengthSlope, MetricProfile, ScoreCalibration, profile
-    from proctor.audits.ranking import MetricComparison, MetricRanking, RankedMetric, compare
     from proctor.audits.ratings import (
         ALL,
         Key,
@@ -41,7 +60,6 @@ if TYPE_CHECKING:
         scored,
     )
     from proctor.audits.report import AuditReport, agreement_rows, leads_json, to_json
-    from proctor.audits.sensitivity import SMALL, ProbedAnswer, Sensitivity, Shift
 else:
     export_lazily(__name__)
 

@@ -1,7 +1,7 @@
-"""How far one metric agrees with the raters: by item, by rater, by system, beside the raters themselves, and with
-length.
+"""How well one metric agrees with the raters: by item, by rater and by system, beside the raters' own agreement and the
+effect of length.
 
-Ratings and scores stand side by side in the cells that results are given for: dataset × language × dimension.
+Results are given by cell: dataset × language × dimension.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = ("kendall", "pearson", "spearman")
 
 @dataclass(frozen=True, slots=True)
 class CorrelationSettings:
-    """How intervals are drawn (see `Resampling`); `draws` of 0 leaves them out."""
+    """How intervals are drawn (see `Resampling`); with `draws` 0 there are none."""
 
     draws: int = 2000
     level: float = 0.95
@@ -45,13 +45,13 @@ class CorrelationSettings:
 
     @property
     def plan(self) -> Resampling:
-        """The same as the statistics take it."""
+        """The same as a `Resampling`."""
         return Resampling(draws=max(1, self.draws), level=self.level, seed=self.seed)
 
 
 @dataclass(frozen=True)
 class CellName:
-    """What a cell is of: one dataset (or `ALL`), one language, one dimension."""
+    """One dataset (or `ALL`), one language, one dimension."""
 
     dataset: str
     language: str
@@ -59,42 +59,37 @@ class CellName:
 
     @property
     def where(self) -> tuple[str, str, str]:
-        """The three names."""
         return self.dataset, self.language, self.dimension
 
 
 @dataclass(frozen=True)
 class RatingCell(CellName):
-    """The ratings of one cell, and what they are of, one entry per rating."""
+    """The ratings of one cell. All arrays have one entry per rating."""
 
     ratings: tuple[Rating, ...]
 
     @cached_property
     def values(self) -> Floats:
-        """What was rated."""
         return np.array([one.value for one in self.ratings], dtype=np.float64)
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """Which answer and dimension."""
         return tuple(one.key for one in self.ratings)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """What is drawn together."""
+        """The resampling unit of each rating."""
         return tuple(one.cluster for one in self.ratings)
 
     @cached_property
     def raters(self) -> tuple[str, ...]:
-        """Who rated."""
         return tuple(one.rater for one in self.ratings)
 
     def part(self, rows: Sequence[int]) -> RatingCell:
-        """These ratings alone."""
         return replace(self, ratings=tuple(self.ratings[row] for row in rows))
 
     def rater_mean(self) -> RatingCell:
-        """One entry per answer: the mean of its ratings; its rater is ''."""
+        """One entry per answer: the mean of its ratings, by the rater ''."""
         number = {key: k for k, key in enumerate(dict.fromkeys(self.keys))}
         code = np.array([number[key] for key in self.keys], dtype=np.int64)
         means = np.bincount(code, self.values) / np.bincount(code)
@@ -106,8 +101,8 @@ class RatingCell(CellName):
 
 @dataclass(frozen=True, slots=True)
 class Correlations:
-    """The correlations of one cell: kendall, pearson, spearman and, last, their mean; or why there are none.
-    `note` says why they have no interval where too few groups carry the variation."""
+    """Kendall's, Pearson's and Spearman's correlation of one cell, and their `mean`; or the `reason` why there are none.
+    `note` explains a missing interval: too few groups vary."""
 
     kinds: tuple[Sampled, ...]
     mean: Sampled
@@ -116,17 +111,17 @@ class Correlations:
 
     @property
     def estimates(self) -> tuple[Estimate, Estimate, Estimate, Estimate]:
-        """The three and their mean, with their intervals."""
+        """The three correlations and their mean, with intervals."""
         kendall, pearson, spearman = (one.estimate() for one in self.kinds)
         return kendall, pearson, spearman, self.mean.estimate()
 
 
 @dataclass
 class RatingCells:
-    """All cells of a table, and per dataset and language the bootstrap samples that its cells share.
+    """All cells of a table, and the bootstrap samples that the cells of a dataset and language share.
 
-    Correlations over one dataset draw that dataset's groups; those over all draw from all, whichever
-    dataset they are in. All dimensions, and all metrics, get the same samples.
+    Correlations over one dataset resample its groups, those over all datasets all groups. All dimensions and all metrics
+    get the same samples.
     """
 
     table: RatingsTable
@@ -156,7 +151,7 @@ class RatingCells:
         return self._samples[name]
 
     def measure(self, cell: RatingCell, scores: Floats, reason: str = "") -> Correlations:
-        """The correlations of a cell's ratings with scores, one per rating."""
+        """The correlations of a cell's ratings with scores (one per rating); none where there is a `reason`."""
         samples = self.samples(cell)
         values = np.full(len(scores), 0.0) if reason else scores
         kinds = tuple(samples.correlation(kind, values, cell.values, cell.groups) for kind in KINDS)
@@ -167,7 +162,7 @@ class RatingCells:
 
 
 def paired(cell: RatingCell, metric: MetricScores) -> tuple[Floats, str]:
-    """The metric's score for every rating of a cell, and why there are none where it opted out.
+    """The metric's score for every rating of a cell; or zeros, and the reason, where it opted out.
 
     Raises `InputError` for a rated answer that it neither scored nor opted out of.
     """
@@ -185,7 +180,7 @@ def paired(cell: RatingCell, metric: MetricScores) -> tuple[Floats, str]:
 
 
 def _thin_note(cell: RatingCell, scores: Floats) -> str:
-    """Which side hardly varies, and in how many groups it does."""
+    """Why there is no interval: which side varies in too few groups."""
     code = group_codes(cell.groups, len(cell.groups))
     counts = [carrying_groups(values, code) for values in (scores, cell.values)]
     what = "scores" if counts[0] <= counts[1] else "ratings"
@@ -193,7 +188,7 @@ def _thin_note(cell: RatingCell, scores: Floats) -> str:
 
 
 def _why(scores: Floats, ratings: Floats) -> str:
-    """Why these have no correlation."""
+    """Why there is no correlation."""
     if len(scores) < 2:
         return "fewer than two ratings"
     what, values = ("scores", scores) if np.ptp(scores) == 0 else ("ratings", ratings)
@@ -202,11 +197,10 @@ def _why(scores: Floats, ratings: Floats) -> str:
 
 @dataclass(frozen=True)
 class LengthBias(CellName):
-    """How the length of an answer (in words; in characters where a script has no spaces) goes with the
-    metric's scores and with the ratings, by Spearman's ρ; `excess` is the first less the second: above 0
-    the metric likes length more than the raters do. `partial` is ρ of scores and ratings with length held
-    fixed; what is left of an agreement that is more than length. None, with the reason, where one of
-    these is constant.
+    """Spearman's ρ of the length of answers (in words; in characters where a script has no spaces) with the metric's
+    `scores` and with the `ratings`. `excess` is their difference: above 0 the metric prefers length more than the raters
+    do. `partial` is the partial correlation of scores and ratings given length; None, with the reason, where one of the
+    three is constant.
     """
 
     scores: Estimate
@@ -229,8 +223,7 @@ def lengths(table: RatingsTable) -> dict[tuple[str, str], int]:
 def _length_bias(
     cells: RatingCells, cell: RatingCell, scores: Floats, agreement: Sampled, known: dict[tuple[str, str], int]
 ) -> LengthBias:
-    """The bias in one cell, whose ratings have these scores and go with them by `agreement` (Spearman's ρ);
-    `known` are the lengths of the answers."""
+    """The length bias in one cell; `agreement` is ρ of its scores and ratings, `known` the lengths of the answers."""
     length = np.array([known[key[:2]] for key in cell.keys], dtype=np.float64)
     samples = cells.samples(cell)
     with_scores, with_ratings = (
@@ -249,7 +242,7 @@ def _length_bias(
 
 
 def _partial(between: float, first: float, second: float) -> float | None:
-    """The partial correlation (r − r₁ r₂) / √((1 − r₁²)(1 − r₂²)); None where length says everything."""
+    """The partial correlation (r − r₁ r₂) / √((1 − r₁²)(1 − r₂²)); None where length determines one side."""
     room = (1 - first**2) * (1 - second**2)
     return (between - first * second) / math.sqrt(room) if room > 1e-12 else None
 
@@ -258,10 +251,9 @@ def _partial(between: float, first: float, second: float) -> float | None:
 class Agreement(CellName):
     """Kendall's τ-b, Pearson's r, Spearman's ρ and their mean between a metric's scores and ratings.
 
-    Several raters of an answer count as several pairs. `rater` names one rater, or is "mean" (each
-    answer's mean rating), or '' for all. Estimates count `n` ratings and `groups`; `answers` and
-    `raters` count those. Where there is no correlation the values are None and `reason` says why; `note` says
-    why they have no interval where too few groups carry the variation.
+    Several raters of an answer count as several pairs. `rater` is one rater, "mean" (each answer's mean rating), or ''
+    for all. Estimates count ratings (`n`) and `groups`. Without a correlation the values are None and `reason` says why;
+    `note` explains a missing interval: too few groups vary.
     """
 
     rater: str
@@ -277,8 +269,8 @@ class Agreement(CellName):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """The mean over a language's dimensions of the mean correlation on all datasets; None, with the reason,
-    where one of them has none."""
+    """The mean over a language's dimensions of the mean correlation on all datasets; None, with the reason, where a
+    dimension has no correlation."""
 
     language: str
     mean: Estimate
@@ -289,8 +281,8 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class SystemLevel(CellName):
-    """Do the metric's means rank the systems as the ratings' means do? `systems` holds (name, mean score,
-    mean rating, number of ratings). Correlations over few systems have no interval worth showing."""
+    """The correlation of the systems' mean scores with their mean ratings. `systems` holds (name, mean score, mean
+    rating, number of ratings). There is no interval: systems are too few."""
 
     systems: tuple[tuple[str, float, float, int], ...]
     kendall: float | None
@@ -301,8 +293,8 @@ class SystemLevel(CellName):
 
 @dataclass(frozen=True)
 class Ceiling(CellName):
-    """How far two raters of the same answers agree, as `Agreement` measures it, and Krippendorff's α (ordinal)
-    of all raters of the cell. It is no upper limit of a metric: see `perfect`."""
+    """The agreement of two raters of the same answers, measured as in `Agreement`, and Krippendorff's α (ordinal) of all
+    raters of the cell. It is no upper limit for a metric: see `perfect`."""
 
     first: str
     second: str
@@ -315,12 +307,12 @@ class Ceiling(CellName):
 
     @property
     def perfect(self) -> float | None:
-        """Pearson's r that a perfect metric would have with one of the raters: √r of the two (Spearman 1904,
-        American Journal of Psychology 15:72).
+        """Pearson's r of a perfect metric with one of the raters: √r of the two raters (Spearman 1904, American Journal
+        of Psychology 15:72).
 
-        Perfect is to give each answer the mean of what infinitely many raters would give it. Raters are taken to err
-        alike and independently; 0 where r is below 0, None where there is none. Against the mean of k such raters it
-        is √(k r / (1 + (k − 1) r)). It holds for Pearson's r alone; that of ranks is about as large.
+        A perfect metric gives each answer the mean over infinitely many raters, whose errors are independent and alike.
+        0 where r is below 0, None without r. With the mean of k raters it is √(k r / (1 + (k − 1) r)). The formula holds
+        for Pearson's r; rank correlations are about as large.
         """
         r = self.pearson.value
         return None if r is None else math.sqrt(max(r, 0.0))
@@ -328,7 +320,7 @@ class Ceiling(CellName):
 
 @dataclass(frozen=True)
 class Audit:
-    """Everything that one metric's scores and the ratings say of each other."""
+    """All results of one metric's scores and the ratings."""
 
     metric: str
     settings: CorrelationSettings
@@ -344,9 +336,8 @@ class Audit:
 def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettings | None = None) -> Audit:
     """Compares a metric with ratings.
 
-    Agreement is given for each dataset, and for all together, × language × dimension. Raters are told
-    apart, and the ceiling given, where a cell has two or more of them. Raises `InputError` where the
-    metric has no score for a rated answer.
+    Agreement is given for each dataset, and for all together, × language × dimension; by rater, and between raters,
+    where a cell has two or more of them. Raises `InputError` where the metric has no score for a rated answer.
 
     >>> from proctor.audits import Rating
     >>> rows = [(f"e{k}", value) for k, value in enumerate([0.0, 0.5, 1.0, 1.0])]
@@ -384,8 +375,8 @@ def audit(table: RatingsTable, metric: MetricScores, settings: CorrelationSettin
 def aggregated(
     cells: Sequence[RatingCell], measured: Sequence[Correlations], language: str
 ) -> tuple[Sampled, int, str, str]:
-    """The mean over a language's dimensions on all datasets, their number, why there is none, and why it has no
-    interval where too few groups carry the variation of one of them."""
+    """The mean over a language's dimensions on all datasets, the number of dimensions, the reason of a missing mean, and
+    the note on a missing interval."""
     both = zip(cells, measured, strict=True)
     inside = [(cell, one) for cell, one in both if (cell.dataset, cell.language) == (ALL, language)]
     reasons = [f"{cell.dimension}: {one.reason}" for cell, one in inside if one.reason]

@@ -1,15 +1,15 @@
-"""Changed answers: what a scorer of answers should notice, and what should change nothing.
+"""Changed answers, and how far a scorer's scores move when it is given them.
 
-Each perturbation changes an answer, or the references that it is compared with, in one way, and says what a sound scorer
-does then. The wording of each language stands in `perturbations.yaml`.
+Each perturbation changes an answer, or its references, in one way, and states what a sound scorer does then. The wording
+of each language is in `perturbations.yaml`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -17,18 +17,21 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from proctor.core import Answer, Item, read_yaml
+from proctor.stats import Estimate, Floats, Resampling, sums_intervals
 
 Expected = Literal["lower", "not higher", "same", "higher", "any"]
-"""What a sound scorer gives a changed answer, beside the answer itself."""
+"""The score of a changed answer by a sound scorer, relative to the original answer."""
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
+
 _SENTENCES = re.compile(r"(?<=[.!?。！？；;\n])\s*")
+
 _NUMBER = r"(?<![\d.])(\d+(?:\.\d+)?)(?=\s*-?\s*{units})"
 
 
 class Wording(BaseModel):
-    """What the perturbations of one language are worded with: sentences around {text}, the words that statements are
-    negated at, units of doses, and diagnoses that stand in for one another."""
+    """The wording of perturbations in one language: sentences around {text}, words at which statements are negated, units
+    of doses, and diagnoses that replace each other."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,15 +50,14 @@ class Wording(BaseModel):
 
 @cache
 def wordings() -> dict[str, Wording]:
-    """The wording by language."""
     found = read_yaml(Path(__file__).with_name("perturbations.yaml"))
     return {language: Wording.model_validate(one) for language, one in found.items()}
 
 
 @dataclass(frozen=True)
 class Material:
-    """An answer in free text, and what it is changed with. `other` is an answer to another case by the same system,
-    `translated` its answer to the same case in another language, '' where there is none. `rng` draws what is drawn."""
+    """An answer in free text, and the material to change it. `other` is the same system's answer to another case,
+    `translated` its answer to the same case in another language ('' without one)."""
 
     item: Item
     text: str
@@ -72,22 +74,21 @@ class Material:
 
     @property
     def wording(self) -> Wording | None:
-        """That of its language; none where it is not known."""
+        """The wording of its language, if known."""
         return wordings().get(self.language)
 
     def says(self, term: str) -> bool:
-        """Whether question, references or answer have the term."""
+        """Whether the question, the references or the answer contain the term."""
         return any(term.casefold() in one.casefold() for one in (self.item.question, self.text, *self.references))
 
 
 Change = Callable[[Material], str | Item | None]
-"""The changed text, or the item with changed references; None where the answer can't be changed so."""
+"""The changed text, or the item with changed references; None if the perturbation does not apply."""
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One way of changing. `does` says what is done, `fault` what is said of a scorer that does not do what is
-    expected."""
+    """One way to change an answer. `does` describes it; `fault` describes a scorer that does not react as expected."""
 
     name: str
     does: str
@@ -96,7 +97,7 @@ class Perturbation:
     change: Change
 
     def of(self, material: Material, answer: Answer) -> tuple[Item, Answer] | None:
-        """The changed item and answer; None where nothing would change."""
+        """The changed item and answer; None if nothing would change."""
         found = self.change(material)
         if isinstance(found, Item):
             return (found, answer) if found != material.item else None
@@ -106,11 +107,11 @@ class Perturbation:
 
 
 AGAIN = "asked-again"
-"""The perturbation that changes nothing: the scorer is asked once more."""
+"""The perturbation that changes nothing and repeats the request."""
 
 
 def language_of(item: Item, text: str) -> str:
-    """The item's language; where it names none, Chinese by its characters, English else.
+    """The item's language; without a tag Chinese by its characters, else English.
 
     >>> language_of(Item.model_construct(tags={}), "湿疹"), language_of(Item.model_construct(tags={}), "Eczema")
     ('zh', 'en')
@@ -123,13 +124,13 @@ def _worded(place: Callable[[Wording], str]) -> Change:
 
 
 def _any_of(terms: Sequence[str], language: str) -> str:
-    """A pattern for any of the terms, the longest first; whole words, where words are parted."""
+    """A pattern for any of the terms, the longest first; whole words in languages with spaces."""
     listed = "|".join(re.escape(one) for one in sorted(terms, key=len, reverse=True))
     return f"(?:{listed})" if language == "zh" else rf"(?<!\w)(?:{listed})(?!\w)"
 
 
 def _negated_within(one: Material) -> str | None:
-    """Each sentence with its first statement negated, or with its negation taken away."""
+    """Each sentence with its first statement negated, or its negation removed."""
     wording = one.wording
     if wording is None:
         return None
@@ -156,15 +157,15 @@ def _turned(sentence: str, wording: Wording, language: str) -> str:
         anywhere = language == "zh" or behind
         found = re.search(listed if anywhere else rf"^\s*{listed}", sentence, re.IGNORECASE)
         if found:
-            said = found[0].strip()
-            new = f"{said}{apart}{no}" if behind else f"{no}{apart}{said[0].lower()}{said[1:]}"
-            new = new[0].upper() + new[1:] if said[0].isupper() else new
+            word = found[0].strip()
+            new = f"{word}{apart}{no}" if behind else f"{no}{apart}{word[0].lower()}{word[1:]}"
+            new = new[0].upper() + new[1:] if word[0].isupper() else new
             return sentence[: found.start()] + new + sentence[found.end() :]
     return sentence
 
 
 def _wrong_diagnosis(one: Material) -> str | None:
-    """Every known diagnosis in the answer replaced by one that neither question, references nor answer have."""
+    """Every known diagnosis in the answer replaced by one that is in neither question, references nor answer."""
     wording = one.wording
     free = [] if wording is None else [term for term in wording.diagnoses if not one.says(term)]
     if wording is None or not free:
@@ -178,7 +179,7 @@ def _wrong_diagnosis(one: Material) -> str | None:
 
 
 def _wrong_dose(one: Material) -> str | None:
-    """Every number with a unit ten times as large."""
+    """Every number with a unit multiplied by ten."""
     wording = one.wording
     if wording is None:
         return None
@@ -311,3 +312,171 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
     )
 }
 """All perturbations by name."""
+
+SMALL = 0.2
+"""A shift below this number of standard deviations is small (Cohen 1988, Statistical Power Analysis, section 2.2.3)."""
+
+_MIN_GROUPS = 5  # for intervals and findings
+_NONE = Estimate(None, None, None, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedAnswer:
+    """One answer and its scores by metric (higher is better): of the `original`, and `changed` by perturbation. Missing
+    scores are left out; `missing` gives the reasons by perturbation ("" for the original)."""
+
+    item: str
+    system: str
+    group: str
+    language: str
+    original: Mapping[str, float]
+    changed: Mapping[str, Mapping[str, float]]
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """The effect of one perturbation on a scorer's scores in one language (`dimension` "": on the mean over all).
+
+    `shift` is the mean change and `moved` the mean absolute change, in standard deviations of the original scores; `fell`
+    is the share of answers with a lower score. All have intervals over groups. `finding` is "as expected", "unclear", or
+    the fault. `answers` were changed and scored, `missing` changed and not scored; `reason` explains missing figures.
+    """
+
+    scorer: str
+    language: str
+    perturbation: str
+    expected: str
+    dimension: str
+    shift: Estimate
+    moved: Estimate
+    fell: Estimate
+    answers: int
+    groups: int
+    missing: int
+    finding: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The effects of the perturbations in `asked` on one scorer; `notes` are remarks for the reader."""
+
+    scorer: str
+    probed: tuple[ProbedAnswer, ...]
+    asked: tuple[str, ...]
+    plan: Resampling = Resampling()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def shifts(self) -> tuple[Shift, ...]:
+        """By language and perturbation: the mean over the dimensions, then each dimension."""
+        found: list[Shift] = []
+        for language in sorted({one.language for one in self.probed}):
+            own = [one for one in self.probed if one.language == language and one.original]
+            for name in self.asked:
+                found += _shifts(self.scorer, language, PERTURBATIONS[name], own, self.plan)
+        return tuple(found)
+
+    @property
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """The distinct (language, fault) pairs."""
+        known = {one.fault for one in PERTURBATIONS.values() if one.fault}
+        given = [(one.language, one.finding) for one in self.shifts if not one.dimension and one.finding in known]
+        return tuple(dict.fromkeys(given))
+
+
+def _shifts(
+    scorer: str, language: str, how: Perturbation, probed: Sequence[ProbedAnswer], plan: Resampling
+) -> list[Shift]:
+    dimensions = list(dict.fromkeys(name for one in probed for name in one.original))
+    whole = [one for one in probed if all(name in one.original for name in dimensions)]
+    pairs = [one for one in whole if all(name in one.changed.get(how.name, {}) for name in dimensions)]
+    missing = sum(how.name in one.missing for one in probed)
+    before = np.array([[one.original[name] for name in dimensions] for one in whole]).reshape(len(whole), -1)
+    spread = before.std(axis=0) if whole else np.zeros(len(dimensions))
+    varied = [place for place, one in enumerate(spread) if one > 1e-9]
+    reason = (
+        next(iter(one.missing[how.name] for one in probed if how.name in one.missing), "no answer can be changed so")
+        if not pairs
+        else "all scores are the same"
+        if not varied
+        else ""
+    )
+    groups = len({one.group for one in pairs})
+    blank = Shift(
+        *(scorer, language, how.name, how.expected, "", _NONE, _NONE, _NONE, len(pairs), groups, missing, "", reason)
+    )
+    if reason:
+        return [blank]
+    names = [dimensions[place] for place in varied]
+    table = _table(whole, before[:, varied], spread[varied], names, how.name)
+    found = sums_intervals(table, [one.group for one in whole], lambda sums: _statistics(sums, len(names)), plan=plan)
+    rows = []
+    for place, name in enumerate(["", *names]):
+        shift, moved, fell = (_counted(found[3 * place + k], len(pairs), groups) for k in range(3))
+        row = replace(blank, dimension=name, shift=shift, moved=moved, fell=_share(fell))
+        rows.append(replace(row, finding=_finding(how, row)))
+    return rows
+
+
+def _table(whole: Sequence[ProbedAnswer], before: Floats, spread: Floats, names: Sequence[str], how: str) -> Floats:
+    """The summands of the statistics for each answer: 1, whether it was changed, whether the mean and each dimension fell,
+    and by dimension the centred score (for precision) and its square, the change, and the absolute change."""
+    rows = []
+    middle = before.mean(axis=0)
+    for one, scores in zip(whole, before - middle, strict=True):
+        there = all(name in one.changed.get(how, {}) for name in names)
+        change = np.array([one.changed[how][name] - one.original[name] if there else 0.0 for name in names])
+        change[np.abs(change) < 1e-9] = 0.0
+        fell = [float((change / spread).mean() < -1e-9), *(change < 0).astype(float)]
+        rows.append([1.0, float(there), *fell, *scores, *scores**2, *change, *np.abs(change)])
+    return np.array(rows)
+
+
+def _statistics(sums: Floats, many: int) -> Floats:
+    """Samples × (shift, moved, fell) of the mean over the dimensions, then of each dimension."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n, there = sums[:, :1], sums[:, 1:2]
+        fell = sums[:, 2 : 3 + many] / there
+        parts = [sums[:, 3 + many + many * k : 3 + many + many * (k + 1)] for k in range(4)]
+        spread = np.sqrt(np.maximum(parts[1] / n - (parts[0] / n) ** 2, 0.0))
+        spread[spread < 1e-9] = np.nan
+        shift, moved = (part / there / spread for part in parts[2:])
+        each = [np.column_stack([one.mean(axis=1), one]) for one in (shift, moved)]
+    return np.stack([*each, fell], axis=2).reshape(len(sums), -1)
+
+
+def _counted(one: Estimate, n: int, groups: int) -> Estimate:
+    """With the counts of changed answers (the spread uses all answers), and without an interval below five groups."""
+    if groups < _MIN_GROUPS:
+        return Estimate(one.value, None, None, n, groups)
+    return replace(one, n=n, groups=groups)
+
+
+def _share(one: Estimate) -> Estimate:
+    """With the interval clipped to 0 and 1."""
+    if one.ci_low is None or one.ci_high is None:
+        return one
+    return replace(one, ci_low=max(0.0, one.ci_low), ci_high=min(1.0, one.ci_high))
+
+
+def _finding(how: Perturbation, row: Shift) -> str:
+    """The finding that the shift's interval supports. A scorer notices a perturbation if scores fall significantly, and by
+    `SMALL` or more; it does not if the whole interval is above that, or if no score changes in five groups or more."""
+    if how.expected == "any":
+        return ""
+    measured = row.moved if how.expected == "same" else row.shift
+    low, high, value = measured.ci_low, measured.ci_high, measured.value
+    if low is None or high is None or value is None:
+        if value == 0.0 and row.moved.value == 0.0 and row.groups >= _MIN_GROUPS:
+            low = high = 0.0
+        else:
+            return "unclear"
+    if how.expected in {"lower", "higher"}:
+        sign = 1.0 if how.expected == "higher" else -1.0
+        low, high = sorted((sign * low, sign * high))
+        good, bad = low > 0 and sign * value >= SMALL, high < SMALL
+    else:
+        good, bad = high < SMALL, low > 0 and value >= SMALL
+    return "as expected" if good else how.fault if bad else "unclear"

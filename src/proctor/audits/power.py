@@ -1,4 +1,4 @@
-"""How many groups, and how many second ratings, tell two metrics apart: by simulation from the ratings at hand."""
+"""The power of comparing two metrics, by number of groups and with second ratings: simulated from the ratings."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from proctor.core import InputError, generator
 from proctor.stats import STATISTICS, Floats, Ints
 
 SIZES = (50, 100, 200, 400, 800, 1600)
-"""Numbers of groups that are simulated."""
+"""The default numbers of groups."""
 
 DIFFERENCES = (0.02, 0.03, 0.05, 0.1)
-"""True leads that are looked for, beside the one that was observed."""
+"""The default true differences, beside the observed one."""
 
 POWER = 0.8
 _SAMPLES = 1000
 _IMPUTED = 8
-_NEAR = 8  # answers before and after one, among those that the metrics score alike
-_LEAST_PAIRS = 20
-_MOST_NEEDED = 1_000_000
+_NEAR = 8  # answers before and after one, in the order of their fitted ratings
+_MIN_PAIRS = 20
+_MAX_NEEDED = 1_000_000
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """What is simulated: numbers of groups and true leads; `agreement` is the correlation (Pearson's r) of two raters
-    of the same answers, None where it is not known; `level` that of the test."""
+    """What to simulate: numbers of groups and true differences. `agreement` is Pearson's r of two raters of the same
+    answers (None: unknown), `level` that of the test."""
 
     sizes: tuple[int, ...] = SIZES
     differences: tuple[float, ...] = DIFFERENCES
@@ -42,9 +42,9 @@ class PowerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """The chance that a paired two-sided test finds a true `lead` (`observed`: that of the ratings at hand, taken as
-    the truth), by number of groups, in the order of the plan's sizes; `needed` groups reach 80 %, None where more than
-    a million would be needed. `seconds`: a second rater rated every answer; the lead is that with one rating."""
+    """The chance that a paired two-sided test detects a true `lead` (`observed`: the lead in the ratings, taken as true),
+    for each of the plan's sizes. `needed` groups give a power of 80 %; None above a million. `seconds`: a second rater
+    rated every answer; the lead is still that with one rating."""
 
     language: str
     seconds: bool
@@ -56,8 +56,8 @@ class Power:
 
 @dataclass(frozen=True)
 class PowerTable:
-    """The power to tell `first` from `second` with their figures' mean over a language's dimensions, from ratings of
-    `groups` groups. `agreement` is how far raters agree, and `measured` whether that is so in the ratings at hand."""
+    """The power to distinguish `first` and `second` by their mean correlation over a language's dimensions, from ratings of
+    `groups` groups. `agreement` is that of raters, and `measured` whether it was computed from the ratings."""
 
     first: str
     second: str
@@ -71,19 +71,18 @@ class PowerTable:
 def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: PowerPlan | None = None) -> PowerTable:
     """The power of comparing two metrics, by number of groups.
 
-    For each size that many groups are drawn with replacement from those at hand, 1,000 times; the spread of the
-    difference over the draws is its standard error, and a draw, moved to a true lead, is found where it exceeds
-    Student's t at groups − 1 degrees of freedom. What the groups at hand are like is taken as what groups are like:
-    with few of them the result is rough.
+    For each size that many groups are drawn with replacement, 1,000 times. The standard deviation of the difference over
+    the draws is its standard error; a draw, shifted to the true lead, is significant if it exceeds Student's t with
+    groups − 1 degrees of freedom. The observed groups stand for all groups: with few of them the result is rough.
 
-    Second ratings are simulated: with a certain chance a second rater says the same, else what an answer got that both
-    metrics score about alike. The chance is such that two ratings correlate by the agreement. The mean of both is then
-    correlated with the metrics, and a lead is larger by √(2 / (1 + agreement)) (Spearman and Brown). The agreement is
-    the plan's, else that of the answers at hand that were rated twice; with neither there are no rows with second
-    ratings. Of answers that were rated twice, the first rating stands for one rating.
+    Second ratings are simulated: with some probability the second rater repeats the first rating, else gives the rating
+    of an answer with similar scores by both metrics. The probability is such that two ratings correlate by the agreement.
+    The mean of both is correlated with the metrics, and a lead grows by √(2 / (1 + agreement)) (Spearman-Brown). The
+    agreement is the plan's, else that of answers with two ratings; without either there are no rows with second ratings.
+    Where an answer has two ratings, the first one counts.
 
-    Raises `InputError` where a metric has no figure or both have the same ones, and for an agreement that is lower than both metrics together
-    agree with the ratings.
+    Raises `InputError` if a metric has no correlation or both have the same, and for an agreement below that of both
+    metrics together with the ratings.
     """
     plan = plan or PowerPlan()
     frame = RatingCells(table, CorrelationSettings(draws=0))
@@ -107,8 +106,8 @@ def power(table: RatingsTable, first: MetricScores, second: MetricScores, plan: 
 
 @dataclass(frozen=True)
 class _Compared:
-    """One dimension: a rating and both metrics' scores of each answer; `used` are the groups that it has among the
-    `groups` of the language, `unit` the place of each answer's among them."""
+    """One dimension: a rating and both metrics' scores of each answer. `used` are the dimension's groups among the `groups`
+    of the language, `unit` the place of each answer's group among them."""
 
     place: str
     ratings: Floats
@@ -135,7 +134,7 @@ class _Compared:
         return cls(where, one.values, (scores[0], scores[1]), used, unit.astype(np.int64), len(place))
 
     def difference(self, weights: Floats) -> Floats:
-        """The first metric's figure less the second's, under each row of weights of groups."""
+        """The difference of the metrics' mean correlations, under each row of weights of groups."""
         each = [
             np.mean(
                 [STATISTICS[kind](scores, self.ratings, self.unit)(weights[:, self.used]) for kind in KINDS], axis=0
@@ -145,12 +144,12 @@ class _Compared:
         return np.asarray(each[0] - each[1], dtype=np.float64)
 
     def rated_twice(self, agreement: float, rng: np.random.Generator) -> _Compared:
-        """The same with the mean of two ratings, the second of them drawn."""
+        """A copy with the mean of two ratings, the second one simulated."""
         design = np.stack([np.ones(len(self.ratings)), *self.scores], axis=1)
         fitted = design @ np.linalg.lstsq(design, self.ratings, rcond=None)[0]
-        told = float(fitted.var() / self.ratings.var())
-        if not told < agreement < 1:
-            expected = f"above {told:.2f}, which both metrics together tell of a rating, and below 1"
+        explained = float(fitted.var() / self.ratings.var())
+        if not explained < agreement < 1:
+            expected = f"above {explained:.2f}, the share of variance that both metrics explain, and below 1"
             raise InputError(f"rater agreement on {self.place}", found=f"{agreement:g}", expected=expected)
         order = np.argsort(fitted, kind="stable")
         near = np.arange(len(order)) + rng.integers(-_NEAR, _NEAR + 1, len(order))
@@ -158,12 +157,12 @@ class _Compared:
         near = np.where(near >= len(order), 2 * len(order) - 2 - near, near).clip(0, len(order) - 1)
         other = np.empty(len(order))
         other[order] = self.ratings[order[near]]
-        same = rng.random(len(order)) < (agreement - told) / (1 - told)
+        same = rng.random(len(order)) < (agreement - explained) / (1 - explained)
         return replace(self, ratings=(self.ratings + np.where(same, self.ratings, other)) / 2)
 
 
 def _simulated(imputed: Sequence[Sequence[_Compared]], plan: PowerPlan, rng: np.random.Generator) -> dict[int, Floats]:
-    """By number of groups the difference, averaged over the dimensions, in each draw of that many groups."""
+    """By number of groups the centred difference, averaged over the dimensions, in each draw."""
     found = {}
     for size in plan.sizes:
         parts = []
@@ -203,11 +202,11 @@ def _critical(groups: int, level: float) -> float:
 
 
 def _needed(effect: float, level: float) -> int | None:
-    """The fewest groups with which a lead of `effect` standard errors of one group is found with a chance of 80 %."""
+    """The smallest number of groups with a power of 80 % for a lead of `effect` standard errors of one group."""
     low, high = 2, 4
     while _chance(effect, high, level) < POWER:
         low, high = high, 2 * high
-        if high > _MOST_NEEDED:
+        if high > _MAX_NEEDED:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -216,15 +215,15 @@ def _needed(effect: float, level: float) -> int | None:
 
 
 def _chance(effect: float, groups: int, level: float) -> float:
-    """By the normal distribution around the lead."""
+    """The power, by the normal distribution around the lead."""
     from scipy.special import ndtr
 
     return 1 - float(ndtr(_critical(groups, level) - effect * math.sqrt(groups)))
 
 
 def rater_agreement(table: RatingsTable) -> float | None:
-    """Pearson's r of two raters of the same answers, the mean over languages' dimensions; None where in one of them
-    fewer than 20 answers were rated twice, or all the same.
+    """Pearson's r of two raters of the same answers, averaged over languages' dimensions; None if in one of them fewer than
+    20 answers have two ratings, or these are constant.
 
     >>> rater_agreement(RatingsTable(())) is None
     True
@@ -237,7 +236,7 @@ def rater_agreement(table: RatingsTable) -> float | None:
         for one in sorted(cell.ratings, key=lambda one: one.rater):
             by_key.setdefault(one.key, []).append(one.value)
         pairs = np.array([values[:2] for values in by_key.values() if len(values) > 1])
-        if len(pairs) < _LEAST_PAIRS or min(np.ptp(pairs, axis=0)) == 0:
+        if len(pairs) < _MIN_PAIRS or min(np.ptp(pairs, axis=0)) == 0:
             return None
         found.append(float(np.corrcoef(pairs.T)[0, 1]))
     return float(np.mean(found)) if found else None

@@ -1,4 +1,4 @@
-"""What a metric's scores mean, which answers it favours beyond their ratings, and where it and the raters disagree."""
+"""The profile of a metric: calibration, bias towards kinds of answers, and disagreement with the raters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from proctor.audits.agreement import CellName, CorrelationSettings, RatingCell, 
 from proctor.audits.ratings import ALL, Key, MetricScores, RatingsTable
 from proctor.stats import Contrast, Estimate, Floats, Ints, Resamples, Sampled, average, contrast, slice_means
 
-_MOST_BINS = 8
-_MOST_LEVELS = 8
+_MAX_BINS = 8
+_MAX_LEVELS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreBin:
-    """The ratings whose answers got scores from `low` to `high` (both met): the mean score, and the mean
-    rating with its clustered interval (see `slice_means`)."""
+    """The answers with scores from `low` to `high` (smallest and largest score): the mean score, and the mean rating with
+    its clustered interval (see `slice_means`)."""
 
     low: float
     high: float
@@ -29,8 +29,8 @@ class ScoreBin:
 
 @dataclass(frozen=True, slots=True)
 class RatedLevel:
-    """The scores of what was rated from `low` to `high` (the same where ratings have few values): their mean,
-    quartiles, and the ends of their middle 90 % (`least`, `most`), over `n` ratings."""
+    """The scores of the `n` answers rated from `low` to `high` (equal if ratings have few values): mean, quartiles, and the
+    5 % and 95 % quantiles (`least`, `most`)."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class RatedLevel:
 
 @dataclass(frozen=True)
 class ScoreCalibration(CellName):
-    """One cell's bins of scores and levels of ratings, lowest first; none of either where `reason` says why."""
+    """One cell's bins of scores and levels of ratings, lowest first; neither if there is a `reason`."""
 
     bins: tuple[ScoreBin, ...]
     levels: tuple[RatedLevel, ...]
@@ -53,8 +53,8 @@ class ScoreCalibration(CellName):
 
 
 def _calibration(cell: RatingCell, scores: Floats, reason: str, settings: CorrelationSettings) -> ScoreCalibration:
-    """Up to eight bins of about as many ratings each, equal scores in one bin; and the levels of ratings, or
-    up to eight bins of them where they have more values. `reason` is why there are no scores, if there are none.
+    """Up to eight bins of about equal size, with equal scores in one bin; and the levels of ratings, or up to eight bins of
+    them. `reason` explains missing scores.
     """
     if reason:
         return ScoreCalibration(*cell.where, (), (), reason)
@@ -62,7 +62,7 @@ def _calibration(cell: RatingCell, scores: Floats, reason: str, settings: Correl
 
 
 def _bins(cell: RatingCell, scores: Floats, settings: CorrelationSettings) -> tuple[ScoreBin, ...]:
-    code, count = _parts(scores, _MOST_BINS)
+    code, count = _parts(scores, _MAX_BINS)
     means = slice_means(cell.values, cell.groups, code, count, settings.plan)
     found = []
     for place, mean in enumerate(means):
@@ -75,10 +75,10 @@ def _bins(cell: RatingCell, scores: Floats, settings: CorrelationSettings) -> tu
 
 def _levels(cell: RatingCell, scores: Floats) -> tuple[RatedLevel, ...]:
     different = np.unique(cell.values)
-    if len(different) <= _MOST_LEVELS:
+    if len(different) <= _MAX_LEVELS:
         code, count = np.searchsorted(different, cell.values), len(different)
     else:
-        code, count = _parts(cell.values, _MOST_LEVELS)
+        code, count = _parts(cell.values, _MAX_LEVELS)
     found = []
     for place in range(count):
         rated, scored = cell.values[code == place], scores[code == place]
@@ -87,27 +87,25 @@ def _levels(cell: RatingCell, scores: Floats) -> tuple[RatedLevel, ...]:
     return tuple(found)
 
 
-def _parts(values: Floats, most: int) -> tuple[Ints, int]:
-    """For each value the number of its part, and how many parts there are: about as many values in each, equal
-    values together, none empty."""
-    edges = np.unique(np.quantile(values, np.arange(1, most) / most))
+def _parts(values: Floats, max_parts: int) -> tuple[Ints, int]:
+    """The part of each value, and the number of parts: of about equal size, equal values together, none empty."""
+    edges = np.unique(np.quantile(values, np.arange(1, max_parts) / max_parts))
     code = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
     return code.astype(np.int64), int(code.max()) + 1
 
 
-_MOST_LENGTHS = 5
+_MAX_LENGTHS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """The mean residual of the score given the rating, in standard deviations of the score, of one kind of answer
-    (`facet` "dataset", "system", "length" or "language", and its `value`); above 0: over-scored.
+    """The mean residual of the score given the rating, in standard deviations of the score, for one kind of answer (`facet`
+    "dataset", "system", "length" or "language", and its `value`). Above 0: over-scored, also where a lower rating is
+    better (`RatingsTable.lower_is_better`).
 
-    `dimension` is '' for the mean over a language's dimensions; where a lower rating is the better one
-    (`RatingsTable.lower_is_better`) the sign is turned, so that above 0 always means over-scored. `language` is
-    '' for the facet "language", which is given for each dimension that several languages share. `n` counts
-    ratings (of one dimension, for the mean over them), `groups` their groups. The value is None, with the
-    reason, where it can't be known.
+    `dimension` is '' for the mean over a language's dimensions. `language` is '' for the facet "language", which is given
+    for each dimension that several languages share. `n` counts ratings (of one dimension), `groups` their groups. The
+    value is None, with the reason, where it is undefined.
     """
 
     language: str
@@ -122,8 +120,8 @@ class Bias:
 
 @dataclass(frozen=True, slots=True)
 class LengthSlope:
-    """By how many standard deviations the score rises from an answer to one that is twice as long (in words;
-    characters where a script has no spaces) and has the same rating. Otherwise as `Bias`."""
+    """The rise of the score, in standard deviations, per doubling of the answer's length (in words; characters where a
+    script has no spaces) at equal rating. Otherwise as `Bias`."""
 
     language: str
     dimension: str
@@ -134,11 +132,10 @@ class LengthSlope:
 
 
 def _biases(every: RatingCells, metric: MetricScores) -> tuple[tuple[Bias, ...], tuple[LengthSlope, ...]]:
-    """All of a metric's biases, and its slopes over length, with clustered intervals (see `contrast`).
+    """A metric's biases, and its slopes over length, with clustered intervals (see `contrast`).
 
-    The rating of an answer is not its true quality: where long answers are better and ratings are coarse, a
-    metric that sees quality finer than the raters' levels has a slope above 0 too. `LengthBias.excess` does not
-    hold ratings fixed, and tells the other half.
+    A rating is not the true quality: if long answers are better and ratings are coarse, a metric that resolves quality
+    more finely than the raters' levels has a slope above 0, too. `LengthBias.excess` does not condition on ratings.
     """
     known, reversed_ = lengths(every.table), every.table.lower_is_better
     found: list[Bias] = []
@@ -160,7 +157,7 @@ def _biases(every: RatingCells, metric: MetricScores) -> tuple[tuple[Bias, ...],
 
 
 class _Part:
-    """One cell: its ratings, and its scores in standard deviations, better ones higher in both."""
+    """One cell: its ratings, and its standardised scores; higher is better in both."""
 
     def __init__(self, cell: RatingCell, samples: Resamples, metric: MetricScores, reversed_: bool) -> None:
         self.cell, self.samples = cell, samples
@@ -174,18 +171,18 @@ class _Part:
         self.unit: Ints = samples.units(cell.groups)
 
     def summed(self, *columns: Floats) -> list[Floats]:
-        """Of each column its weighted sum under every row of weights."""
+        """The weighted sum of each column under every row of weights."""
         per_unit = [np.bincount(self.unit, column, minlength=self.samples.n_units) for column in columns]
         return list((self.samples.weights @ np.stack(per_unit, axis=1)).T)
 
     def sampled(self, values: Floats, inside: NDArray[np.bool_] | None = None) -> Sampled:
-        """A statistic of the ratings inside (all, where none are named), known under every row of weights."""
+        """A statistic of the ratings inside (None: all), with its values under every row of weights."""
         part = np.ones(len(self.unit), dtype=np.bool_) if inside is None else inside
         groups = {group for group, there in zip(self.cell.groups, part, strict=True) if there}
         return self.samples.sampled(values, self.unit[part], n=int(part.sum()), groups=len(groups))
 
     def residual(self, inside: NDArray[np.bool_]) -> Sampled:
-        """The mean residual of the ratings inside, the regression on all of them repeated in every sample."""
+        """The mean residual of the ratings inside, with the regression on all ratings repeated in every sample."""
         count, score, rating, product, square = self.summed(
             np.ones(len(self.unit)), self.scores, self.ratings, self.scores * self.ratings, self.ratings**2
         )
@@ -200,7 +197,7 @@ class _Part:
         return self.sampled(np.where(own_count > 0, apart, np.nan), inside)
 
     def slope(self, length: Floats) -> Sampled:
-        """The coefficient of length beside that of the rating; not defined where lengths say nothing more."""
+        """The coefficient of length beside the rating; undefined if the rating determines the length."""
         columns = (self.ratings, length, self.scores)
         products = [one * other for place, one in enumerate(columns) for other in columns[place:]]
         count, *sums = self.summed(np.ones(len(self.unit)), *columns, *products)
@@ -216,7 +213,7 @@ class _Part:
 
 
 _Found = tuple[Contrast, int, int, str]
-"""A statistic compared with 0, over how many ratings and groups, and why there is none."""
+"""A statistic compared with 0, the numbers of ratings and groups, and the reason of a missing value."""
 
 
 def _known(sampled: Sampled) -> _Found:
@@ -229,7 +226,7 @@ def _unknown(why: str) -> _Found:
 
 
 def _mean(sampled: Sequence[Sampled | None], rows: Sequence[Bias] | Sequence[LengthSlope], parts: int) -> _Found:
-    """The mean over a language's dimensions, where each of them has the statistic."""
+    """The mean over a language's dimensions, if each of them has the statistic."""
     why = "; ".join(f"{row.dimension}: {row.reason}" for row in rows if row.reason)
     if why or len(rows) < parts:
         return _unknown(why or "not rated on every dimension")
@@ -274,7 +271,7 @@ def _slopes(parts: Sequence[_Part], of_length: Sequence[Floats]) -> list[LengthS
 
 
 def _by_language(every: RatingCells, metric: MetricScores) -> list[Bias]:
-    """For each dimension of several languages, these against each other."""
+    """The bias towards languages, for each dimension that several languages share."""
     cells = [cell for cell in every.cells if cell.dataset == ALL]
     samples = Resamples(
         [one.cluster for one in every.table.ratings], drawing=every.settings.draws > 0, plan=every.settings.plan
@@ -299,9 +296,9 @@ def _joined(cells: Sequence[RatingCell]) -> RatingCell:
 
 
 def _cuts(known: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of lengths, both ends met, with about as many answers in each."""
+    """Ranges of lengths with about equal numbers of answers."""
     length = np.array(known)
-    edges = np.unique(np.quantile(length, np.arange(1, _MOST_LENGTHS) / _MOST_LENGTHS, method="lower"))
+    edges = np.unique(np.quantile(length, np.arange(1, _MAX_LENGTHS) / _MAX_LENGTHS, method="lower"))
     code = np.searchsorted(edges, length, side="left")
     return [(int(length[code == one].min()), int(length[code == one].max())) for one in np.unique(code)]
 
@@ -319,14 +316,12 @@ def _ordered(facet: str, names: Sequence[Sequence[str]], cuts: Sequence[tuple[in
 
 
 def rank_discrepancies(table: RatingsTable, metric: MetricScores) -> dict[Key, float]:
-    """How far an answer's rank by score is from its rank by mean rating, among all answers of its language
-    and dimension, −1 to 1; above 0 the score is the higher one.
+    """The difference between an answer's rank by score and by mean rating, among all answers of its language and dimension,
+    as a share of their number: −1 to 1; above 0 the score ranks higher.
 
-    Answers with equal scores share the ranks that they take together, from first to last, and so do those
-    with equal ratings; the discrepancy is what lies between the two ranges, over the number of answers, and 0 where
-    they touch. A metric that puts answers in the raters' order thus has no discrepancy anywhere, however many answers
-    got the same rating. Answers of a dimension that the metric left out, or gave all the same score, are not in
-    it: there is nothing to compare.
+    Equal scores, and equal ratings, share a range of ranks. The discrepancy is the gap between the two ranges, and 0 if
+    they touch: a metric that orders answers as the raters do has none, however many ratings are equal. Dimensions that
+    the metric opted out of, or scored with a constant, are left out.
 
     >>> from proctor.audits import Rating
     >>> values = {"e1": 0.0, "e2": 0.5, "e3": 0.5, "e4": 1.0}
@@ -351,7 +346,7 @@ def rank_discrepancies(table: RatingsTable, metric: MetricScores) -> dict[Key, f
 
 
 def _rank_ranges(values: Floats) -> tuple[Floats, Floats]:
-    """The first and the last rank that each value takes among all, from 0."""
+    """The first and the last rank of each value, from 0."""
     ordered = np.sort(values)
     low = np.searchsorted(ordered, values, side="left").astype(np.float64)
     return low, np.searchsorted(ordered, values, side="right").astype(np.float64) - 1
@@ -359,7 +354,7 @@ def _rank_ranges(values: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class MetricProfile:
-    """What one metric's scores mean and which answers it favours, beyond how far it agrees."""
+    """The calibration and the biases of one metric."""
 
     metric: str
     calibration: tuple[ScoreCalibration, ...]

@@ -1,4 +1,4 @@
-"""What is audited: human ratings of answers, one metric's scores of the same answers, and what both stand on."""
+"""Human ratings of answers, metrics' scores of the same answers, their tables on file, and counts of both."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ ALL = "ALL"
 """The name of all datasets together."""
 
 _TAKEN = {"rater": ("mean", "the raters' mean"), "dataset": (ALL, "all datasets"), "dimension": (ALL, "all dimensions")}
-"""Names that figures are told by, with what they mean: nothing that is rated has them."""
+"""Reserved names, with their meaning: ratings must not use them."""
 
 Key = tuple[str, str, str]
-"""Item, system, dimension: what a metric gives one score to."""
+"""Item, system, dimension: the unit of one score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
     """A human's score of one answer on one dimension.
 
-    `system` answered `item` with the text `candidate`. What shares a `group` (a patient's encounter) is
-    resampled together; none named: the item itself. `dataset` and `language` split the results, and
-    dimensions of one language are averaged; empty where there is no such split.
+    `system` answered `item` with the text `candidate`. Ratings of one `group` (a patient's encounter; empty: the item)
+    are resampled together. `dataset` and `language` split the results (empty: no split), and the dimensions of a language
+    are averaged.
 
     >>> Rating("e1/en", "Eczema.", "s1", "overall", "r1", 0.5).cluster
     'e1/en'
@@ -60,20 +60,19 @@ class Rating:
 
     @property
     def key(self) -> Key:
-        """What it is paired with a metric's score by."""
+        """The key that pairs it with a metric's score."""
         return self.item, self.system, self.dimension
 
     @property
     def cluster(self) -> str:
-        """The group, or the item where none is named."""
+        """The group, or the item without a group."""
         return self.group or self.item
 
 
 @dataclass(frozen=True)
 class RatingsTable:
-    """Ratings, each rater's of an answer's dimension once. `order` lists (language, dimension) as results
-    are to be shown; what it leaves out follows in the order of the ratings. `lower_is_better` names the
-    dimensions on which a lower rating is the better one.
+    """Ratings, at most one of each rater per key. `order` lists (language, dimension) as results are shown; others follow
+    in the order of the ratings. `lower_is_better` names the dimensions on which a lower rating is better.
 
     Raises `InputError` for a value that is not finite, a rater's second rating of one key, a key with two candidates,
     a rater called "mean", and a dataset or dimension called "ALL".
@@ -107,13 +106,13 @@ class RatingsTable:
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
-        """(language, dimension) in order; those that nobody rated are left out."""
+        """The rated (language, dimension) pairs in order."""
         rated = dict.fromkeys((one.language, one.dimension) for one in self.ratings)
         return tuple(dict.fromkeys([*(pair for pair in self.order if pair in rated), *rated]))
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The names of the datasets, sorted; none where the ratings name none."""
+        """The sorted names of the datasets, if any."""
         return tuple(sorted({one.dataset for one in self.ratings if one.dataset}))
 
     def of(self, dataset: str, language: str) -> list[Rating]:
@@ -122,14 +121,13 @@ class RatingsTable:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """What was rated, each once, in the order of the ratings."""
+        """The rated keys, in the order of the ratings."""
         return tuple(dict.fromkeys(one.key for one in self.ratings))
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """One metric's scores by key. None stands for a key that the metric does not score on purpose
-    ("opted out"). `notes` is what its reader found and a person should know.
+    """One metric's scores by key; None where the metric opted out. `notes` are remarks for the reader.
 
     >>> MetricScores("bleu", {("e1", "s1", "overall"): 0.3}).notes
     ()
@@ -143,8 +141,8 @@ class MetricScores:
 def recorded_by_system(
     answers: Mapping[tuple[str, str], str], ratings: Iterable[Rating], origin: str
 ) -> tuple[RecordedAnswers, ...]:
-    """Answers (texts by item and system) with their ratings as scores, one record for each system, as a store takes
-    them. A blank text is an answer that can't be read. `origin` is the name of the file.
+    """Answers (texts by item and system) with their ratings as scores: one record per system, as a store imports them. A
+    blank text is an unreadable answer. `origin` is the name of the file.
 
     >>> (one,) = recorded_by_system({("e1", "s1"): "Eczema."}, [Rating("e1", "Eczema.", "s1", "overall", "r1", 0.5)], "r.csv")
     >>> one.system, one.answers[0].text, one.scores[0].scorer
@@ -169,18 +167,16 @@ _RATING_COLUMNS = ("item", "system", "rater", "value")
 _VALUE = "value"
 _SCORE_COLUMNS = ("item", "system", _VALUE)
 _NO_METRIC = {*_SCORE_COLUMNS, "dimension", "candidate", "group", "dataset", "language", "rater", "lower_is_better"}
-_MOST_METRICS = 50  # each is compared with each
+_MAX_METRICS = 50  # they are compared in pairs
 _ONE_DIMENSION = "quality"
-"""The dimension of a table of ratings that names none."""
+"""The dimension of a table without dimensions."""
 _YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 
 
 def read_ratings(file: Path) -> RatingsTable:
-    """Ratings from a table (see `read_sheet`) with the columns `item, system, rater, value`, and where they are wanted `candidate`,
-    `dimension` (without it there is one), `lower_is_better` (yes or no, of the dimension), `group`, `dataset` and
-    `language` (see `Rating`).
-
-    Raises `InputError`, with the row, for anything else.
+    """Ratings from a table (see `read_sheet`) with the columns `item, system, rater, value`, and optionally `candidate`,
+    `dimension` (default: a single one), `lower_is_better` (yes or no, by dimension), `group`, `dataset` and `language`
+    (see `Rating`). Raises `InputError`, with the row, for anything else.
     """
     ratings: list[Rating] = []
     seen: dict[tuple[Key, str], int] = {}
@@ -221,8 +217,8 @@ def read_ratings(file: Path) -> RatingsTable:
 
 
 def _rows(file: Path, columns: Sequence[str]) -> list[TableRow]:
-    """The rows of a table that has at least these columns, all cells as texts; numbers with a point. A file without a
-    known extension is CSV. Raises `InputError`, with the row, for the first fault."""
+    """The rows of a table that has at least these columns, all cells as texts, with decimal points. A file without a known
+    extension is CSV. Raises `InputError`, with the row, for the first fault."""
     if file.suffix.lower() not in SHEET_SUFFIXES:
         return read_table(file, columns).checked(file)
     sheet = read_sheet(file)
@@ -243,31 +239,29 @@ def _rows(file: Path, columns: Sequence[str]) -> list[TableRow]:
 
 
 def _is_lower(file: Path, row: TableRow) -> bool:
-    said = row.cells.get("lower_is_better", "")
-    if (found := _YES_OR_NO.get(said.strip().casefold())) is None:
-        raise TableFault(row.number, "lower_is_better", repr(said)[:80], "yes or no").error(file)
+    text = row.cells.get("lower_is_better", "")
+    if (found := _YES_OR_NO.get(text.strip().casefold())) is None:
+        raise TableFault(row.number, "lower_is_better", repr(text)[:80], "yes or no").error(file)
     return found
 
 
 def read_scores(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> MetricScores:
-    """One metric's scores of rated answers from a table (see `read_sheet`) with the columns `item, system, value`, and `dimension`,
-    without which a score is one of quality that stands for every rated dimension of its answer: 1 − the score where
-    lower is better. A column `candidate`, where there is one, must hold the rated texts. The metric is named after the
-    file.
+    """One metric's scores of rated answers from a table (see `read_sheet`) with the columns `item, system, value`, and
+    optionally `dimension`. Without it a score stands for every rated dimension of its answer: 1 − the score where lower
+    is better. A column `candidate` must hold the rated texts. The metric is named after the file.
 
-    Raises `InputError`, with the row, for anything else: answers that nobody rated, two scores of one
-    answer, and, unless with `allow_missing`, ratings without a score.
+    Raises `InputError`, with the row, for anything else: answers without a rating, two scores of one answer, and, unless
+    with `allow_missing`, ratings without a score.
     """
     rows = _rows(file, _SCORE_COLUMNS)
     return MetricScores(file.stem, _scores_in(file, rows, _VALUE, table, allow_missing))
 
 
 def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False) -> tuple[MetricScores, ...]:
-    """The scores of one metric, as `read_scores`, or of several from a wide table: instead of `value` one column for
-    each metric, which is named after it.
+    """The scores of one metric, as `read_scores`, or of several from a wide table: one column per metric instead of `value`.
 
-    Raises `InputError` as `read_scores`; for a wide table with a cell that is no number, and for a table with `value`
-    and other columns of numbers, which may be meant either way.
+    Raises `InputError` as `read_scores`, for a cell of a wide table that is no number, and for a table with `value` and
+    other columns of numbers, which is ambiguous.
     """
     rows = _rows(file, _SCORE_COLUMNS[:2])
     others = [name for name in rows[0].cells if name not in _NO_METRIC]
@@ -279,10 +273,10 @@ def read_metrics(file: Path, table: RatingsTable, *, allow_missing: bool = False
                 file, found=found[:160], expected=f"{_VALUE!r} alone, or one column for each metric without it"
             )
         return (read_scores(file, table, allow_missing=allow_missing),)
-    if not 1 <= len(others) <= _MOST_METRICS:
+    if not 1 <= len(others) <= _MAX_METRICS:
         found = f"{len(others)} columns of scores"
         raise InputError(
-            file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MOST_METRICS})"
+            file, found=found, expected=f"{_VALUE!r}, or one column for each metric (at most {_MAX_METRICS})"
         )
     return tuple(MetricScores(name, _scores_in(file, rows, name, table, allow_missing)) for name in others)
 
@@ -325,12 +319,12 @@ def compared_tables(
     *,
     allow_missing: bool = False,
 ) -> tuple[RatingsTable, list[MetricScores]]:
-    """The ratings of the raters `against` (none named: of all), and the metrics `scorers` (none named: all), on the
-    answers that these raters rated and all of these metrics scored.
+    """The ratings of the raters `against` (none named: all), and the metrics `scorers` (none named: all), on the answers
+    that these raters rated and all of these metrics scored.
 
-    A metric must have scored every rated answer. With `allow_missing` an answer that lacks a score is left out for all;
-    of a dimension, in a dataset and language, that a metric scored nothing of, it opted out. What is left out is
-    counted in the notes. Raises `InputError` for an unknown name, for a missing score, and where nothing is left.
+    A metric must have scored every rated answer. With `allow_missing` an answer without a score is left out for all
+    metrics; a metric without scores in a dimension of a dataset and language opted out of it. The notes count what is
+    left out. Raises `InputError` for an unknown name, a missing score, and if nothing is left.
 
     >>> table = RatingsTable(tuple(Rating("e1", "", system, "overall", "r1", 0.5) for system in ("s1", "s2")))
     >>> kept, (mine,) = compared_tables(table, [MetricScores("mine", {table.keys[0]: 0.3})], allow_missing=True)
@@ -371,7 +365,7 @@ def compared_tables(
 
 
 def left_out(*sides: tuple[str, int]) -> tuple[str, ...]:
-    """Notes of how many scores one side alone gave.
+    """Notes on the number of scores that only one side gave.
 
     >>> left_out(("mine", 2), ("r1, r2", 0))
     ('2 scores by mine alone: left out',)
@@ -380,7 +374,7 @@ def left_out(*sides: tuple[str, int]) -> tuple[str, ...]:
 
 
 def _with_opted_out(metric: MetricScores, cells: Mapping[Key, tuple[str, str, str]]) -> dict[Key, float | None]:
-    """A metric's scores, None in cells that it scored nothing of."""
+    """A metric's scores, with None in cells without any score."""
     scored = {cells[key] for key in cells.keys() & metric.scores.keys()}
     return {key: None for key, cell in cells.items() if cell not in scored} | dict(metric.scores)
 
@@ -405,8 +399,8 @@ def _value(file: Path, row: TableRow, column: str = _VALUE) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The ratings of one dataset (or all) in one language. `answers` counts texts, `ratings` a rater's value
-    of one of their dimensions, `twice` what two or more raters rated (an answer's dimension)."""
+    """Counts of the ratings of one dataset (or all) in one language. `answers` counts texts, `ratings` single ratings,
+    `twice` keys with two or more raters."""
 
     dataset: str
     language: str
@@ -422,7 +416,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCount:
-    """How many of the rated answers' dimensions a metric scored, and how many it opted out of."""
+    """The numbers of rated keys that a metric scored and that it opted out of."""
 
     metric: str
     scored: int
@@ -430,7 +424,7 @@ class ScoredCount:
 
 
 def coverage(table: RatingsTable) -> tuple[Coverage, ...]:
-    """Each language on all datasets, and then on each where there are several.
+    """Counts by language, on all datasets and then on each, if there are several.
 
     >>> from proctor.audits import Rating
     >>> rows = [Rating("e1", "Eczema.", "s1", "overall", rater, 0.5) for rater in ("a", "b")]
@@ -464,7 +458,7 @@ def coverage(table: RatingsTable) -> tuple[Coverage, ...]:
 
 
 def scored(table: RatingsTable, metric: MetricScores) -> ScoredCount:
-    """What the metric scored of the table.
+    """The number of rated keys that the metric scored.
 
     >>> from proctor.audits import Rating
     >>> table = RatingsTable((Rating("e1", "Eczema.", "s1", "overall", "a", 0.5),))

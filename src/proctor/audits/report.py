@@ -1,5 +1,4 @@
-"""Everything that can be said of several metrics and one table of ratings: computed when asked for, and as plain
-data."""
+"""All results of several metrics and one table of ratings: computed on demand, and as plain data."""
 
 from __future__ import annotations
 
@@ -11,18 +10,16 @@ from typing import Any
 from pydantic import JsonValue
 
 from proctor.audits.agreement import Audit, CorrelationSettings, audit
-from proctor.audits.leads import LeadRow, leads
+from proctor.audits.comparison import LeadRow, MetricRanking, compare, leads
 from proctor.audits.power import PowerPlan, PowerTable, power
 from proctor.audits.profile import MetricProfile, profile, rank_discrepancies
-from proctor.audits.ranking import MetricRanking, compare
 from proctor.audits.ratings import ALL, Coverage, Key, MetricScores, RatingsTable, ScoredCount, coverage, scored
 from proctor.core import InputError, count_of
 from proctor.stats import Estimate
 
 
 class AuditReport:
-    """Several metrics compared with the same ratings. All parts take the same settings, and none is computed
-    before it is asked for, nor twice.
+    """Several metrics compared with the same ratings. Each part is computed once, on first use, with the same settings.
 
     >>> from proctor.audits import Rating
     >>> table = RatingsTable(tuple(Rating(e, "Eczema.", "s1", "overall", "r1", v) for e, v in (("a", 0), ("b", 1))))
@@ -48,24 +45,23 @@ class AuditReport:
 
     @cached_property
     def each(self) -> tuple[Audit, ...]:
-        """Every metric's agreement with the raters."""
+        """Each metric's agreement with the raters."""
         return tuple(audit(self.table, one, self.settings) for one in self.metrics)
 
     @cached_property
     def boards(self) -> tuple[MetricRanking, ...]:
-        """The metrics ranked, with every pair of them; one alone has a rank and no pairs."""
+        """The metrics ranked and compared in pairs."""
         return compare(self.table, self.metrics, self.settings)
 
     @cached_property
     def leads(self) -> tuple[LeadRow, ...]:
-        """Every metric's lead over those in `over`; none where it names none."""
+        """Each metric's lead over those in `over`."""
         metrics = {one.name: [one] for one in self.metrics}
         return leads(self.table, metrics, self.over, self.settings) if self.over else ()
 
     @cached_property
     def power(self) -> PowerTable | None:
-        """The power to tell the two metrics apart, where `plan` says what to simulate. Raises `InputError` unless
-        there are two."""
+        """The power of comparing the two metrics; None without a `plan`. Raises `InputError` unless there are two."""
         if self.plan is None:
             return None
         if len(self.metrics) != 2:
@@ -76,22 +72,22 @@ class AuditReport:
 
     @cached_property
     def profiles(self) -> tuple[MetricProfile, ...]:
-        """Every metric's calibration and bias."""
+        """Each metric's calibration and bias."""
         return tuple(profile(self.table, one, self.settings) for one in self.metrics)
 
     @cached_property
     def coverage(self) -> tuple[Coverage, ...]:
-        """What the ratings are of."""
+        """Counts of the ratings."""
         return coverage(self.table)
 
     @cached_property
     def scored(self) -> tuple[ScoredCount, ...]:
-        """What each metric scored of it."""
+        """How many rated answers each metric scored."""
         return tuple(scored(self.table, one) for one in self.metrics)
 
     @cached_property
     def discrepancies(self) -> dict[str, dict[Key, float]]:
-        """Where each metric and the raters disagree, by its name (see `rank_discrepancies`)."""
+        """The rank discrepancies of each metric by name (see `rank_discrepancies`)."""
         return {one.name: rank_discrepancies(self.table, one) for one in self.metrics}
 
 
@@ -99,7 +95,7 @@ _KINDS = {"kendall": "kendalltau", "pearson": "pearson", "spearman": "spearman",
 
 
 def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
-    """One flat row per agreement and per aggregate (dimension "ALL"), raters apart included."""
+    """One flat row per agreement (also by rater) and per aggregate (dimension "ALL")."""
 
     def flat(where: tuple[str, str, str], rater: str, estimates: dict[str, Estimate]) -> dict[str, JsonValue]:
         row: dict[str, JsonValue] = {"metric": audit.metric}
@@ -122,8 +118,7 @@ def agreement_rows(audit: Audit) -> list[dict[str, JsonValue]]:
 
 
 def to_json(found: AuditReport) -> dict[str, JsonValue]:
-    """Everything, nested, never NaN: each metric's agreement, the boards of several, what each metric's scores mean and
-    which answers they score above their ratings, and what all stands on."""
+    """The whole report as nested JSON without NaN: agreement, boards (of several metrics), leads, power, profiles, counts."""
     boards = found.boards if len(found.metrics) > 1 else ()
     asked: dict[str, JsonValue] = {"leads": leads_json(found.leads)} if found.over else {}
     if found.power is not None:
@@ -142,8 +137,7 @@ _NAMES = {"kendall": "kendalltau", "alpha": "krippendorff_alpha"}
 
 
 def _json(one: Any, **other: JsonValue) -> dict[str, JsonValue]:
-    """A record field by field: estimates without their counts, no text as null; `other` are further fields, or these
-    fields otherwise."""
+    """The fields of a record: estimates without their counts, empty texts as null. `other` adds or replaces fields."""
     return {
         _NAMES.get(each.name, each.name): _value(getattr(one, each.name), each.name) for each in fields(one)
     } | other
@@ -190,7 +184,7 @@ def _board_json(board: MetricRanking) -> dict[str, JsonValue]:
 
 
 def leads_json(rows: Iterable[LeadRow]) -> list[JsonValue]:
-    """A row for each metric, language, dimension ("ALL": the mean over them) and part."""
+    """One row per metric, language, dimension ("ALL": the mean over them) and part."""
     return [_json(row, dimension=row.dimension or ALL, leads=[_json(one) for one in row.leads]) for row in rows]
 
 

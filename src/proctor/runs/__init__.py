@@ -6,11 +6,18 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.runs.analyses import Analysis, analyse, write_tables
-    from proctor.runs.boards import board_json, board_rows, lead_rows, rule_rows, wins_of
-    from proctor.runs.choice import ModelChoice, bucket_mean, choose_run
-    from proctor.runs.claims import ItemClaims
+    from proctor.runs.boards import (
+        ModelChoice,
+        board_json,
+        board_rows,
+        bucket_mean,
+        choose_run,
+        lead_rows,
+        rule_rows,
+        wins_of,
+    )
+    from proctor.runs.bulk import reading_once
     from proctor.runs.comparison import Comparison, Comparisons, compare, compare_runs
-    from proctor.runs.contents import EvaluationContent, evaluation_content
     from proctor.runs.database import RunTakenError, open_engine, reading, shown_url, store_files
     from proctor.runs.decisions import decide, write_open
     from proctor.runs.engine import Limits, Tally, ask, parsed_answer
@@ -30,11 +37,14 @@ if TYPE_CHECKING:
     from proctor.runs.federation import PooledMetric, SumsFile, group_sums, pool_sums, write_sums
     from proctor.runs.housekeeping import (
         check_store,
+        count_scores,
         delete_benchmark,
         delete_runs,
+        delete_scores,
         disqualify,
         reinstate,
         rename_system,
+        revise_benchmark,
         stored_runs,
     )
     from proctor.runs.judgements import (
@@ -48,8 +58,7 @@ if TYPE_CHECKING:
         rating_summary,
     )
     from proctor.runs.leaderboard import Leaderboard, LeaderboardRow, leaderboard
-    from proctor.runs.merging import MergedRows, merge_stores
-    from proctor.runs.orders import OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
+    from proctor.runs.merging import EvaluationContent, MergedRows, evaluation_content, merge_stores
     from proctor.runs.performance import AnalysisRow, NothingMarkedError
     from proctor.runs.plan import (
         PICTURE_TOKENS,
@@ -67,7 +76,7 @@ if TYPE_CHECKING:
         skipped_baselines,
     )
     from proctor.runs.probing import AnswersOf, NoVotes, Probe, SecondVotes, probe
-    from proctor.runs.ranking import Board, RankedRun, rank_runs
+    from proctor.runs.ranking import Board, Contest, Lacking, RankedRun, chosen_baselines, rank_runs
     from proctor.runs.ratings import (
         add_recorded_scores,
         answer_keys,
@@ -79,7 +88,6 @@ if TYPE_CHECKING:
         scored_cases,
         similarity_scores,
     )
-    from proctor.runs.reading_once import reading_once
     from proctor.runs.report_data import (
         Consumption,
         OrderedRun,
@@ -101,13 +109,12 @@ if TYPE_CHECKING:
         flag_guessable,
         official_summaries,
         results,
+        results_of_recorded,
         summary_title,
     )
-    from proctor.runs.revision import revise_benchmark
-    from proctor.runs.run_scores import BOTH, FAILED_POLICIES, Contest, Lacking, chosen_baselines, policies
+    from proctor.runs.run_scores import BOTH, FAILED_POLICIES, policies
     from proctor.runs.schema import BenchmarkCard, check_given_name
     from proctor.runs.schema import meta as store_meta
-    from proctor.runs.scorer_records import count_scores, declare_scorer, delete_scores
     from proctor.runs.scoring import (
         JudgeLimits,
         JudgeTally,
@@ -117,9 +124,10 @@ if TYPE_CHECKING:
         judge_all,
         score_answers,
     )
+    from proctor.runs.settings import declare_scorer
+    from proctor.runs.sharing import ItemClaims, OpenOrder, Order, open_orders, place_order, read_parcel, text_hash
     from proctor.runs.store import ORACLE, Run, Store
     from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items
-    from proctor.runs.verification import results_of_recorded
 else:
     export_lazily(__name__)
 

@@ -1,4 +1,4 @@
-"""The analysis of a benchmark's runs: tables, each with its clustered intervals, to read and to plot."""
+"""The analysis of a benchmark's runs: tables with clustered intervals, to read and to plot."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from proctor.runs.performance import (
     numbers,
     video_rows,
 )
-from proctor.runs.ranking import Board, boards_of
-from proctor.runs.run_scores import Contest, Entry, policies, ranked_entries
+from proctor.runs.ranking import Board, Contest, Entry, boards_of, ranked_entries
+from proctor.runs.run_scores import policies
 from proctor.runs.store import Store
 from proctor.runs.table import CODE, ItemTable, load_items, load_labels, load_values
 from proctor.stats import (
@@ -54,9 +54,8 @@ _FACTORS = ("distribution", "clinical", "context")
 
 @dataclass(frozen=True)
 class Analysis:
-    """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the
-    tag that stands for capabilities, `reference` the values that the regression holds the others against (of
-    each factor, and the system)."""
+    """The tables by name, each a list of rows with the same columns, and the boards of the ranking. `labels` is the tag of
+    capabilities, `reference` the reference category of each factor, and the reference system, in the regression."""
 
     tables: dict[str, list[AnalysisRow]]
     boards: list[Board]
@@ -72,13 +71,12 @@ def analyse(
     stability: int = 1000,
     plan: Resampling = Resampling(),
 ) -> Analysis:
-    """Analyses the systems that `rank_runs` would rank, and its baselines. Questions whose format a system does not
-    answer, or that no scorer can mark, are in none of its numbers. What a run lacks counts by the policy, else as
-    wrong.
+    """Analyses the systems that `rank_runs` would rank, and its baselines. A system's numbers leave out questions whose
+    format it does not answer, or that have no scorer. Lacking items count by the policy, by default as wrong.
 
     Labels are the tag `capabilities`, else the benchmark's first facet, else the answer format; factors are
     `distribution`, `clinical` and `context`, else its other facets. `plan` is that of the intervals, `stability` the
-    samples of the ranking. Raises `InputError` as `rank_runs` does.
+    number of samples of the ranking. Raises `InputError` as `rank_runs` does.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
@@ -93,7 +91,7 @@ def analyse(
         items=items,
         asked=[asked[name] for name in items.ids],
         entries=entries,
-        answers=_said(store, items, entries),
+        answers=_parsed_answers(store, items, entries),
         causes={entry.name: _causes(store, items, entry) for entry in entries},
         labels=labels,
         factors=factors,
@@ -125,8 +123,8 @@ def analyse(
 
 
 def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
-    """One CSV file a table, named after it. A text that a spreadsheet would take for a formula gets a leading
-    apostrophe. Raises `InputError` where the folder can't be written."""
+    """Writes one CSV file per table. A text that a spreadsheet would take for a formula gets a leading apostrophe. Raises
+    `InputError` if the folder can't be written."""
     written = []
     for name, rows in analysis.tables.items():
         file = folder / f"{name}.csv"
@@ -139,13 +137,13 @@ def write_tables(analysis: Analysis, folder: Path) -> list[Path]:
 
 
 def _settings(plan: Resampling, stability: int, board: Board, policy: FailedPolicy) -> list[AnalysisRow]:
-    """What the numbers of the other tables were drawn with."""
-    said: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
-    said |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
-    return [{"setting": name, "value": value} for name, value in said.items()]
+    """The settings of the other tables."""
+    settings: AnalysisRow = {"draws": plan.draws, "two_level": plan.two_level, "stability": stability}
+    settings |= {"seed": plan.seed, "alpha": board.alpha, "marked_by": board.judge, "failed": policy.value}
+    return [{"setting": name, "value": value} for name, value in settings.items()]
 
 
-def _said(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAnswers:
+def _parsed_answers(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAnswers:
     numbers: dict[str, int] = {}
     values: list[JsonValue] = []
     codes = {}
@@ -160,7 +158,7 @@ def _said(store: Store, items: ItemTable, entries: Sequence[Entry]) -> ParsedAns
 
 
 def _causes(store: Store, items: ItemTable, entry: Entry) -> list[str]:
-    """How answers ended: as code says, and where code can't say, the judge behind the ranking."""
+    """How answers ended: by code, and where code can't tell, by the judge of the ranking."""
     found = load_labels(store, entry.run, items, ACCURACY.name, CODE)
     if entry.scorer != CODE:
         how = load_labels(store, entry.run, items, UNRESOLVED.name, entry.scorer)
@@ -176,20 +174,19 @@ def _tags(items: ItemTable, facets: Sequence[str]) -> tuple[str, tuple[str, ...]
     return labels, factors or tuple(facet for facet in facets if facet in known and facet != labels)
 
 
-_MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
-_LEAST = 10  # questions below which a stratum of two labels says too little to be listed
+_MAX_VALUES = 24  # a tag with more values is a name, not a facet
+_MIN_STRATUM = 10  # questions; smaller strata of two labels are not listed
 
 
 def _estimates(data: AnalysisData, entry: Entry, masks: Sequence[NDArray[np.bool_]]) -> list[Estimate]:
-    """A system's accuracy on the items of each mask."""
     marked = np.flatnonzero(~np.isnan(entry.right))
     inside = np.stack([mask[marked] for mask in masks], axis=1)
     return slice_means(entry.right[marked], data.items.group[marked], inside, len(masks), data.plan.within(0, 1))
 
 
 def capability_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and label: accuracy on all questions that carry it, on those that carry it alone, and on
-    those that carry each other label beside it (where there are ten or more)."""
+    """Per system and label: accuracy on all questions with the label, on those with no other label, and on those with each
+    other label beside it (if there are ten or more)."""
     carriers = data.carriers(data.labels)
     single = np.add.reduce([mask.astype(int) for mask in carriers.values()]) == 1
     slices: list[tuple[str, str, NDArray[np.bool_]]] = []
@@ -198,7 +195,7 @@ def capability_rows(data: AnalysisData) -> list[AnalysisRow]:
         slices += [
             (label, f"with {other}", mask & beside)
             for other, beside in carriers.items()
-            if other != label and (mask & beside).sum() >= _LEAST
+            if other != label and (mask & beside).sum() >= _MIN_STRATUM
         ]
     rows = []
     for entry in data.entries:
@@ -209,11 +206,11 @@ def capability_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def factor_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and value of every facet (context length, distribution, leaf of the taxonomy …): its accuracy."""
+    """Accuracy per system and value of every facet (context length, distribution, leaf of the taxonomy …)."""
     rows = []
     for factor in data.facets:
         carriers = data.carriers(factor)
-        if not 1 < len(carriers) <= _MOST_VALUES:
+        if not 1 < len(carriers) <= _MAX_VALUES:
             continue
         for entry in data.entries:
             found = _estimates(data, entry, list(carriers.values()))
@@ -225,10 +222,10 @@ def factor_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Logistic regression of right answers on labels, factors and systems, all systems' answers together.
+    """Logistic regression of right answers on labels, factors and systems, over the answers of all systems.
 
-    Of each factor, and of the systems, the first value is what the others are compared with. Errors are
-    clustered by group (CR2), over all systems at once.
+    The first value of each factor, and the first system, are the reference categories. Errors are clustered by group
+    (CR2), over all systems at once.
     """
     own = _columns(data)
     marked = [np.flatnonzero(~np.isnan(entry.right)) for entry in data.entries]
@@ -239,21 +236,11 @@ def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
     right = [entry.right[here] for entry, here in zip(data.entries, marked, strict=True)]
     groups = np.concatenate([data.items.group[here] for here in marked])
     found = logistic(np.concatenate(right), joined, groups)
+    columns = ("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p")
     rows: list[AnalysisRow] = [
-        {
-            "term": term.name,
-            "odds_ratio": term.odds_ratio,
-            "ci_low": term.ci_low,
-            "ci_high": term.ci_high,
-            "log_odds": term.log_odds,
-            "error": term.error,
-            "df": term.df,
-            "p": term.p,
-            "note": "",
-        }
-        for term in found.terms
+        {"term": term.name} | {name: getattr(term, name) for name in columns} | {"note": ""} for term in found.terms
     ]
-    empty: AnalysisRow = dict.fromkeys(("odds_ratio", "ci_low", "ci_high", "log_odds", "error", "df", "p"))
+    empty: AnalysisRow = dict.fromkeys(columns)
     rows += [{"term": name} | empty | {"note": "adds nothing to the others"} for name in found.dropped]
     rows += [{"term": name} | empty | {"note": "decided by one group alone"} for name in found.single]
     if found.problem:
@@ -262,7 +249,7 @@ def regression_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def reference_values(data: AnalysisData) -> dict[str, str]:
-    """What the terms of the regression are compared with: the first value of each factor, and the first system."""
+    """The reference categories of the regression: the first value of each factor, and the first system."""
     values = {factor: list(data.carriers(factor)) for factor in data.factors}
     return {factor: some[0] for factor, some in values.items() if len(some) > 1} | {"system": data.names[0]}
 
@@ -276,7 +263,7 @@ def _columns(data: AnalysisData) -> dict[str, NDArray[np.bool_]]:
 
 
 def gap_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and factor of two values: accuracy on the second less that on the first."""
+    """Per system and factor of two values: accuracy on the second value minus accuracy on the first."""
     rows = []
     for factor in data.factors:
         carriers = data.carriers(factor)
@@ -297,9 +284,8 @@ def _gap(sums: Floats) -> Floats:
 
 
 def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Every pair of systems, and every system with every baseline, on the questions that both have a mark for: the
-    difference of their accuracies. `family` names the comparisons that `p_holm` is adjusted over: those of systems
-    among each other, and those with baselines."""
+    """The difference of accuracies for every pair of systems, and of every system and baseline, on the questions that both
+    have a score for. `p_holm` is adjusted within a `family`: comparisons of systems, and those with baselines."""
     ranked = [entry for entry in data.entries if not entry.baseline]
     baselines = [entry for entry in data.entries if entry.baseline]
     families = {
@@ -333,9 +319,9 @@ def pair_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def _alike(data: AnalysisData, entries: Sequence[Entry]) -> dict[tuple[str, str], Difference]:
-    """The differences of systems with marks for the same questions, computed all at once."""
+    """The differences of systems with scores for the same questions, computed at once."""
     by_questions: dict[bytes, list[Entry]] = {}
-    for entry in entries if not data.plan.two_level else ():  # pairs would share their samples of questions
+    for entry in entries if not data.plan.two_level else ():  # two-level samples of pairs must be independent
         by_questions.setdefault(np.isnan(entry.right).tobytes(), []).append(entry)
     found = {}
     for some in by_questions.values():

@@ -1,22 +1,36 @@
-"""The tables that a board gives: rows for programs, places and how they move, who is better in which bucket."""
+"""The tables of a board (places, wins, leads), and the choice of the best run by its mean over buckets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from proctor.core import InputError
+from proctor.core import FailedPolicy, InputError, count_of, percent
 from proctor.runs.performance import AnalysisRow
-from proctor.runs.ranking import Board
-from proctor.runs.run_scores import Lacking
-from proctor.stats import RANK_RULES, RULES, Resampling, Standing, holm, paired_difference, places
+from proctor.runs.ranking import Board, Contest, Lacking, rank_runs
+from proctor.runs.store import Run, Store
+from proctor.stats import (
+    RANK_RULES,
+    RULES,
+    Estimate,
+    Floats,
+    RankingPlan,
+    Resampling,
+    Standing,
+    holm,
+    paired_difference,
+    places,
+    sums_difference,
+    sums_interval,
+)
 
 TOO_FEW = "too few groups"
-"""The verdict where no p could be significant, whatever the answers."""
-
+"""The verdict if no p could be significant, whatever the answers."""
 
 _PLACES = (
     *("board", "system", "place", "score", "mean", "win_rate", "place_low", "place_high", "place_sd", "won", "lost"),
@@ -25,9 +39,9 @@ _PLACES = (
 
 
 def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """One row a system and board: its place with its spread and standard deviation over samples, the score of the rule,
-    the mean over the buckets with its rank and that rank's confidence interval, and how many of its pairs with other
-    systems it won, lost and tied. A baseline has its mean alone."""
+    """One row per system and board: its place with the spread and standard deviation over samples, the score of the rule,
+    the mean over the buckets with its rank and the rank's confidence interval, and its pairs won, lost and tied. A
+    baseline has only its mean."""
     rows = []
     for board in boards:
         moved = {one.standing.name: one.standing.stability for one in board.runs}
@@ -42,13 +56,13 @@ def ranking_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def wins_of(standing: Standing) -> tuple[int, int, int]:
-    """How many other systems it beats (is ahead of in more buckets than behind), loses to, and is level with."""
+    """The numbers of pairs won (ahead in more buckets than behind), lost and tied."""
     leads = [standing.ahead[name] - standing.behind[name] for name in standing.ahead]
     return sum(one > 0 for one in leads), sum(one < 0 for one in leads), leads.count(0)
 
 
 def place_sd(chances: Sequence[float]) -> float:
-    """The standard deviation of a place over samples, from the share of samples with each place from 1 on.
+    """The standard deviation of a place, from the share of samples with each place from 1 on.
 
     >>> place_sd((0.5, 0.5))
     0.5
@@ -59,7 +73,7 @@ def place_sd(chances: Sequence[float]) -> float:
 
 
 def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """The chance of every place, in long form: what a blob plot shows."""
+    """The chance of every place in long form, for a blob plot."""
     return [
         {"board": board.name, "system": one.standing.name, "place": place, "chance": chance}
         for board in boards
@@ -70,8 +84,8 @@ def place_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every system's score and place under every rule, from the same ranks in the buckets. Ties are not broken,
-    so that the rules alone are compared; "copeland" may therefore share places that the board does not."""
+    """Each system's score and place under every rule, from the same ranks in the buckets. Ties are not broken, so that only
+    the rules are compared; places of "copeland" may therefore be shared that the board splits."""
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
@@ -88,8 +102,8 @@ def rule_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def significance_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every pair in every bucket: who has the better accuracy there, and the adjusted p. `better` is empty where
-    p is above the level of the tests, or the bucket is empty: what a significance map shows."""
+    """Every pair in every bucket, for a significance map: the system with the better accuracy, and the adjusted p. `better`
+    is empty if p is above the level of the tests, or the bucket is empty."""
     rows = []
     for board in boards:
         systems = [one.standing for one in board.runs]
@@ -117,7 +131,7 @@ def _better(first: Standing, second: Standing, bucket: int, p: float, alpha: flo
 
 
 def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Every pair: the buckets in which the first has the better rank, the worse, and the same."""
+    """Every pair: the numbers of buckets in which the first has the better, the worse, and the same rank."""
     return [
         {
             "board": board.name,
@@ -134,8 +148,8 @@ def pairwise_win_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 
 
 def tau_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
-    """Kendall's τ-b between the published ranking and those of samples of groups: its spread over samples, and what the
-    mean would be if all systems were equal (samples of one benchmark always agree with its own ranking)."""
+    """Kendall's τ-b between the published ranking and the rankings of samples of groups: its spread over samples, and its
+    mean if all systems were equal (above 0, since samples resemble the data that they are drawn from)."""
     rows: list[AnalysisRow] = []
     for board in boards:
         taus = board.standings.taus
@@ -150,14 +164,13 @@ def tau_rows(boards: Sequence[Board]) -> list[AnalysisRow]:
 def lead_rows(
     board: Board, system: str, against: Sequence[str] = (), plan: Resampling = Resampling()
 ) -> list[AnalysisRow]:
-    """Bucket by bucket, and on all questions, how far one system is ahead of others (default: of the baselines,
-    without any of all others), with interval and p, on the questions that both have a mark for.
+    """The lead of one system over others (default: the baselines; without any, all others) in each bucket and on all
+    questions, with interval and p, on the questions that both have a score for.
 
-    `p` is that of the one comparison; `p_adjusted` is adjusted by Holm over the buckets against the same system, unless
-    the board's tests are not adjusted, and decides the verdict. The comparison on all questions stands alone: its two p
-    are equal. A bucket whose groups are too few for any p to be significant says so. `plan` is that of the intervals;
-    tests draw whole groups whatever it says. Raises `InputError` for a system that is not
-    on the board, or has no rank there since its run is incomplete.
+    `p_adjusted` is adjusted by Holm over the buckets against the same system (unless the board's tests are not adjusted)
+    and decides the verdict. The comparison on all questions is not adjusted. A bucket with too few groups for any
+    significant p has the verdict `TOO_FEW`. `plan` is that of the intervals; tests always draw whole groups. Raises
+    `InputError` for a system that is not on the board, or has no rank there since its run is incomplete.
     """
     ranked = [one.standing.name for one in board.runs]
     open_ones = [one.name for one in board.unranked]
@@ -198,7 +211,7 @@ def _lead(board: Board, system: str, other: str, number: int, plan: Resampling) 
 
 
 def _judged(board: Board, rows: list[AnalysisRow]) -> list[AnalysisRow]:
-    """The rows against one system with adjusted p and verdict; the first is that of all questions."""
+    """The rows against one system with adjusted p and verdict; the first row is on all questions."""
     buckets = [row for row in rows[1:] if row["p"] is not None]
     adjusts = board.correction != "none"
     p = [row["p"] for row in buckets]
@@ -220,37 +233,18 @@ def _verdict(lead: float | None, p: float | None, alpha: float) -> str:
 
 
 def board_rows(board: Board) -> list[dict[str, Any]]:
-    """One flat row a system, as programs read it: `mean` is the pre-evaluation score with its rank and that rank's
-    confidence interval, `won`, `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the
-    spread of the place over samples. Baselines and runs that can't be ranked have no place; those have `mean_if_wrong`
-    and `mean_if_excluded` for a mean."""
+    """One flat row per system: `mean` is the pre-evaluation score with its rank and the rank's confidence interval, `won`,
+    `lost` and `tied` are pairwise wins, losses and ties, `place_low` to `place_high` the spread of the place over samples.
+    Baselines and unranked runs have no place; unranked runs have `mean_if_wrong` and `mean_if_excluded` for a mean."""
     rows = []
     for one in board.runs:
-        standing = one.standing
-        won, lost, tied = wins_of(standing)
-        stability = standing.stability
-        rows.append(
-            _flat(board, standing.name, one.lacking)
-            | {
-                "place": standing.place,
-                "score": standing.score,
-                "won": won,
-                "lost": lost,
-                "tied": tied,
-                "mean": standing.mean,
-                "rank_by_mean": standing.mean_rank,
-                "rank_low": standing.rank_low,
-                "rank_high": standing.rank_high,
-                "win_rate": standing.win_rate,
-                "tie_broken": standing.tie_broken,
-                "duel_rate": standing.duel_rate,
-                "place_low": None if stability is None else stability.place_low,
-                "place_high": None if stability is None else stability.place_high,
-                "p_first": None if stability is None else stability.chances[0],
-                "below_line": one.below,
-                "advances": one.advances,
-            }
-        )
+        standing, spread = one.standing, one.standing.stability
+        row = _flat(board, standing.name, one.lacking) | {name: getattr(standing, name) for name in _OF_STANDING}
+        row |= dict(zip(("won", "lost", "tied"), wins_of(standing), strict=True))
+        row |= {"rank_by_mean": standing.mean_rank, "below_line": one.below, "advances": one.advances}
+        if spread is not None:
+            row |= {"place_low": spread.place_low, "place_high": spread.place_high, "p_first": spread.chances[0]}
+        rows.append(row)
     rows += [
         _flat(board, one.name, one.lacking) | {"mean_if_wrong": one.low, "mean_if_excluded": one.high}
         for one in board.unranked
@@ -259,6 +253,7 @@ def board_rows(board: Board) -> list[dict[str, Any]]:
     return rows
 
 
+_OF_STANDING = ("place", "score", "mean", "rank_low", "rank_high", "win_rate", "tie_broken", "duel_rate")
 _COLUMNS = (
     *("board", "place", "system", "score", "won", "lost", "tied", "mean", "rank_by_mean", "rank_low", "rank_high"),
     *("win_rate", "tie_broken", "duel_rate", "place_low", "place_high", "p_first", "baseline", "below_line"),
@@ -272,7 +267,7 @@ def _flat(board: Board, system: str, lacking: Lacking) -> dict[str, Any]:
 
 
 def board_json(board: Board) -> dict[str, Any]:
-    """One board with all that is known of it, as programs read it."""
+    """One board with all details."""
     standings = board.standings
     details: list[dict[str, Any]] = [
         {
@@ -309,3 +304,166 @@ def board_json(board: Board) -> dict[str, Any]:
         "systems": [row | more for row, more in zip(board_rows(board), details, strict=True)],
         "p_values": {name: table.tolist() for name, table in zip(standings.buckets, standings.p_values, strict=True)},
     }
+
+
+CHOICE_RULE = (
+    "the highest mean over buckets of the accuracy in each; of equal ones the highest mean over buckets of the share of "
+    "samples of groups in which a system is best; of those the first by name"
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One run that may be chosen. `mean` is over the buckets that have questions, `buckets` the accuracy in each (None: no
+    question). Intervals are clustered by group, and None with too few groups. `win_rate` is the share of samples of
+    groups in which it is best, `duel_rate` the same among runs of the same mean, `lead` the chosen run's mean minus its
+    own (None for the chosen run)."""
+
+    name: str
+    settings: dict[str, JsonValue]
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+    buckets: dict[str, float | None]
+    win_rate: float | None
+    duel_rate: float | None
+    rank_low: int | None
+    rank_high: int | None
+    lead: float | None = None
+    lead_low: float | None = None
+    lead_high: float | None = None
+    lead_p: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The candidates, the chosen one first; `by` says what decided: "mean", "win rate" (among equal means) or "name".
+    `left_out` questions have no score for any system."""
+
+    benchmark: str
+    fingerprint: str
+    condition: str
+    candidates: tuple[Candidate, ...]
+    by: str
+    buckets: tuple[str, ...]
+    items: int
+    groups: int
+    left_out: int
+    draws: int
+    seed: int
+
+    @property
+    def chosen(self) -> Candidate:
+        """The best candidate."""
+        return self.candidates[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on the certainty of the choice."""
+        sentences = []
+        if self.by != "mean":
+            sentences.append(f"{self.chosen.name} has the highest mean with others: its {self.by} decided.")
+        for one in self.candidates[1:]:
+            between = "no interval" if one.lead_low is None else f"{percent(one.lead_low)} to {percent(one.lead_high)}"
+            shown = "" if one.lead_p is not None and one.lead_p <= 0.05 else ": not shown to be better"
+            p = "no p" if one.lead_p is None else f"p {one.lead_p:.3g}"
+            sentences.append(f"Lead over {one.name}: {percent(one.lead)} ({between}, {p}){shown}.")
+        if self.left_out:
+            sentences.append(f"Not counted: {count_of(self.left_out, 'question')} that no scorer can mark.")
+        sentences.append(
+            "On these questions the chosen one was lucky, too: its figure on others is expected to be lower."
+        )
+        return tuple(sentences)
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole evidence as plain data."""
+        return {"chosen": self.chosen.name, "rule": CHOICE_RULE, "notes": list(self.notes), **asdict(self)}
+
+
+def choose_run(store: Store, benchmark: str, contest: Contest, plan: RankingPlan) -> ModelChoice:
+    """The best run of a contest by `CHOICE_RULE`. Raises `InputError` for a run with failed or unasked items, and for fewer
+    than two runs."""
+    board = rank_runs(store, benchmark, contest, plan=plan)[0]
+    incomplete = [one.name for one in board.unranked]
+    incomplete += [one.standing.name for one in board.runs if one.lacking.incomplete]
+    if incomplete:
+        raise InputError(store.shown, found=f"incomplete answers of {incomplete[0]}", expected="all of them")
+    if len(board.runs) < 2:
+        raise InputError(store.shown, found=f"{len(board.runs)} run", expected="two or more to choose from")
+    runs = {run.system: run for run in store.runs(benchmark) if run.condition == contest.condition}
+    standings = [one.standing for one in board.runs]
+    first, second = standings[0], standings[1]
+    by = "mean" if first.score > second.score else "win rate" if first.place < second.place else "name"
+    return ModelChoice(
+        benchmark=benchmark,
+        fingerprint=store.fingerprint(benchmark),
+        condition=contest.condition,
+        candidates=tuple(_candidate(board, one, first, runs, plan) for one in standings),
+        by=by,
+        buckets=board.standings.buckets,
+        items=board.items,
+        groups=board.standings.groups,
+        left_out=board.left_out,
+        draws=plan.draws,
+        seed=plan.seed,
+    )
+
+
+def bucket_mean(store: Store, benchmark: str, contest: Contest, plan: Resampling = Resampling()) -> Estimate:
+    """The mean over buckets of the accuracy of the only system of a contest, with its interval over groups. Lacking items
+    are wrong. Raises `InputError` without a run."""
+    contest = replace(contest, failed=FailedPolicy.WRONG, baselines=("none",))
+    board = rank_runs(store, benchmark, contest, plan=RankingPlan(rule="mean", draws=1))[0]
+    return sums_interval(
+        _columns(board, contest.systems[0]), board.marks.group, _mean_over(board), plan=plan.within(0, 1)
+    )
+
+
+def _mean_over(board: Board) -> Callable[[Floats], Floats]:
+    size = len(board.standings.buckets)
+    return lambda sums: _mean_of(sums, size)
+
+
+def _candidate(board: Board, one: Standing, best: Standing, runs: dict[str, Run], plan: RankingPlan) -> Candidate:
+    drawn = Resampling(draws=plan.draws, seed=plan.seed, level=plan.level, bounds=(0, 1))
+    own, group, mean = _columns(board, one.name), board.marks.group, _mean_over(board)
+    found = sums_interval(own, group, mean, plan=drawn)
+    lead: dict[str, float | None] = {}
+    if one is not best:
+        apart = sums_difference(_columns(board, best.name), own, group, mean, plan=drawn)
+        lead = {"lead": apart.value, "lead_low": apart.ci_low, "lead_high": apart.ci_high, "lead_p": apart.p}
+    return Candidate(
+        name=one.name,
+        settings=runs[one.name].settings,
+        mean=one.mean or 0.0,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        buckets=dict(zip(board.standings.buckets, one.scores, strict=True)),
+        win_rate=one.win_rate,
+        duel_rate=one.duel_rate,
+        rank_low=one.rank_low,
+        rank_high=one.rank_high,
+        **lead,
+    )
+
+
+def _columns(board: Board, name: str) -> NDArray[np.float64]:
+    """Items × (right in each bucket, then whether the item counts in the bucket)."""
+    marks = board.marks
+    inside = np.eye(len(board.standings.buckets))[marks.bucket]
+    right = np.nan_to_num(marks.right[name])[:, None] * inside
+    return np.concatenate([right, inside * ~np.isnan(marks.right[name])[:, None]], axis=1)
+
+
+def _mean_of(sums: Floats, size: int) -> Floats:
+    """For each row of sums the mean over the buckets that have items."""
+    right, count = sums[:, :size], sums[:, size:]
+    there = count > 0
+    means = np.divide(right, count, out=np.zeros_like(right), where=there)
+    number = there.sum(axis=1)
+    found: Floats = np.divide(means.sum(axis=1), number, out=np.full(len(sums), np.nan), where=number > 0)
+    return found

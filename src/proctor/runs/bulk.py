@@ -1,26 +1,42 @@
-"""Many rows at once. PostgreSQL takes them by COPY, several times as fast as by statements for single rows."""
+"""Many rows at once: written by COPY (PostgreSQL), read as whole columns, and read once for several tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, MetaData, Table, insert, select
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, MetaData, Table, Text, cast, func, insert, or_, select, true
 from sqlalchemy.schema import CreateTable
 
+if TYPE_CHECKING:
+    from proctor.runs.store import Run, Store
+    from proctor.runs.table import ItemTable
+
+    Load = Callable[[Store, Run, ItemTable], Any]
+
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 FEWEST = 200
-"""Rows below which COPY is not worth its round trips."""
+"""With fewer rows COPY is not worth its round trips."""
 
-_PART = 1000
 _COUNTED = {"preserve_rowcount": True}
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
+def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+    """Slices of at most `size` values: databases limit the length of the lists in a statement."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Writes rows that are not there yet, all with the same columns. Raises as the database does where one is there."""
+    """Inserts rows, all with the same columns. Raises the database's error where one exists already."""
     if connection.dialect.name == "postgresql" and len(rows) >= FEWEST:
         _copy(connection, table.name, list(rows[0]), rows)
     elif rows:
@@ -28,11 +44,9 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Row]) -> No
 
 
 def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequence[Row]) -> int:
-    """Writes rows with all columns by a statement that says what becomes of those that are there (INSERT … ON
-    CONFLICT); how many were written.
+    """Writes rows by a statement with a conflict rule (INSERT … ON CONFLICT); returns how many were written.
 
-    PostgreSQL gets many of them in a temporary table, from which the statement takes them. It refuses to meet one row
-    twice: several rows of one key are written one after the other, as SQLite does it.
+    For PostgreSQL many rows go through a temporary table, unless two of them have one key: it refuses such a statement.
     """
     names = [column.name for column in table.columns]
     several = connection.dialect.name == "postgresql" and len(rows) >= FEWEST
@@ -47,19 +61,19 @@ def upsert_rows(connection: Connection, table: Table, upsert: Any, rows: Sequenc
 
 @cache
 def _aside(table: Table) -> Table:
-    """A table of the same columns that lasts as long as a connection, and is emptied with every transaction."""
+    """A temporary table with the same columns, which is emptied after every transaction."""
     metadata = MetaData()
     columns = [type(column)(column.name, column.type) for column in table.columns]
     return Table(f"{table.name}_aside", metadata, *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DELETE ROWS")
 
 
 def _copy(connection: Connection, table: str, names: Sequence[str], rows: Sequence[Row]) -> None:
-    """Rows in the text form of COPY. A NUL, which PostgreSQL keeps in no text, is refused by it as in a statement."""
+    """Writes rows in the text form of COPY. PostgreSQL refuses a NUL in a text, as in a statement."""
     columns = ", ".join(f'"{name}"' for name in names)
     driver: Any = connection.connection.driver_connection
     with driver.cursor() as cursor, cursor.copy(f'COPY "{table}" ({columns}) FROM STDIN') as copy:
-        for start in range(0, len(rows), _PART):  # the server reads while the next part is written
-            copy.write("".join([_line([row[name] for name in names]) for row in rows[start : start + _PART]]))
+        for part in in_parts(rows, 1000):  # the server reads while the next part is written
+            copy.write("".join([_line([row[name] for name in names]) for row in part]))
 
 
 def _line(values: Sequence[Any]) -> str:
@@ -78,3 +92,153 @@ def _escaped(text: str) -> str:
         if char in text:
             text = text.replace(char, written)
     return text
+
+
+Ints = NDArray[np.int64]
+
+_BETWEEN = "\x1f"  # texts: the separator of units
+_PAIRS = np.dtype([("key", np.int64), ("value", np.float64)])
+
+
+def whole_numbers(connection: Connection, value: ColumnElement[Any], where: ColumnElement[bool]) -> Ints:
+    """A whole number of each matching row, in any order. Raises `ValueError` for any other value."""
+    return parted_numbers(connection, [(value, true())], where)[0]
+
+
+def parted_numbers(
+    connection: Connection, parts: Sequence[tuple[ColumnElement[Any], ColumnElement[bool]]], where: ColumnElement[bool]
+) -> list[Ints]:
+    """The same in parts, each with its value and the condition of its rows. Raises `ValueError` for a row in no part."""
+    joined = (_joined(value).filter(condition) for value, condition in parts)
+    count, *texts = connection.execute(select(func.count(), *joined).where(where)).one()
+    found = [_numbers(text) for text in texts]
+    _check_count(sum(map(len, found)), count)
+    return found
+
+
+def keyed_numbers(
+    connection: Connection,
+    key: ColumnElement[Any],
+    value: ColumnElement[Any],
+    where: ColumnElement[bool],
+    by: Sequence[ColumnElement[Any]],
+) -> dict[tuple[Any, ...], tuple[Ints, NDArray[np.float64]]]:
+    """The key (a whole number) and the value of each matching row, in any order, by the values of the columns `by`. Most
+    scores are 0 or 1: of these only the keys are read. Raises `ValueError` or `TypeError` where either is no number."""
+    joined = (_joined(key).filter(value == one) for one in (0, 1))
+    found = {}
+    for *names, count, wrong_keys, right_keys in driver_rows(
+        connection, select(*by, func.count(), *joined).where(where).group_by(*by)
+    ):
+        wrong, right = _numbers(wrong_keys), _numbers(right_keys)
+        here = [where, *(column == name for column, name in zip(by, names, strict=True))]
+        others = select(key, value).where(*here, or_(value.is_(None), value.not_in((0, 1))))
+        rest = np.array(driver_rows(connection, others) if count > len(wrong) + len(right) else [], dtype=_PAIRS)
+        keys = np.concatenate([wrong, right, rest["key"]])
+        _check_count(len(keys), count)
+        found[tuple(names)] = keys, np.concatenate([np.zeros(len(wrong)), np.ones(len(right)), rest["value"]])
+    return found
+
+
+def joined_columns(
+    connection: Connection,
+    numbers: Sequence[ColumnElement[Any]],
+    texts: Sequence[ColumnElement[Any]],
+    where: ColumnElement[bool],
+) -> tuple[list[Ints], list[list[str]]]:
+    """Columns of the matching rows, all in one arbitrary order: whole numbers, then texts. Raises `ValueError` or
+    `TypeError` for any other value."""
+    joined = [_joined(one) for one in numbers] + [_joined(one, _BETWEEN) for one in texts]
+    count, *found = connection.execute(select(func.count(), *joined).where(where)).one()
+    lines = [[] if one is None else one.split(_BETWEEN) for one in found[len(numbers) :]]
+    if any(len(one) != count for one in lines):  # a text with the separator in it, or no text at all
+        rows = driver_rows(connection, select(*numbers, *(cast(one, Text) for one in texts)).where(where))
+        columns = [list(one) for one in zip(*rows, strict=True)]
+        if any(None in one for one in columns):
+            raise TypeError("a row without a value")
+        return [np.array(one, dtype=np.int64) for one in columns[: len(numbers)]], columns[len(numbers) :]
+    whole = [_numbers(one) for one in found[: len(numbers)]]
+    for one in whole:
+        _check_count(len(one), count)
+    return whole, lines
+
+
+def keyed_texts(
+    connection: Connection, key: ColumnElement[Any], value: ColumnElement[Any], where: ColumnElement[bool]
+) -> list[tuple[str, Ints]]:
+    """Each distinct text of the matching rows, with the keys (whole numbers) of its rows, in any order."""
+    query = select(value, func.count(), _joined(key)).where(where).group_by(value)
+    found = []
+    for text, count, keys in driver_rows(connection, query):
+        found.append((text, _numbers(keys)))
+        _check_count(len(found[-1][1]), count)
+    return found
+
+
+def driver_rows(connection: Connection, query: Any) -> list[Any]:
+    """All rows as the driver's tuples: making SQLAlchemy's rows takes longer than reading them."""
+    result = connection.execute(query)
+    rows = list(result.cursor.fetchall())
+    result.close()
+    return rows
+
+
+class Codes(dict[str, int]):
+    """A code for each text, in the order of first appearance."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self)
+        return code
+
+    def of(self, texts: Sequence[str]) -> Ints:
+        return np.fromiter(map(self.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _joined(value: ColumnElement[Any], between: str = ",") -> Any:
+    return func.aggregate_strings(cast(value, Text), between)
+
+
+def _numbers(text: str | None) -> Ints:
+    return np.fromstring(text or "", dtype=np.int64, sep=",")
+
+
+def _check_count(found: int, rows: int) -> None:
+    if found != rows:
+        raise ValueError(f"{found} whole numbers in {rows} rows")
+
+
+_KNOWN: ContextVar[dict[Any, Any] | None] = ContextVar("known", default=None)
+
+_Loads = TypeVar("_Loads", bound="Load")
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Caches the outcomes and scores of runs in this thread, so that all tables of a report show the same moment. What
+    the thread writes meanwhile does not appear in them."""
+    token = _KNOWN.set({})
+    try:
+        yield
+    finally:
+        _KNOWN.reset(token)
+
+
+def read_once(load: _Loads) -> _Loads:
+    """Decorates a function that reads arrays of a run: under `reading_once` it reads once, and the arrays are
+    read-only."""
+
+    @wraps(load)
+    def found(store: Store, run: Run, items: ItemTable) -> Any:
+        known = _KNOWN.get()
+        if known is None:
+            return load(store, run, items)
+        key = load.__name__, store, run.id, items.number.tobytes()
+        if key not in known:
+            known[key] = load(store, run, items)
+            for one in known[key] if isinstance(known[key], list) else [known[key]]:
+                for array in vars(one).values():
+                    if isinstance(array, np.ndarray):
+                        array.flags.writeable = False
+        return known[key]
+
+    return found  # type: ignore[return-value]

@@ -1,9 +1,9 @@
-"""Two runs side by side: the same items under two conditions, or by two systems."""
+"""Pairs of runs compared: two conditions of one system, or two systems, on the same items."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, Metric
 from proctor.runs.results import Options, check_metrics
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, load_run_scores, policies, policy_of
+from proctor.runs.run_scores import (
+    BOTH,
+    RunScores,
+    RunSums,
+    both_ends,
+    load_run_scores,
+    load_run_sums,
+    policies,
+    policy_of,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.sums import RunSums, load_run_sums
 from proctor.runs.table import BASELINES, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Difference, cross_table, holm
 
@@ -34,20 +42,23 @@ class Side:
     def __str__(self) -> str:
         return f"{self.system} / {self.condition}"
 
+    @classmethod
+    def of(cls, run: Run) -> Side:
+        return cls(run.system, run.condition)
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two runs differ on the items that both have a score for.
+    """The difference of two runs on the items that both have a score for.
 
-    `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second,
-    both in the order of `levels`); `only_first` and `only_second` items have a score on one side only
-    and are left out; `p_holm` is adjusted over all comparisons made together. `facets` say of which items alone, where
-    they are split.
+    `difference` is first minus second; `table` counts items by outcome (rows: first, columns: second, both in the order
+    of `levels`); `only_first` and `only_second` count items with a score on one side only, which are left out; `p_holm`
+    is adjusted over all comparisons of the call. `facets` name the part of the items, where they are split.
 
-    Where a side lacks scores, `policy` says how they are counted ("wrong", "exclude"); it is "both" where nothing is
-    decided: then `difference` has no value, an interval that holds those of both readings, and the larger p of the two
-    where both point the same way (else none), so that a run is better only where it is so under both. `if_wrong` and
-    `if_excluded` are the two readings; where nothing lacks they are the same and `policy` is empty.
+    Where a side lacks scores, `policy` says how they count ("wrong", "exclude"). It is "both" where no policy is chosen:
+    then `difference` has no value, an interval that covers both readings, and the larger p where both have the same sign
+    (else None), so that a run is better only if it is so under both. `if_wrong` and `if_excluded` are the two readings;
+    where nothing is lacking they are equal and `policy` is empty.
     """
 
     metric: str
@@ -69,8 +80,8 @@ class Comparison:
 
     @property
     def recovered(self) -> tuple[int, int] | None:
-        """Of the items that were wrong in the one of the two that saw less (`text-only`), how many were right in the
-        other, and how many there are; None without such a pair of conditions, or levels that say right and wrong."""
+        """Of the items that were wrong under `text-only`, how many were right under the other condition, and their number.
+        None unless exactly one side is `text-only` and the levels are right and wrong."""
         if self.table is None or self.levels != _RIGHT_OR_WRONG:
             return None
         if self.first.condition == BLIND != self.second.condition:
@@ -83,17 +94,17 @@ class Comparison:
 
     @property
     def drawn(self) -> float | None:
-        """Where a drawing puts it: the difference; of a range the reading in which all that lacks is wrong."""
+        """The value for a chart: the difference, or with two readings the one in which lacking items are wrong."""
         return self.if_wrong.value if self.policy == BOTH else self.difference.value
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as programs read it."""
+        """The comparison as plain data."""
         difference, recovered = self.difference, self.recovered
         return {
             "metric": self.metric,
             "scorer": self.scorer,
-            "first": {"system": self.first.system, "condition": self.first.condition},
-            "second": {"system": self.second.system, "condition": self.second.condition},
+            "first": asdict(self.first),
+            "second": asdict(self.second),
             "facets": self.facets,
             "n": difference.n,
             "groups": difference.groups,
@@ -119,7 +130,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Comparisons with the card that tells how their metrics are shown."""
+    """Comparisons, and the card that declares their metrics."""
 
     card: BenchmarkCard
     comparisons: list[Comparison]
@@ -133,17 +144,15 @@ def compare(
     against: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
 ) -> Comparisons:
-    """Conditions of each system against each other; or, with several systems and one condition, systems;
-    or every chosen run against one (`against`: its system and condition).
+    """Compares the conditions of each system; or systems, where there is one condition; or every chosen run with the run
+    `against` (system, condition).
 
-    Where several systems are named and no condition, and they share one alone, systems are compared under that one:
-    a guess that was also made without the media, as the baselines of the results, is no other condition to look at.
-    Where systems are named as SYSTEM/CONDITION, these very runs are compared. Where nothing is named and no system has
-    two conditions, the systems that are no baselines are compared.
+    Several named systems without a named condition are compared under the only condition that they share, if there is
+    exactly one. Names like SYSTEM/CONDITION compare these runs. If nothing is named and no system has two conditions,
+    the systems that are no baselines are compared.
 
-    `options` choose systems and conditions (all, where none are named), items, the facets to split by, draws and
-    seed. Raises
-    `InputError` where that leaves nothing to compare.
+    `options` choose systems and conditions (none named: all), items, facets to split by, draws and seed. Raises
+    `InputError` where nothing is left to compare.
     """
     card = store.card(benchmark)
     named = _named_runs(store, benchmark, options.systems)
@@ -158,23 +167,22 @@ def compare(
     elif (shared := _only_shared(runs, options)) is not None:
         pairs = system_pairs([run for run in runs if run.condition == shared], options.systems)
     else:
-        pairs = condition_pairs(runs, options.conditions or card.conditions) or _alike(runs, options)
+        pairs = condition_pairs(runs, options.conditions or card.conditions) or _unnamed_pairs(runs, options)
     if not pairs:
         raise InputError(store.shown, found=_unpaired(runs, options), expected=_PAIRS)
     found = compare_runs(store, benchmark, pairs, options, metrics=metrics)
     return Comparisons(card.with_metrics([one.declared for one in found]), found)
 
 
-def _alike(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
-    """All pairs of contestants under the one condition that they share, where nobody named systems or conditions."""
+def _unnamed_pairs(runs: Sequence[Run], options: Options) -> list[tuple[Run, Run]]:
+    """All pairs of systems that are no baselines, if they share one condition and nothing is named."""
     contestants = [run for run in runs if run.system not in BASELINES and not run.settings.get(ORACLE, False)]
     shared = {run.condition for run in contestants}
     return system_pairs(contestants, ()) if len(shared) == 1 and not (options.systems or options.conditions) else []
 
 
 def _unpaired(runs: Sequence[Run], options: Options) -> str:
-    """Why these runs make no pair."""
-    shown = ", ".join(f"{run.system} / {run.condition}" for run in runs)
+    shown = ", ".join(str(Side.of(run)) for run in runs)
     if len(runs) < 2:
         return f"one run alone ({shown})" if shown else "no run"
     if options.conditions:
@@ -183,7 +191,7 @@ def _unpaired(runs: Sequence[Run], options: Options) -> str:
 
 
 def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]:
-    """The runs that are named as SYSTEM/CONDITION, where all names are such; else none."""
+    """The runs, if all names have the form SYSTEM/CONDITION; else none."""
     runs = store.runs(benchmark)
     systems = {run.system for run in runs}
     of_name = {f"{run.system}/{run.condition}": run for run in runs}
@@ -193,7 +201,7 @@ def _named_runs(store: Store, benchmark: str, names: Sequence[str]) -> list[Run]
 
 
 def _only_shared(runs: Sequence[Run], options: Options) -> str | None:
-    """The one condition that all of several named systems have, where no condition is named."""
+    """The only condition that all of several named systems share, if no condition is named."""
     named = set(options.systems)
     if options.conditions or len(named) < 2:
         return None
@@ -223,10 +231,10 @@ def compare_runs(
     *,
     metrics: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Compares pairs of runs on every metric (and scorer) that both have; p adjusted by Holm per metric. Options
-    say of which items, split by which facets, under which policy for what a run lacks, with which draws and seed.
+    """Compares pairs of runs on every metric and scorer that both have, with p adjusted by Holm per metric and scorer.
+    `options` choose items, facets to split by, the policy for lacking scores, draws and seed.
 
-    Raises `InputError` where a pair has no metric in common, and for a facet or a metric that is not known.
+    Raises `InputError` where a pair has no metric in common, and for an unknown facet or metric.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
@@ -275,13 +283,13 @@ def _on_items(
         if not common and not options.by:
             raise InputError(
                 store.shown,
-                f"{first.system} / {first.condition} against {second.system} / {second.condition}",
+                f"{Side.of(first)} against {Side.of(second)}",
                 found="no metric that both are marked by",
                 expected="runs that the same scorer has marked (proctor score)",
             )
         for key in common:
-            levels = [_Levels(store, run, items, scored[run.id][key]) for run in (first, second)]
-            found.append(_compare(items, levels, policies(options.failed, card), options))
+            sides = [_Marked(store, run, items, scored[run.id][key]) for run in (first, second)]
+            found.append(_compare(items, sides, policies(options.failed, card), options))
     return found
 
 
@@ -295,28 +303,24 @@ def condition_pairs(runs: Sequence[Run], order: Sequence[str]) -> list[tuple[Run
 
 
 @dataclass(frozen=True)
-class _Levels:
-    """The scores of one side, and their levels in words."""
+class _Marked:
+    """The scores of one side."""
 
     store: Store
     run: Run
     items: ItemTable
     marked: RunScores
 
-    def of(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
-        """The levels of these items."""
+    def levels(self, values: NDArray[np.float64], both: NDArray[np.intp]) -> list[str]:
+        """The named levels of the scores of these items."""
         if self.marked.metric.name == ACCURACY.name:
             return [_RIGHT_OR_WRONG[0 if values[row] == 1 else 1] for row in both]
         labels = load_labels(self.store, self.run, self.items, self.marked.metric.name, self.marked.scorer)
         return [labels.get(int(row), "") for row in both]
 
-    @property
-    def side(self) -> Side:
-        return Side(self.run.system, self.run.condition)
-
 
 def _compare(
-    items: ItemTable, sides: Sequence[_Levels], chosen: tuple[FailedPolicy, ...], options: Options
+    items: ItemTable, sides: Sequence[_Marked], chosen: tuple[FailedPolicy, ...], options: Options
 ) -> Comparison:
     first, second = (side.marked for side in sides)
     metric = first.metric
@@ -331,15 +335,15 @@ def _compare(
     levels = metric.levels or (_RIGHT_OR_WRONG if metric.name == ACCURACY.name else ())
     table, other = None, 0
     if levels:
-        named = [side.of(own, np.flatnonzero(a & b)) for side, own in zip(sides, values, strict=True)]
+        named = [side.levels(own, np.flatnonzero(a & b)) for side, own in zip(sides, values, strict=True)]
         inside = [pair for pair in zip(*named, strict=True) if set(pair) <= set(levels)]
         table = cross_table([one for one, _ in inside], [one for _, one in inside], levels).tolist()
         other = len(named[0]) - len(inside)
     return Comparison(
         metric=metric.name,
         scorer=first.scorer,
-        first=sides[0].side,
-        second=sides[1].side,
+        first=Side.of(sides[0].run),
+        second=Side.of(sides[1].run),
         difference=difference,
         levels=levels,
         table=table,
@@ -354,7 +358,7 @@ def _compare(
 
 
 def _either(wrong: Difference, excluded: Difference) -> Difference:
-    """What holds under both readings: no value, an interval that holds both, the larger p where they agree."""
+    """Both readings in one: no value, an interval that covers both, the larger p if their signs agree."""
     low, high = both_ends(wrong.ci_low, excluded.ci_low, wrong.ci_high, excluded.ci_high)
     agree = (wrong.value or 0) * (excluded.value or 0) > 0
     p = max(wrong.p, excluded.p) if agree and wrong.p is not None and excluded.p is not None else None
@@ -362,7 +366,7 @@ def _either(wrong: Difference, excluded: Difference) -> Difference:
 
 
 def _adjusted(found: list[Comparison]) -> list[Comparison]:
-    """Holm over all comparisons of one metric and scorer that have a p."""
+    """With p adjusted by Holm over all comparisons of one metric and scorer."""
     p_holm: dict[int, float] = {}
     for key in {(one.metric, one.scorer) for one in found}:
         own = [

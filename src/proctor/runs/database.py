@@ -1,5 +1,4 @@
-"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), and who works on its
-runs."""
+"""Opening a store (SQLite in WAL mode by path, or any SQLAlchemy URL; PostgreSQL is tested), and the owners of runs."""
 
 from __future__ import annotations
 
@@ -40,23 +39,22 @@ from proctor.core import InputError, first_problem, when_gone
 from proctor.runs import schema
 
 READING_FAULTS = (ValidationError, ValueError, TypeError, LookupError, OverflowError)
-"""What decoding a row raises that Proctor did not write."""
+"""The errors of decoding a damaged row."""
 
 _USER = re.compile("://[^/]*@")
 _DIGITS = re.compile("[0-9]{1,9}")
-_SYNCHRONOUS = "FULL"  # what is recorded outlasts a power cut
+_SYNCHRONOUS = "FULL"  # commits survive a power cut
 _BUSY_S = 60.0  # how long one process waits for another's write
-_READING_KB, _WRITING_KB = 8192, 65536  # of SQLite's pages kept: rows that are read once are not worth the memory
-_CONNECTIONS = 8  # kept open at most, each opened when it is needed: opening one costs more than what it is used for
+_READING_KB, _WRITING_KB = 8192, 65536  # SQLite's page cache: rows that are read once need little
+_CONNECTIONS = 8  # in the pool at most: opening a connection costs more than a query
 
 
 def open_engine(store: str | Path, *, create: bool) -> Engine:
-    """An engine on a store whose tables exist and whose version is known.
+    """An engine on a store, with the tables of this version.
 
-    `store` is a path of an SQLite file or an SQLAlchemy URL. A file that this process can't write is read as it is.
-    The connections are given back at the end of the program at the latest: the last process that has a file open
-    leaves all of it in that one file. Raises `InputError` where there is no store (unless `create`), where the file is
-    no store, or where a newer Proctor wrote it.
+    `store` is the path of an SQLite file or an SQLAlchemy URL. A read-only file can be read. Connections are closed at
+    the end of the program at the latest; the last process to close a file leaves everything in that one file. Raises
+    `InputError` if there is no store (unless `create`), the file is no store, or a newer Proctor wrote it.
     """
     engine, expected = _engine(store, create=create), "a store"
     when_gone(engine, _give_back, weakref.ref(engine))
@@ -80,7 +78,7 @@ def open_engine(store: str | Path, *, create: bool) -> Engine:
 
 
 def _give_back(known: weakref.ref[Engine]) -> None:
-    """Closes an engine that is still there; the connections of one that is gone went with it."""
+    """Closes the connections of an engine, if it still exists."""
     engine = known()
     if engine is not None:
         engine.dispose()
@@ -88,18 +86,17 @@ def _give_back(known: weakref.ref[Engine]) -> None:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection for reading: it sees one state of the database and holds up nobody."""
+    """A connection for reading, which sees one state of the database and blocks nobody."""
     with engine.connect().execution_options(reading=True) as connection, connection.begin():
         yield connection
 
 
 class StoreAwayError(InputError):
-    """The database can't be reached just now: its server is down, or the network is."""
+    """The database can't be reached: its server or the network is down."""
 
 
 def away(shown: str, error: Exception, dialect: str) -> StoreAwayError | None:
-    """What becomes of an error of the database where another try may get over it; None for any other error. A file is
-    never away."""
+    """The `StoreAwayError` for an error that another try may overcome; None for any other error, and for files."""
     if dialect == "sqlite" or not isinstance(error, DBAPIError):
         return None
     if not (error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)):
@@ -109,7 +106,7 @@ def away(shown: str, error: Exception, dialect: str) -> StoreAwayError | None:
 
 
 def damaged(shown: str, error: Exception) -> InputError:
-    """What becomes of an error of the database, or of decoding what it gave, while a store is read."""
+    """The `InputError` for an error of reading a store or decoding its rows."""
     if isinstance(error, DBAPIError):
         found = str(error.orig).strip() or type(error.orig).__name__
     elif isinstance(error, ValidationError):
@@ -120,18 +117,18 @@ def damaged(shown: str, error: Exception) -> InputError:
 
 
 def shown_url(store: str | Path) -> str:
-    """The store as messages show it: without a password."""
+    """The path or URL of a store without a password, for messages."""
     text = str(store)
     if "://" not in text:
         return text
     try:
         return make_url(text).render_as_string(hide_password=True)
-    except (ArgumentError, ValueError):  # no URL at all: it may hold a password all the same
+    except (ArgumentError, ValueError):  # an invalid URL may contain a password, too
         return _USER.sub("://***@", text)
 
 
 def store_files(shown: str) -> list[Path]:
-    """The files that a store consists of, by what messages show of it; none where it is a server's."""
+    """The files of a store, given its `shown_url`; none for a server."""
     if "://" in shown and not shown.startswith("sqlite"):
         return []
     path = (make_url(shown).database or "") if "://" in shown else shown
@@ -181,13 +178,13 @@ def _sqlite_engine(path: Path, *, create: bool) -> Engine:
 
 
 def _beside(path: Path) -> tuple[Path, Path]:
-    """What SQLite keeps beside a file that is in use, or that a killed process had in use: what was written last, and
-    the memory that its processes share."""
+    """SQLite's files beside one that is in use, or was in use by a killed process: the write-ahead log, and the memory
+    that processes share."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
 def _closed_part(path: Path) -> Path | None:
-    """What this process may not write of a file, its folder and what lies beside it; SQLite writes there to read."""
+    """The first of the file, the files beside it and its folder that is read-only; SQLite writes there even to read."""
     parts = (path, *_beside(path), path.parent)
     return next((one for one in parts if one.exists() and not os.access(one, os.W_OK)), None)
 
@@ -197,8 +194,8 @@ def _read_only(part: Path) -> InputError:
 
 
 def _unchanging(path: Path) -> str:
-    """What lets SQLite read a file without writing beside it: nothing where others have it open, else that it does not
-    change. Raises `InputError` where part of the store can't be read."""
+    """The URI parameter to read a read-only file: immutable, unless its log has data of other processes. Raises
+    `InputError` if a part of the store can't be read."""
     wal, shared = _beside(path)
     if not os.access(path, os.R_OK):
         raise InputError(path, found="permission denied", expected="a store that can be read")
@@ -216,7 +213,7 @@ def _refuse_writing(closed: Path, connection: Connection) -> None:
 
 
 def _refuse_changes(path: Path, state: tuple[int, ...], connection: Connection) -> None:
-    """SQLite takes no notice of what changes in a file that it was told not to change."""
+    """Raises `InputError` after a change, which SQLite does not notice in an immutable file."""
     del connection
     if _state(path) != state:
         expected = "none while it is read without permission to write: run the command again"
@@ -241,8 +238,8 @@ def _set_up_sqlite(connection: Any, record: object) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection, record: object) -> None:
-    """The mode of every store; it stays in the file. Of several processes that make one file at once, SQLite lets one
-    wait for the other, but for this."""
+    """Sets WAL mode, which the file keeps. If several processes create the file at once, this statement fails instead of
+    waiting, so it is repeated."""
     del record
     patience = time.monotonic() + _BUSY_S
     while True:
@@ -263,7 +260,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
-    """Whether these are today's tables."""
+    """Whether the tables are those of this version."""
     if connection.dialect.has_table(connection, "meta"):
         return _version(connection, shown) == schema.VERSION
     if not create:
@@ -274,19 +271,17 @@ def _is_ready(connection: Connection, shown: str, *, create: bool) -> bool:
 
 
 def _prepare(connection: Connection, shown: str) -> None:
-    """Makes the tables, or brings those of an older version to today's, unless another process just did."""
+    """Creates or upgrades the tables, unless another process has just done so."""
     _alone(connection)
     if not connection.dialect.has_table(connection, "meta"):
         schema.metadata.create_all(connection)
         connection.execute(insert(schema.meta).values(key="version", value=str(schema.VERSION)))
     elif (version := _version(connection, shown)) < schema.VERSION:
-        from proctor.runs.migrations import migrate
-
-        migrate(connection, version)
+        schema.migrate(connection, version)
 
 
 def _alone(connection: Connection) -> None:
-    """Of several at once, one makes or changes tables; SQLite's transactions see to that themselves."""
+    """Lets one process at a time create or change tables; SQLite's transactions do so anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("select pg_advisory_xact_lock(hashtext('proctor'))"))
 
@@ -303,20 +298,20 @@ def _version(connection: Connection, shown: str) -> int:
 
 
 HEARTBEAT_S = 20.0
-_SILENT_S = 3 * HEARTBEAT_S  # an owner elsewhere that was not heard of for so long is gone
+_SILENT_S = 3 * HEARTBEAT_S  # an owner on another machine without a heartbeat for this long is gone
 
 
 class RunTakenError(InputError):
-    """Another living process has the run, or another one at work in this process."""
+    """The run has another owner: a living process, or another task in this one."""
 
 
 _owners: set[str] = set()
-"""Those at work in this process."""
+"""The owners in this process."""
 
 
 @contextmanager
 def owner() -> Iterator[str]:
-    """The name of one that works on runs, as long as it does: this process, and which one in it."""
+    """A new owner within the block: its name is unique in this process."""
     name = f"{_process()}#{secrets.token_hex(8)}"
     _owners.add(name)
     try:
@@ -326,24 +321,24 @@ def owner() -> Iterator[str]:
 
 
 def clock(connection: Connection) -> float:
-    """Seconds since 1970 by the database's clock, which all machines share."""
+    """Seconds since 1970 by the database's clock, which is the same for all machines."""
     return float(connection.execute(select(clock_of(connection.dialect.name))).scalar_one())
 
 
 def clock_of(dialect: str) -> ColumnElement[float]:
-    """The same within a statement."""
+    """The same as an expression in a statement."""
     own = "extract(epoch from clock_timestamp())"
     return literal_column(own if dialect == "postgresql" else "((julianday('now') - 2440587.5) * 86400.0)", Float)
 
 
 def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str = "") -> None:
-    """Takes the runs for an owner, without one for this transaction alone, or raises `RunTakenError` if living ones have
-    them, alone or shared."""
+    """Makes `owner` the owner of the runs ("": only within this transaction). Raises `RunTakenError` if a living owner or
+    workers have one of them."""
     refuse_owned(connection, run_ids, shown)
     table = schema.runs
     mine = {"owner": owner, "owner_seen": time.time()}
     connection.execute(update(table).where(table.c.id.in_(run_ids)).values(mine))
-    # Owned first and looked at then: workers look at the owner under a lock.
+    # Own first, then look for workers: they check the owner under a lock.
     held = shared_run(connection, run_ids)
     if held is not None:
         row = connection.execute(select(table).where(table.c.id == held)).mappings().one()
@@ -352,7 +347,7 @@ def claim(connection: Connection, run_ids: Sequence[int], shown: str, owner: str
 
 
 def shared_run(connection: Connection, run_ids: Sequence[int]) -> int | None:
-    """One of the runs that workers share and are at work on."""
+    """One of the runs that workers are at work on, if any."""
     table = schema.claims
     live = table.c.run.in_(run_ids), table.c.worker != "failed", table.c.until >= clock(connection)
     return connection.scalar(select(table.c.run).where(*live).limit(1))
@@ -362,8 +357,8 @@ _OWNED = ("system", "condition", "owner", "owner_seen")  # settings are long
 
 
 def refuse_owned(connection: Connection, run_ids: Sequence[int], shown: str, *, share: bool = False) -> None:
-    """Raises `RunTakenError` where a living owner has one of the runs for itself. With `share` nobody can take them until
-    the transaction ends."""
+    """Raises `RunTakenError` if a run has a living owner. With `share` nobody can take the runs until the transaction
+    ends."""
     table = schema.runs
     query = select(*(table.c[name] for name in _OWNED)).where(table.c.id.in_(run_ids)).order_by(table.c.id)
     for row in connection.execute(query.with_for_update(read=True) if share else query).mappings():
@@ -379,12 +374,12 @@ def _taken(row: RowMapping, shown: str, found: str) -> RunTakenError:
 
 
 def at_work(row: RowMapping) -> bool:
-    """Whether a living owner has this run, in another process or in this one."""
+    """Whether the run has a living owner."""
     return bool(row["owner"]) and not _is_gone(row["owner"], row["owner_seen"])
 
 
 def release(connection: Connection, run_ids: Sequence[int], owner: str) -> None:
-    """Gives the runs back, as far as the owner still has them."""
+    """Releases the runs that the owner still has."""
     table = schema.runs
     connection.execute(
         update(table).where(table.c.id.in_(run_ids), table.c.owner == owner).values(owner="", owner_seen=0.0)
@@ -407,8 +402,8 @@ def _is_gone(owner: str, seen: float) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started (kernel ticks), so that a pid used again is not mistaken for its old owner;
-    empty where no such process lives."""
+    """The start of a process (kernel ticks), which tells a reused pid from the former owner; empty without such a
+    process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
-"""Answers that a judge left without a verdict, decided by a person: written to a file, and read back decided.
+"""Answers that a judge left without a verdict: written to a file, decided by a person, and read back.
 
-A decision is a score in the judge's place, so that its series is complete; the vote behind it is the person's, with
-value, reason and time. A later decision replaces the score; the vote of the former one stays, and is named by the new.
+A decision is a score under the judge's name, so that its series is complete. The person's vote, with value, reason and
+time, is stored with it. A later decision replaces the score; its vote refers to the former one, which is kept.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from proctor.runs.store import Run, Store
 from proctor.runs.table import chosen_runs
 
 _KEY = ("item", "system", "condition", "judge", "metric")
-_TOLD = ("question", "reference", "answer", "state", "values", "answer_id")
+_ABOUT = ("question", "reference", "answer", "state", "values", "answer_id")
 _FILLED = ("value", "reason")
-_MOST = 30_000  # characters of a cell: spreadsheets cut at 32,767
+_MAX_CELL = 30_000  # characters; spreadsheets cut at 32,767
 
 
 @dataclass(frozen=True)
 class OpenAnswer:
-    """One metric of one answer that a judge left without a verdict (`state` says how), or that a person decided
-    in its place: then `vote_key` leads to the decision."""
+    """One metric of an answer that a judge left without a verdict (`state` says why), or that a person has decided: then
+    `vote_key` is the key of the decision."""
 
     run: Run
     item: Item
@@ -57,17 +57,17 @@ class OpenAnswer:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What names it, as the cells of a file."""
+        """The cells that identify it in a file."""
         names = (self.item.id, self.run.system, self.run.condition, self.judge, self.metric.name)
         return tuple(str(safe_cell(name)) for name in names)
 
     @property
     def answer_id(self) -> str:
-        """Tells this answer from another to the same item, in letters that a spreadsheet leaves as they are."""
+        """A hash of the text, to detect another answer; spreadsheets do not change its format."""
         return f"a-{content_hash(self.answer.text)[:16]}"
 
     def cells(self) -> list[str]:
-        """The row of a file, with nothing filled in."""
+        """Its row in a file, with empty decision."""
         reference = self.item.reference
         keys = (reference.answer, *reference.accepted) if reference is not None and self.item.has_answer else ()
         right = [
@@ -76,7 +76,7 @@ class OpenAnswer:
         ]
         why = "" if reference is None else reference.rationale
         own = self.answer.extra.get("rationale")
-        told = (
+        about = (
             self.item.question,
             "\n".join([" | ".join(right), *([f"Rationale: {why}"] if why else [])]),
             "\n".join([self.answer.text, *([f"Rationale: {own}"] if isinstance(own, str) else [])]),
@@ -84,13 +84,12 @@ class OpenAnswer:
             self.values,
             self.answer_id,
         )
-        return [*self.key, *(str(safe_cell(_cut(text))) for text in told), "", ""]
+        return [*self.key, *(str(safe_cell(_cut(text))) for text in about), "", ""]
 
 
 @dataclass(frozen=True)
 class DecisionCounts:
-    """What a file of decisions came to: how many answers were decided, of these how many again; how many were decided
-    so already; how many of the benchmark are open still."""
+    """Numbers of answers: decided, decided again among these, unchanged, and still open in the benchmark (`left`)."""
 
     answers: int
     again: int
@@ -101,11 +100,11 @@ class DecisionCounts:
 def open_answers(
     store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = (), *, decided: bool = False
 ) -> list[OpenAnswer]:
-    """The answers of the chosen runs that a judge left unresolved, one entry a metric, by run, judge and item; with
-    `decided` those that a person decided, too.
+    """The unresolved answers of the chosen runs, one entry per metric, by run, judge and item; with `decided` also those
+    that a person has decided.
 
-    Raises `InputError` for an unknown system or condition, and for a judge whose metrics are not known, since it gave
-    no verdict on any answer of the benchmark.
+    Raises `InputError` for an unknown system or condition, and for a judge without any verdict on the benchmark, whose
+    metrics are therefore unknown.
     """
     found, silent = _listed(store, benchmark, chosen_runs(store, benchmark, systems, conditions), decided=decided)
     if silent:
@@ -119,7 +118,7 @@ def open_answers(
 
 
 def _listed(store: Store, benchmark: str, runs: Sequence[Run], *, decided: bool) -> tuple[list[OpenAnswer], set[str]]:
-    """The entries of these runs, and the judges whose metrics are not known."""
+    """The entries of these runs, and the judges whose metrics are unknown."""
     card, items = store.card(benchmark), store.items(benchmark)
     given = store.scorers(benchmark)
     found: list[OpenAnswer] = []
@@ -152,10 +151,10 @@ def write_open(
     *,
     decided: bool = False,
 ) -> int:
-    """Writes the open answers (see `open_answers`) to a CSV file with empty columns `value` and `reason`, and returns
-    the number of rows. A text that a spreadsheet would take for a formula gets a leading apostrophe.
+    """Writes the open answers (see `open_answers`) to a CSV file with empty columns `value` and `reason`; returns the
+    number of rows. A text that a spreadsheet would take for a formula gets a leading apostrophe.
 
-    Raises `InputError` where the file is there already (it may hold decisions) or can't be written.
+    Raises `InputError` if the file exists (it may hold decisions) or can't be written.
     """
     rows = open_answers(store, benchmark, systems, conditions, decided=decided)
     _by_key(rows)
@@ -163,18 +162,18 @@ def write_open(
         raise InputError(out, found="a file, which may hold decisions", expected="a new name")
     with whole_file(out) as draft, draft.open("w", encoding="utf-8-sig", newline="") as lines:
         writer = csv.writer(lines)
-        writer.writerow([*_KEY, *_TOLD, *_FILLED])
+        writer.writerow([*_KEY, *_ABOUT, *_FILLED])
         writer.writerows(one.cells() for one in rows)
     return len(rows)
 
 
 def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> DecisionCounts:
-    """Records the decisions of a file that `write_open` wrote: all of them, or none where anything is wrong with it.
-    `by` is the person, `at` the time in UTC (ISO 8601). Rows without value and reason stay open.
+    """Stores the decisions of a file by `write_open`: all, or none if the file has an error. `by` is the person, `at` the
+    time in UTC (ISO 8601). Rows without value and reason stay open.
 
-    What a person decided before is decided again by a row with a reason. Raises `InputError`, with the row, for an
-    unknown item, run or judge, an answer that is not open or is another one now, a value that the metric does not
-    take, a value without a reason, anything decided twice, and some metrics of an answer without the others.
+    A filled row of a decided answer decides it again. Raises `InputError`, with the row, for an unknown item, run or
+    judge, an answer that is not open or has changed, an invalid value, a value without a reason, a repeated decision,
+    and a decision on some metrics of an answer only.
     """
     person = _person(by)
     card = store.card(benchmark)
@@ -217,10 +216,10 @@ def decide(store: Store, benchmark: str, file: Path, *, by: str, at: str) -> Dec
 
 
 def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement, file: Path) -> Iterator[Score]:
-    """The scores of a decision under the judge's name, and that the answer is open no longer."""
-    said = _said(row.cells["value"])
+    """The scores of a decision under the judge's name, and the score that says that the answer is resolved."""
+    value = _normalised(row.cells["value"])
     keys = {"item_id": one.item.id, "scorer": one.judge, "vote_key": vote.key}
-    scores = decided_scores(one.metric, said, card.rating, **keys)
+    scores = decided_scores(one.metric, value, card.rating, **keys)
     if not scores:
         position = f"row {row.number}, column 'value'"
         raise InputError(file, position, found=repr(row.cells["value"]), expected=one.values)
@@ -231,7 +230,7 @@ def _scores(row: TableRow, one: OpenAnswer, card: BenchmarkCard, vote: Judgement
 
 def _vote(row: TableRow, one: OpenAnswer, person: str, at: str) -> Judgement:
     reply: dict[str, Any] = {
-        "value": _said(row.cells["value"]),
+        "value": _normalised(row.cells["value"]),
         "reason": _plain(row.cells["reason"]),
         "at": at,
         "metric": one.metric.name,
@@ -250,7 +249,7 @@ def _same(before: Judgement, now: Judgement) -> bool:
 
 
 def _filled(file: Path) -> list[TableRow]:
-    """The rows that a person filled in."""
+    """The rows with a decision."""
     rows = read_table(file, [*_KEY, "answer_id", *_FILLED], lenient=True).checked(file)
     filled = []
     for row in rows:
@@ -271,7 +270,7 @@ def _filled(file: Path) -> list[TableRow]:
 def _open_one(
     row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
 ) -> OpenAnswer:
-    """What a row speaks of."""
+    """The open answer of a row."""
     key = tuple(row.cells[name] for name in _KEY)
     if key not in known:
         raise _unknown(row, known, store, benchmark, file)
@@ -286,7 +285,7 @@ def _open_one(
 def _unknown(
     row: TableRow, known: dict[tuple[str, ...], OpenAnswer], store: Store, benchmark: str, file: Path
 ) -> InputError:
-    """Which cell of a row names nothing, or that all name something that is not open."""
+    """The error for a row without an open answer: the first unknown name, if any."""
     runs = store.runs(benchmark)
     given = store.scorers(benchmark)
     choices: dict[str, set[str]] = {
@@ -307,7 +306,7 @@ def _unknown(
 def _check_whole(
     chosen: dict[tuple[str, ...], tuple[TableRow, OpenAnswer]], known: dict[tuple[str, ...], OpenAnswer], file: Path
 ) -> None:
-    """An answer is decided on all metrics of its judge; of one that was decided before, some may be decided again."""
+    """Raises `InputError` for an open answer that is decided on some metrics of its judge only."""
     undecided = defaultdict(list)
     for one in known.values():
         if one.key not in chosen and not one.vote_key:
@@ -328,7 +327,7 @@ def _by_key(rows: Sequence[OpenAnswer]) -> dict[tuple[str, ...], OpenAnswer]:
 
 
 def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
-    """By judge and item: what is open (1) or was decided by a person (0), with its label."""
+    """By judge and item: open (1) or decided by a person (0), with the label."""
     rows = store.score_rows(run, metric=UNRESOLVED.name)
     return {
         (row.scorer, row.item_id): (row.value, row.label) for row in rows if row.value == 1 or is_decided(row.label)
@@ -338,8 +337,8 @@ def _states(store: Store, run: Run) -> dict[tuple[str, str], tuple[float, str]]:
 def _scores_given(
     store: Store, run: Run, states: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str, str], str | None]:
-    """By judge, item and metric the scores that these answers have: the vote of the person who decided, or None where
-    the judge itself gave it (some of several scores came), which nobody overrules."""
+    """The scores of these answers by judge, item and metric: the key of the person's vote, or None for a score by the judge
+    itself, which a person can't overrule."""
     judges = sorted({judge for judge, _ in states})
     found = [row for judge in judges for row in store.score_rows(run, scorer=judge) if (judge, row.item_id) in states]
     votes = store.votes(row.vote_key for row in found if row.vote_key)
@@ -364,9 +363,10 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _said(value: str) -> str:
+def _normalised(value: str) -> str:
     return _plain(value).casefold()
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[:_MOST]} … ({count_of(len(text) - _MOST, 'more character')})"
+    more = len(text) - _MAX_CELL
+    return text if more <= 0 else f"{text[:_MAX_CELL]} … ({count_of(more, 'more character')})"

@@ -1,8 +1,8 @@
-"""The engine: asks items of systems, measures, keeps every answer on disk, and resumes.
+"""The engine: puts items to systems, measures time, writes every answer to disk, and resumes.
 
-One direction: item → view → system → answer → code scorers → store. What goes wrong outside the
-system is retried where it happened (`proctor.models`), then recorded `failed`; what the system itself
-does wrong (too slow, refuses, unreadable, an error of its own) is its answer.
+One direction: item → view → system → answer → code scorers → store. Errors outside the system are retried where they
+happen (`proctor.models`), then recorded as `failed`. What the system itself does wrong (too slow, refuses, unreadable,
+an error of its own) is its answer.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ from proctor.core import (
     count_of,
 )
 from proctor.media import RecordsShown
-from proctor.runs.claims import ItemClaims, outlasting
 from proctor.runs.database import HEARTBEAT_S
-from proctor.runs.sharing import share_out, sources_of
+from proctor.runs.sharing import ItemClaims, outlasting, share_out, sources_of
 from proctor.runs.store import Fence, Run, Store
 
 SHOWN = "shown"
-"""Where an answer's `extra` keeps what was shown for it: a list of `proctor.media.ShownRecord` as JSON."""
+"""The key of an answer's `extra` that lists what was shown: `proctor.media.ShownRecord` as JSON."""
 
 _REST = 4.0
 _MOST_REST_S = 0.01
-"""After a transaction the next one is held back this many times as long as it took, up to this many seconds, for
-others to share it: where answers come fast, few transactions are made; where they come slowly, none waits."""
+"""After a transaction the next one is delayed by this multiple of its duration, up to this many seconds, so that fast
+answers share few transactions and slow ones do not wait."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,10 @@ class _Entry:
 
 
 class Journal:
-    """Writes answers from an event loop, one transaction at a time, in a thread of its own. Use as a context
-    manager inside the loop.
+    """Writes answers from an event loop, one transaction at a time, in its own thread. A context manager for use inside
+    the loop.
 
-    `writers` is how many tasks write: once all of them wait, nobody else can come, and they are not held back.
+    `writers` is the number of tasks that write: once all of them wait, the transaction is not delayed any longer.
     """
 
     def __init__(self, store: Store, writers: int, fence: Fence | None = None) -> None:
@@ -85,7 +84,7 @@ class Journal:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._commit()  # what came is kept, also where nobody waits for it any more
+        self._commit()  # answers are kept even when the task that wrote them was cancelled
         self._thread.shutdown(wait=True)
 
     async def write(self, run: Run, answer: Answer, scores: Sequence[Score]) -> None:
@@ -96,7 +95,7 @@ class Journal:
         await entry.done
 
     def _plan(self) -> None:
-        """Says when those that wait are written."""
+        """Schedules the next transaction."""
         if not self._waiting or self._under_way:
             return
         rest = self._free_at - self._loop.time()
@@ -115,14 +114,14 @@ class Journal:
             self._thread.submit(self._write, batch)
 
     def _write(self, batch: Sequence[_Entry]) -> None:
-        """In the thread."""
+        """Runs in the thread."""
         started = time.monotonic()
         error: Exception | None = None
         rows = [(entry.run, entry.answer, entry.scores) for entry in batch]
         try:
             if self._fence is None:
                 self._store.write_many(rows)
-            else:  # written twice, the second time is let through by no fence
+            else:  # safe to repeat: the fence lets no answer through a second time
                 outlasting(lambda: self._store.write_many(rows, self._fence))
         except Exception as raised:  # noqa: BLE001 - handed to the waiting caller
             error = raised
@@ -133,7 +132,7 @@ class Journal:
         self._under_way -= 1
         self._free_at = self._loop.time() + min(_REST * taken, _MOST_REST_S)
         for entry in batch:
-            if entry.done.done():  # cancelled: nobody waits for it
+            if entry.done.done():  # cancelled
                 continue
             if error is None:
                 entry.done.set_result(None)
@@ -143,16 +142,16 @@ class Journal:
 
 
 _ID = re.compile(r"\b(?:req[-_]\w+|(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f-]{8,})\b")
-_CAUSES = 50  # kinds of failure that are told apart
+_MAX_CAUSES = 50
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run's outstanding items, in the order in which they are to be asked.
+    """The outstanding items of one run, in the order of asking.
 
-    `view` makes an item's view under the run's condition; `scorers` mark without asking a model. What this machine
-    `has` not the media of is left to other workers. With `skip_broken` an item whose media turn out to be damaged while
-    it is asked has failed; else that ends everything.
+    `view` makes an item's view under the run's condition; `scorers` ask no model. Items whose media this machine does
+    not have (`has`) are left to other workers. With `skip_broken` an item with damaged media is recorded as failed;
+    otherwise it ends everything.
     """
 
     run: Run
@@ -166,11 +165,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much at once, how long, and when to give up.
+    """Limits of concurrency, time and failures.
 
-    `budget_s` is the model's time for one item; None is no limit. After `give_up_after` failed
-    answers in a row, or as many errors of the system without an answer to any item, the rest stays unasked. Unless `timed`, no time is
-    recorded: that of replies which were not waited for.
+    `budget_s` is the model's time for one item (None: no limit). The run stops after `give_up_after` failed answers in a
+    row, or that many errors of the system before any answer. Set `timed` to False where replies are not waited for: no
+    time is recorded then.
     """
 
     concurrency: int = 8
@@ -181,7 +180,7 @@ class Limits:
 
 @dataclass
 class Tally:
-    """What has happened so far; counts only answers that are on disk."""
+    """Progress so far; counts only answers that are on disk."""
 
     total: int = 0
     by_status: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
@@ -193,10 +192,10 @@ class Tally:
     stopped: str = ""
     failures_in_a_row: int = 0
     pending: int = 0
-    """Items whose replies come later, by another way."""
+    """Items whose replies come later (batches)."""
     last_reason: str = ""
     causes: dict[str, int] = field(default_factory=dict)
-    """How often answers failed or were errors of the system, by what happened."""
+    """How many answers failed or were errors of the system, by cause."""
 
     @property
     def done(self) -> int:
@@ -205,16 +204,15 @@ class Tally:
 
     @property
     def remaining(self) -> int:
-        """Items still to be asked."""
+        """Items without an answer."""
         return self.total - self.done
 
     @property
     def rate(self) -> float:
-        """Answers a second since the start."""
+        """Answers per second since the start."""
         return self.done / max(1e-9, time.monotonic() - self.started)
 
     def add(self, answer: Answer) -> None:
-        """Counts one answer."""
         self.by_status[answer.status] += 1
         if answer.status is Status.ANSWERED and answer.parsed is None:
             self.unreadable += 1
@@ -224,7 +222,7 @@ class Tally:
         self.usage += answer.usage
         if answer.status in {Status.FAILED, Status.ERROR}:
             cause = _cause(answer.reason)
-            cause = cause if cause in self.causes or len(self.causes) < _CAUSES else "other reasons"
+            cause = cause if cause in self.causes or len(self.causes) < _MAX_CAUSES else "other reasons"
             self.causes[cause] = self.causes.get(cause, 0) + 1
         failed = answer.status is Status.FAILED
         self.failures_in_a_row = self.failures_in_a_row + 1 if failed else 0
@@ -233,7 +231,7 @@ class Tally:
 
     @property
     def only_errors(self) -> int:
-        """How many answers there are where each is an error of the system or failed; else 0."""
+        """The number of answers if every one is an error of the system or failed, with at least one error; else 0."""
         broken = self.by_status[Status.ERROR] + self.by_status[Status.FAILED]
         return broken if broken == self.done and self.by_status[Status.ERROR] else 0
 
@@ -243,22 +241,20 @@ async def ask_all(
     store: Store,
     *,
     limits: Limits = Limits(),
-    tally: Tally | None = None,
     stop: asyncio.Event | None = None,
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Tally:
-    """Asks all items of all jobs and returns what happened.
+    """Puts all items of all jobs to their systems and returns the tally.
 
-    With `claims` other workers may ask the same jobs at the same time: each item is asked by one of them, and what a
-    worker leaves behind by another one. Then the tally counts what this worker was given.
+    With `claims` other workers may work on the same jobs: each item goes to one worker, and what a worker leaves behind
+    goes to another. The tally then counts this worker's items.
 
-    `stop`, once set, lets the answers in flight come in and asks no more. A `ConfigurationError` ends
-    everything at once and is raised: no item is recorded for it. A bug in a system (any other
-    exception) is recorded as its error and shown, so that one bad item can't end a night's run.
+    Once `stop` is set, answers in flight are awaited and no further item is asked. A `ConfigurationError` ends
+    everything and is raised; no item is recorded for it. Any other exception of a system is recorded as its error, so
+    that one bad item can't end a night's run.
     """
-    tally = tally or Tally()
-    stop, runs = stop or asyncio.Event(), [job.run for job in jobs]
+    tally, stop, runs = Tally(), stop or asyncio.Event(), [job.run for job in jobs]
     waiting: _Waiting = asyncio.Queue(maxsize=limits.concurrency)
     held, fence = (store.owning(runs), None) if claims is None else (claims.sharing(runs), claims.kept)
     with held, Journal(store, limits.concurrency, fence) as journal:
@@ -297,39 +293,31 @@ async def _beat(store: Store, runs: Sequence[Run], claims: ItemClaims | None) ->
         await asyncio.to_thread(beat)
 
 
+@dataclass
 class _Worker:
-    """What the concurrent workers share."""
+    """The concurrent tasks, and what they share."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        limits: Limits,
-        tally: Tally,
-        stop: asyncio.Event,
-        on_change: Callable[[Tally], None],
-        claims: ItemClaims | None,
-    ) -> None:
-        self.fatal: ProctorError | None = None
-        self._journal = journal
-        self._limits = limits
-        self._tally = tally
-        self._stop = stop
-        self._on_change = on_change
-        self._claims = claims
+    journal: Journal
+    limits: Limits
+    tally: Tally
+    stop: asyncio.Event
+    on_change: Callable[[Tally], None]
+    claims: ItemClaims | None
+    fatal: ProctorError | None = None
 
     async def work(self, waiting: _Waiting) -> None:
         while (entry := await waiting.get()) is not None:
-            if self._stop.is_set():
+            if self.stop.is_set():
                 continue
             job, item, queued_at = entry
-            if not await self._holds(job.run, item):  # another worker's by now
-                self._tally.total -= 1
+            if not await self._holds(job.run, item):  # another worker has it by now
+                self.tally.total -= 1
                 continue
             try:
-                answer = await ask(job.system, item, job.view, self._limits.budget_s, queued_at)
+                answer = await ask(job.system, item, job.view, self.limits.budget_s, queued_at)
             except PendingError:
-                self._tally.pending += 1
-                self._on_change(self._tally)
+                self.tally.pending += 1
+                self.on_change(self.tally)
                 continue
             except InputError as error:
                 if not job.skip_broken:
@@ -339,42 +327,41 @@ class _Worker:
             except ConfigurationError as error:
                 self._end(error)
                 continue
-            if not self._limits.timed:
+            if not self.limits.timed:
                 answer = answer.model_copy(update={"timing": None})
-            await self._journal.write(job.run, answer, await self._scores(job, item, answer))
+            await self.journal.write(job.run, answer, await self._scores(job, item, answer))
             self._count(answer)
 
     def _end(self, error: ProctorError) -> None:
         self.fatal = self.fatal or error
-        self._stop.set()
+        self.stop.set()
 
     async def _holds(self, run: Run, item: Item) -> bool:
-        if self._claims is None:
+        if self.claims is None:
             return True
-        if not self._claims.fresh:
-            return await asyncio.to_thread(self._claims.holds, run, item.id)
-        return self._claims.holds(run, item.id)
+        if not self.claims.fresh:
+            return await asyncio.to_thread(self.claims.holds, run, item.id)
+        return self.claims.holds(run, item.id)
 
     async def _scores(self, job: Job, item: Item, answer: Answer) -> list[Score]:
-        """The scores of an answer. A scorer that breaks ends the run, but takes neither the answer with it, which is
-        paid, nor the scores of the others."""
+        """The scores of an answer. A scorer that breaks ends the run, but neither the answer (which is paid for) nor the
+        other scorers' scores are lost."""
         found: list[Score] = []
         for scorer in job.scorers if answer.status is not Status.FAILED else ():
             try:
                 found += await scores_of((scorer,), item, answer)
             except ProctorError as error:
-                self.fatal = self.fatal or error
-                self._stop.set()
+                self._end(error)
         return found
 
     def _count(self, answer: Answer) -> None:
-        self._tally.add(answer)
-        failures, errors = self._tally.failures_in_a_row, self._tally.only_errors
-        if max(failures, errors) >= self._limits.give_up_after and not self._stop.is_set():
+        self.tally.add(answer)
+        failures, errors = self.tally.failures_in_a_row, self.tally.only_errors
+        if max(failures, errors) >= self.limits.give_up_after and not self.stop.is_set():
             kind = count_of(failures, "failure") if failures > errors else f"{count_of(errors, 'error')} of the system"
-            self._tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
-            self._stop.set()
-        self._on_change(self._tally)
+            self.tally.stopped = f"gave up after {kind} in a row: {answer.reason}"
+            self.stop.set()
+        self.on_change(self.tally)
 
 
 async def ask(
@@ -384,10 +371,10 @@ async def ask(
     budget_s: float | None = None,
     queued_at: float | None = None,
 ) -> Answer:
-    """Asks one item and returns the answer as it is to be recorded: timed, parsed, with its status.
+    """Asks a system one item and returns the answer as it is recorded: timed, parsed, with its status.
 
-    The system gets the item without reference, tags and media. Its time is measured here, by the monotonic
-    clock, without what is spent on media and on retries. What the view showed stands in `extra` under `SHOWN`.
+    The system gets the item without reference, tags and media. Its time excludes time spent on media and on retries.
+    What the view showed is in `extra` under `SHOWN`.
     """
     from proctor.models import near
 
@@ -413,9 +400,9 @@ async def ask(
         answer = _ended(item, Status.ERROR, str(error), error.usage)
     except ProctorError:
         raise
-    except OSError as error:  # the network's or the machine's, whichever code was calling it
+    except OSError as error:  # of the network or the machine, whichever code made the call
         answer = _ended(item, Status.FAILED, _one_line(error))
-    except Exception as error:  # noqa: BLE001 - a system is other people's code: its bug is shown, item by item
+    except Exception as error:  # noqa: BLE001 - a system is other people's code: its bugs are recorded item by item
         answer = _ended(item, Status.ERROR, _one_line(error))
     timing = watch.timing(queue_s)
     if budget_s is not None and answer.status is Status.ANSWERED and timing.model_s > budget_s:
@@ -427,8 +414,8 @@ async def ask(
 
 
 def _check_heard(system: System, item: Item, seen: View) -> None:
-    """Sound that belongs to a question must not get lost on a system that looks and does not listen."""
-    if getattr(seen, "unheard", False):  # as `PlaysSounds` says; asking for the protocol itself costs more
+    """Raises `ConfigurationError` where a system used the frames of a question with sound and not the sound."""
+    if getattr(seen, "unheard", False):  # of `PlaysSounds`; isinstance with a protocol is slow
         raise ConfigurationError(
             f"{system.name} looked at item {item.id!r} and did not ask for its sound, which belongs to the question: "
             "use --condition muted, or a system that asks its view for sounds()"
@@ -436,12 +423,11 @@ def _check_heard(system: System, item: Item, seen: View) -> None:
 
 
 async def scores_of(scorers: Sequence[Scorer], item: Item, answer: Answer) -> list[Score]:
-    """The scores of an answer by all scorers that apply."""
     return [score for scorer in scorers if scorer.applies(item) for score in await scorer.score(item, answer)]
 
 
 def parsed_answer(item: Item, answer: Answer) -> Answer:
-    """The answer with the value that its text has in the item's format, or with what is wrong with the text."""
+    """The answer with its text parsed by the item's format, or with the `problem` of the text."""
     if answer.status is not Status.ANSWERED or answer.parsed is not None:
         return answer
     try:
@@ -451,7 +437,7 @@ def parsed_answer(item: Item, answer: Answer) -> Answer:
 
 
 def _shown(seen: View) -> dict[str, JsonValue]:
-    if not hasattr(seen, "shown"):  # what `isinstance` asks of the protocol, too, at many times the cost
+    if not hasattr(seen, "shown"):  # isinstance with a protocol is slow
         return {}
     shown = cast("RecordsShown", seen).shown
     return {SHOWN: [one.model_dump(mode="json", exclude_defaults=True) for one in shown]}
@@ -462,7 +448,7 @@ def _ended(item: Item, status: Status, reason: str, usage: Usage | None = None) 
 
 
 def _cause(reason: str) -> str:
-    """What happened, without what differs from one time to the next.
+    """A reason without ids and counts, so that equal failures count as one cause.
 
     >>> _cause("openai:gpt-5.2: HTTP 500: request req_7f3a1 failed (after 3 tries)")
     'openai:gpt-5.2: HTTP 500: request … failed'

@@ -1,4 +1,4 @@
-"""Export: one row per item, system, condition and metric; a copy to publish; and what organisers take."""
+"""Export: one row per item, system, condition and metric; and a copy of a store for publication."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, Table, insert, select
+from sqlalchemy import ColumnElement, Table, insert, select
 
 from proctor.core import NO_ANSWER, Answer, Item, Metric, Status, generator, when_gone, whole_file
 from proctor.judges import DECIDED_BY_A_PERSON, is_decided
@@ -29,7 +29,7 @@ ExportFormat = Literal["jsonl", "csv", "parquet"]
 COLUMNS = ("item", "group", "system", "condition", "status", "metric", "value", "text", "parsed", "latency_s")
 """The first columns; then come the facets (several values joined by "|"), last the scorer."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet would run a cell that begins so
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # first characters of a spreadsheet formula
 
 
 def export(
@@ -42,11 +42,11 @@ def export(
     systems: Sequence[str] = (),
     conditions: Sequence[str] = (),
 ) -> int:
-    """Writes the rows of all runs, or of those of some systems and conditions, to `out` and returns their number. The
-    file appears only when it is whole.
+    """Writes the rows of all runs, or of some systems and conditions, to `out` and returns their number. The file appears
+    only when it is complete.
 
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe: answers are
-    hostile text. Raises `InputError` for an unknown system or condition, and where `out` can't be written.
+    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe, since answers are untrusted text.
+    Raises `InputError` for an unknown system or condition, and if `out` can't be written.
     """
     card = store.card(benchmark)
     chosen = chosen_runs(store, benchmark, systems, conditions)
@@ -57,8 +57,8 @@ def export(
 def write_rows(
     out: Path, form: ExportFormat, columns: Sequence[str], rows: Iterator[dict[str, Any]], numbers: Collection[str] = ()
 ) -> int:
-    """Writes rows to `out` and returns their number; the file appears only when it is whole. In Parquet the columns
-    `numbers` are floats and all others texts. Raises `InputError` where `out` can't be written."""
+    """Writes rows to `out` and returns their number; the file appears only when it is complete. In Parquet the columns
+    `numbers` are floats and all others texts. Raises `InputError` if `out` can't be written."""
     with whole_file(out) as part:
         if form == "parquet":
             return _write_parquet(part, columns, rows, numbers)
@@ -68,9 +68,9 @@ def write_rows(
 def export_rows(
     store: Store, benchmark: str, card: BenchmarkCard, *, all_items: bool = False, runs: Sequence[Run] | None = None
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """The facets' names, and the rows of these runs (None: of all) one by one. An answer without a score of a metric
-    that marks its format has `value` None; one that no score of the run speaks of has one such row, of the first metric
-    that marks it."""
+    """The facets' names, and the rows of these runs (None: all). `value` is None if an answer has no score of a metric that
+    applies to its format; an answer whose metrics have no score in the run gets one such row, of the first metric that
+    applies."""
     table = load_items(store, card, all_items=all_items)
     facets = [name for name in table.facet_names() if name not in {*COLUMNS, "scorer"}]
     chosen = chosen_runs(store, benchmark) if runs is None else list(runs)
@@ -142,8 +142,8 @@ def _write_csv(part: Path, columns: Sequence[str], rows: Iterator[dict[str, Any]
 
 
 def safe_cell(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula: those get a leading apostrophe, and so do those that
-    have one already, which `read_safe_cell` would take off."""
+    """A CSV cell that no spreadsheet takes for a formula: formulas get a leading apostrophe, and so do formulas that have
+    one already, so that `read_safe_cell` restores them."""
     return f"'{value}" if _like_a_formula(value) else value
 
 
@@ -188,15 +188,15 @@ Change = Callable[[Row], Row]
 
 
 def pseudonyms_of(store: Store, benchmark: str, baselines: Collection[str] = (), seed: int = 0) -> dict[str, str]:
-    """ "System 1", "System 2" … for every system of a benchmark but the baselines, which everybody may know. The
-    numbers are drawn with the seed, so they tell nothing of names or ranks."""
+    """ "System 1", "System 2" … for every system of a benchmark except the baselines. The numbers are drawn by seed and
+    independent of names and ranks."""
     known = sorted({run.system for run in store.runs(benchmark)} - {*BASELINES, *baselines})
     order = generator(seed, "pseudonyms", benchmark).permutation(len(known))
     return {name: f"System {position + 1}" for name, position in zip(known, order.tolist(), strict=True)}
 
 
 def hidden_judges(scorers: Collection[str]) -> dict[str, str]:
-    """For every scorer but code a name without the names of models: "judge A", "panel[judge A, judge B]".
+    """Names without models for all scorers except code: "judge A", "panel[judge A, judge B]".
 
     >>> hidden_judges(["code", "panel[gpt, claude]", "gpt"])
     {'code': 'code', 'gpt': 'judge B', 'panel[gpt, claude]': 'panel[judge B, judge A]'}
@@ -210,50 +210,41 @@ def hidden_judges(scorers: Collection[str]) -> dict[str, str]:
 
 
 def public_copy(store: Store, benchmark: str, pseudonyms: Mapping[str, str] | None = None) -> Store:
-    """A new store with one benchmark's runs, on disk for as long as the program holds it, without texts of questions,
-    answers and reasons, without judgements and settings of runs; scorers have names without models (`hidden_judges`),
-    systems those of `pseudonyms`.
+    """A temporary store of one benchmark's runs without texts of questions, answers and reasons, and without judgements and
+    settings; scorers have names without models (`hidden_judges`), systems those of `pseudonyms`.
 
-    References, and answers as they were read, stay in the copy, since figures are computed from them: the tables and
-    pages made from it may be published, not the copy.
+    References and parsed answers stay in the copy, since figures are computed from them: the tables and pages made from
+    the copy may be published, the copy itself may not.
     """
     shown = pseudonyms or {}
     folder = tempfile.mkdtemp(prefix="proctor-")
     copy = Store(Path(folder) / "public.db")
     when_gone(copy, shutil.rmtree, folder, ignore_errors=True)
-    tables = schema
     with store.reading() as source, copy.writing() as target:
-        own = select(tables.benchmarks.c.id).where(tables.benchmarks.c.name == benchmark).scalar_subquery()
-        items = select(tables.items.c.id).where(tables.items.c.benchmark == own)
-        runs = select(tables.runs.c.id).where(tables.runs.c.benchmark == own)
-        scored = select(tables.scores).where(tables.scores.c.run.in_(runs))
-        names = source.scalars(scored.with_only_columns(tables.scores.c.scorer).distinct()).all()
-        judges = hidden_judges(names)
-        parts: list[tuple[Table, Select[Any], Change]] = [
-            (
-                tables.benchmarks,
-                select(tables.benchmarks).where(tables.benchmarks.c.id == own),
-                lambda row: _card(row, shown),
-            ),
-            (tables.items, select(tables.items).where(tables.items.c.benchmark == own), _item),
-            (tables.flags, select(tables.flags).where(tables.flags.c.item.in_(items)), lambda row: row),
-            (tables.runs, select(tables.runs).where(tables.runs.c.benchmark == own), lambda row: _run(row, shown)),
-            (tables.answers, select(tables.answers).where(tables.answers.c.run.in_(runs)), _answer),
-            (tables.scores, scored, lambda row: _score(row, judges)),
+        tables = schema.benchmarks, schema.items, schema.flags, schema.runs, schema.answers, schema.scores
+        benchmarks, items, flags, runs, answers, scores = tables
+        own = select(benchmarks.c.id).where(benchmarks.c.name == benchmark).scalar_subquery()
+        own_items = select(items.c.id).where(items.c.benchmark == own)
+        own_runs = select(runs.c.id).where(runs.c.benchmark == own)
+        scored = scores.c.run.in_(own_runs)
+        judges = hidden_judges(source.scalars(select(scores.c.scorer).where(scored).distinct()).all())
+        parts: list[tuple[Table, ColumnElement[bool], Change]] = [
+            (benchmarks, benchmarks.c.id == own, lambda row: _card(row, shown)),
+            (items, items.c.benchmark == own, _item),
+            (flags, flags.c.item.in_(own_items), lambda row: row),
+            (runs, runs.c.benchmark == own, lambda row: _run(row, shown)),
+            (answers, answers.c.run.in_(own_runs), _answer),
+            (scores, scored, lambda row: _score(row, judges)),
         ]
-        for table, query, change in parts:
-            _copy(source, target, table, query, change)
+        for table, where, change in parts:
+            rows = source.execute(select(table).where(where)).mappings()
+            while some := rows.fetchmany(_CHUNK):
+                target.execute(insert(table), [change(dict(row)) for row in some])
     return copy
 
 
-def _copy(source: Connection, target: Connection, table: Table, query: Select[Any], change: Change) -> None:
-    rows = source.execute(query).mappings()
-    while some := rows.fetchmany(_CHUNK):
-        target.execute(insert(table), [change(dict(row)) for row in some])
-
-
 def _card(row: Row, shown: Mapping[str, str]) -> Row:
-    """Who is disqualified is public, the reason is not: it may quote an answer."""
+    """Disqualifications are public, their reasons are not: they may quote answers."""
     card = BenchmarkCard.model_validate(row["card"])
     rulings = tuple(
         Ruling(system=shown.get(one.system, one.system), reason="", since=one.since, lifted=one.lifted)
@@ -265,7 +256,7 @@ def _card(row: Row, shown: Mapping[str, str]) -> Row:
 
 
 def _item(row: Row) -> Row:
-    """Without the question; the reference stays without its reasons."""
+    """Without the question and the reference's rationale."""
     item = Item.model_validate_json(row["body"])
     reference = item.reference and item.reference.model_copy(update={"rationale": ""})
     bare = item.model_copy(update={"question": _WITHHELD, "reference": reference})
@@ -278,7 +269,7 @@ def _run(row: Row, shown: Mapping[str, str]) -> Row:
 
 
 def _score(row: Row, judges: Mapping[str, str]) -> Row:
-    """Without judgements, and without the name of a person who decided in a judge's place."""
+    """Without judgements and names of people who decided."""
     label = DECIDED_BY_A_PERSON if is_decided(row["label"]) else row["label"]
     return row | {"scorer": judges[row["scorer"]], "vote_key": "", "label": label}
 
@@ -289,7 +280,7 @@ def _answer(row: Row) -> Row:
 
 
 def _members(scorer: str) -> tuple[str, list[str]]:
-    """The kind of a scorer of several models with its models; no kind and itself where it is one."""
+    """The kind and the members of a scorer of several models; "" and itself for a single one."""
     several = _MEMBERS.fullmatch(scorer)
     return (several["kind"], several["members"].split(", ")) if several else ("", [scorer])
 
@@ -315,12 +306,11 @@ class ScoredAnswer:
 
 
 def scored_answers(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[ScoredAnswer]:
-    """Every answer of these runs that is there, with the scorer's scores (none, where it gave none), by item and
-    system."""
-    said = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
+    """The answers of these runs (without failed ones) with the scorer's scores, if any, by item and system."""
+    values = {(one.item, one.system): one.values for one in judgements_of(store, benchmark, runs, scorer)}
     answers = {run.system: store.answers(run) for run in runs}
     return [
-        ScoredAnswer(item, system, own[item.id].text, said.get((item.id, system), {}))
+        ScoredAnswer(item, system, own[item.id].text, values.get((item.id, system), {}))
         for item in store.items(benchmark)
         for system, own in sorted(answers.items())
         if item.id in own and own[item.id].status is not Status.FAILED

@@ -1,5 +1,5 @@
-"""Figures over several institutions that keep their cases: each sends the sums of its groups, and what comes out is what
-all cases together would give."""
+"""Federated results: institutions that keep their cases send sums by group, which give the same results as all cases
+together."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class MetricSums(BaseModel):
-    """The sums of one metric by one scorer under one condition (fields as in `GroupSums`). What a run lacks counts as
-    wrong; `lacking` says on how many items, by system. `left_out` are systems that some item has no value of (a judge
-    is still to be asked)."""
+    """The sums of one metric by one scorer under one condition (fields as in `GroupSums`). Lacking items count as wrong;
+    `lacking` gives their number by system. `left_out` are systems with an item without a value (it waits for a judge)."""
 
     model_config = _FROZEN
 
@@ -58,11 +57,11 @@ class MetricSums(BaseModel):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What sums of several institutions are joined by."""
+        """The key by which sums are pooled."""
         return self.condition, self.metric, self.scorer
 
     def sums(self, systems: Sequence[str]) -> GroupSums:
-        """Those of these systems, in this order."""
+        """The sums of these systems, in this order."""
         places = [self.systems.index(one) for one in systems]
         square = np.ix_(places, places)
         return GroupSums(
@@ -75,7 +74,7 @@ class MetricSums(BaseModel):
 
 
 class SumsFile(BaseModel):
-    """What one institution sends: no answer, no item, no name of a group."""
+    """The file of one institution, without answers, items and names of groups."""
 
     model_config = _FROZEN
 
@@ -93,7 +92,7 @@ def group_sums(
     *,
     all_items: bool = False,
 ) -> SumsFile:
-    """The sums of every metric and scorer under each condition, over the items that count. Raises `InputError` for
+    """The sums of every metric and scorer under each condition, over the items that count (or all). Raises `InputError` for
     unknown names."""
     card = store.card(benchmark)
     items = load_items(store, card, all_items=all_items)
@@ -136,7 +135,7 @@ def _metric_sums(name: tuple[str, str, str], runs: Mapping[str, RunScores], item
 
 
 def write_sums(found: SumsFile, out: Path) -> int:
-    """Writes them as JSON; how many metrics there are. Raises `InputError` where there are none, or `out` can't be
+    """Writes the sums as JSON; returns the number of metrics. Raises `InputError` if there are none, or `out` can't be
     written."""
     if not found.metrics:
         raise InputError(found.benchmark, found="no scores", expected="some: proctor score")
@@ -146,9 +145,9 @@ def write_sums(found: SumsFile, out: Path) -> int:
 
 @dataclass(frozen=True)
 class PooledMetric:
-    """One metric over all institutions: the mean of each system, and each two systems compared. `lacking` counts the
-    items of each system that count as wrong; `left_out` are systems that not every institution has whole: all of them,
-    where fewer `institutions` than sent a file have the metric."""
+    """One metric over all institutions: the mean of each system, and all pairs of systems. `lacking` counts the lacking
+    items of each system, which are wrong; `left_out` are systems that are not complete at every institution: all, if the
+    metric is not in every file."""
 
     condition: str
     metric: str
@@ -163,17 +162,17 @@ class PooledMetric:
     @property
     def title(self) -> str:
         """The metric, its scorer and the condition, in words."""
-        return _told(self.condition, self.metric, self.scorer)
+        return _title(self.condition, self.metric, self.scorer)
 
     def rows(self) -> list[dict[str, JsonValue]]:
-        """One row for each system, as programs read it."""
+        """One row per system."""
         return [
             {"system": system, **asdict(one), "lacking": self.lacking[system]}
             for system, one in zip(self.systems, self.means, strict=True)
         ]
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As programs read it."""
+        """The fields as plain data."""
         pairs: list[JsonValue] = [
             {
                 "first": self.systems[one.first],
@@ -194,11 +193,11 @@ class PooledMetric:
 
 
 def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[str, list[PooledMetric]]:
-    """The benchmark, and every metric over the groups of all files. One that a file lacks has no figures.
+    """The benchmark, and every metric over the groups of all files; a metric that a file lacks has no figures.
 
-    Means, intervals, differences and p are those that the items together would give (what a run lacks counted as
-    wrong); no group may lie in two files. Raises `InputError` for what is no such file, another benchmark, two files
-    of the same items, metrics with other bounds, and where no metric is in all files.
+    Means, intervals, differences and p equal those of the items together (lacking items are wrong), if no group is in two
+    files. Raises `InputError` for another kind of file, another benchmark, two files of the same items, different bounds
+    of a metric, and if no metric is in all files.
     """
     read = [(file, read_model(file, SumsFile, "sums of groups (proctor export --format sums)")) for file in files]
     if not read:
@@ -214,13 +213,13 @@ def pool_sums(files: Sequence[Path], plan: Resampling = Resampling()) -> tuple[s
     by_name = [{part.name: part for part in one.metrics} for _, one in read]
     parts = {name: [one[name] for one in by_name if name in one] for name in dict.fromkeys(chain(*by_name))}
     if not any(len(own) == len(read) for own in parts.values()):
-        known = ", ".join(f"{_told(*name)} in {len(own)}" for name, own in parts.items())
+        known = ", ".join(f"{_title(*name)} in {len(own)}" for name, own in parts.items())
         expected = "the same metric, by the same scorer under the same condition"
         raise InputError("files", found=f"no metric in all {len(read)}: {known or 'none'}", expected=expected)
     return read[0][1].benchmark, [_pooled(own, len(read), plan) for own in parts.values()]
 
 
-def _told(condition: str, metric: str, scorer: str) -> str:
+def _title(condition: str, metric: str, scorer: str) -> str:
     return f"{metric} by {scorer} under {condition}"
 
 

@@ -1,4 +1,4 @@
-"""The runs of a store as a person looks after them: listed, renamed, deleted, checked, disqualified and reinstated."""
+"""Looking after a store: list, rename, delete, check, correct references, disqualify and reinstate."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, RowMapping, delete, select, text, update
+from sqlalchemy import Connection, RowMapping, delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from proctor.core import InputError, Item, Judgement, first_problem, one_of
+from proctor.core import Benchmark, InputError, Item, Judgement, first_problem, one_of
 from proctor.runs import schema
 from proctor.runs.database import READING_FAULTS, claim
-from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name
+from proctor.runs.schema import BenchmarkCard, Ruling, answer_from_row, check_given_name, tags_text
+from proctor.runs.settings import own_metrics, servers_of
 from proctor.runs.store import Run, Store
 
 
 def stored_runs(store: Store) -> list[dict[str, Any]]:
-    """Of every run its answers, when it began, its model, the servers it was asked at, and all settings."""
+    """All runs: the numbers of their answers, start time, model, servers and settings."""
     table = schema.runs
     with store.reading() as connection:
         begun = {row.id: row.created for row in connection.execute(select(table.c.id, table.c.created))}
@@ -28,11 +29,6 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
             answered, failed = store.count_answers(run)
             system = run.settings.get("system")
             plain = system if isinstance(system, dict) else {}
-            servers = (
-                run.settings.get("servers") or plain.get("servers") or [plain["base_url"]]
-                if plain.get("base_url")
-                else []
-            )
             found.append(
                 {
                     "benchmark": name,
@@ -42,7 +38,7 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
                     "failed": failed,
                     "begun": begun[run.id],
                     "model": plain.get("model"),
-                    "servers": ", ".join(str(one) for one in servers) if isinstance(servers, list) else "",
+                    "servers": ", ".join(servers_of(run.settings)),
                     "settings": run.settings,
                 }
             )
@@ -50,10 +46,9 @@ def stored_runs(store: Store) -> list[dict[str, Any]]:
 
 
 def delete_runs(store: Store, runs: Sequence[Run]) -> int:
-    """Deletes runs with their answers and scores, all or none, and returns how many answers there were.
+    """Deletes runs with their answers and scores, all or none; returns the number of answers.
 
-    Judgements stay, so that the same answers are not paid for again. Raises `InputError` where another process is at
-    work on one of them.
+    Judgements stay, so that nobody pays for them again. Raises `InputError` if another process is at work on a run.
     """
     ids = [run.id for run in runs]
     with store.writing() as connection:
@@ -66,7 +61,7 @@ def delete_runs(store: Store, runs: Sequence[Run]) -> int:
 
 
 def delete_benchmark(store: Store, benchmark: str) -> int:
-    """Deletes a benchmark with its items and all its runs, as `delete_runs` does; answers are counted."""
+    """Deletes a benchmark with its items and all its runs (see `delete_runs`); returns the number of answers."""
     count = delete_runs(store, store.runs(benchmark))
     table, items = schema.benchmarks, schema.items
     with store.writing() as connection:
@@ -79,10 +74,10 @@ def delete_benchmark(store: Store, benchmark: str) -> int:
 
 
 def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) -> None:
-    """Gives all runs of one system another name; a disqualification goes with it.
+    """Renames a system in all its runs and rulings.
 
-    Raises `InputError` where that name has a run of the benchmark already, where nobody could see it (`check_given_name`),
-    and where another process is at work.
+    Raises `InputError` if the name has a run of the benchmark already, is not valid (`check_given_name`), or another
+    process is at work on a run.
     """
     check_given_name(name)
     if any(run.system == name for run in store.runs(benchmark)):
@@ -100,10 +95,10 @@ def rename_system(store: Store, benchmark: str, runs: Sequence[Run], name: str) 
 
 
 def check_store(store: Store) -> Iterator[str]:
-    """One line for each damaged row, or for a table that can't be read at all; nothing where the store is whole.
+    """Yields one line for each damaged row or unreadable table; nothing for a sound store, and changes nothing.
 
-    The file's own pages first (SQLite), then benchmarks, items, runs, answers, scores and judgements: that each can
-    be read, and belongs to what it names. Nothing is changed.
+    Checks the pages of the file first (SQLite), then that each benchmark, item, run, answer, score and judgement can be
+    read and refers to existing rows.
     """
     with store.reading() as connection:
         if connection.dialect.name == "sqlite":
@@ -126,7 +121,6 @@ def _pages(connection: Connection) -> Iterator[str]:
 def _rows(
     connection: Connection, name: str, columns: tuple[str, ...], check: Callable[[RowMapping], object]
 ) -> Iterator[str]:
-    """The rows as they are kept (JSON as text), one after the other."""
     table = schema.metadata.tables[name]
     try:
         for row in connection.execute(select(table).execution_options(yield_per=1000)).mappings():
@@ -137,7 +131,7 @@ def _rows(
                 yield f"table {name}, row with {position}: {_reason(error)}"
     except DBAPIError as error:
         yield f"table {name}: {error.orig}"
-    except READING_FAULTS as error:  # a column that the library itself decodes
+    except READING_FAULTS as error:  # in a column that SQLAlchemy decodes
         yield f"table {name}: a row that can't be read ({_reason(error)})"
 
 
@@ -187,9 +181,9 @@ _TABLES: tuple[tuple[str, tuple[str, ...], Callable[[RowMapping], Any]], ...] = 
 
 
 def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: str) -> Ruling:
-    """From now on no board ranks the system; its answers and scores stay. `at` is the time in UTC (ISO 8601).
+    """Disqualifies a system: no board ranks it, its answers and scores stay. `at` is the time in UTC (ISO 8601).
 
-    Raises `InputError` for an unknown system, one that is disqualified already, and an empty reason.
+    Raises `InputError` for an unknown or disqualified system, and an empty reason.
     """
     known = sorted({run.system for run in store.runs(benchmark)})
     if system not in known:
@@ -207,8 +201,8 @@ def disqualify(store: Store, benchmark: str, system: str, reason: str, *, at: st
 
 
 def reinstate(store: Store, benchmark: str, system: str, reason: str, *, at: str) -> Ruling:
-    """Takes a disqualification back; what was decided stays on record. Raises `InputError` where the system is not
-    disqualified, and for an empty reason."""
+    """Reverses a disqualification; the ruling stays on record. Raises `InputError` for a system that is not disqualified,
+    and an empty reason."""
     update = {"lifted": at, "lifted_because": _stated(reason)}
 
     def ruled(card: BenchmarkCard) -> BenchmarkCard:
@@ -228,3 +222,76 @@ def _stated(reason: str) -> str:
     if not plain:
         raise InputError("--reason", found="nothing", expected="why, in a sentence")
     return plain
+
+
+def count_scores(store: Store, benchmark: str, scorer: str) -> int:
+    """The number of a scorer's scores. Raises `InputError` if there are none."""
+    known = sorted(store.scorers(benchmark))
+    if scorer not in known:
+        raise InputError(
+            store.shown, f"scores of {benchmark}", found=f"none by {scorer!r}", expected=one_of(known, scorer)
+        )
+    table, ids = schema.scores, [run.id for run in store.runs(benchmark)]
+    with store.reading() as connection:
+        query = select(func.count()).select_from(table).where(table.c.run.in_(ids), table.c.scorer == scorer)
+        return int(connection.execute(query).scalar_one())
+
+
+def delete_scores(store: Store, benchmark: str, scorer: str) -> int:
+    """Deletes a scorer with all its scores; returns their number. Answers and judgements stay. Metrics without scores that
+    are not the benchmark's own are removed from the card.
+
+    Raises `InputError` for a scorer without scores, and if another process is at work on a run.
+    """
+    count_scores(store, benchmark, scorer)
+    gone, table, ids = store.scorers(benchmark)[scorer], schema.scores, [run.id for run in store.runs(benchmark)]
+    with store.writing() as connection:
+        claim(connection, ids, store.shown)
+        count = connection.execute(delete(table).where(table.c.run.in_(ids), table.c.scorer == scorer)).rowcount
+    gone -= {name for names in store.scorers(benchmark).values() for name in names}
+
+    def without(card: BenchmarkCard) -> BenchmarkCard:
+        metrics = tuple(one for one in card.metrics if one.name not in gone or one.name in own_metrics(card))
+        scorers = {name: known for name, known in card.scorers.items() if name != scorer}
+        return card.model_copy(update={"metrics": metrics, "scorers": scorers})
+
+    store.change_card(benchmark, without)
+    return int(count)
+
+
+def revise_benchmark(store: Store, benchmark: Benchmark) -> int:
+    """Updates references and tags in a store, and deletes the scores and derived facets of the changed items; returns
+    their number. Answers stay, also those of runs that use the references: delete these runs.
+
+    Raises `InputError` if anything else in an item differs, since its answers were given to the former question.
+    """
+    table, new = schema.items, {item.id: item for item in benchmark.items}
+    with store.writing() as connection:
+        known = connection.execute(
+            select(schema.benchmarks).where(schema.benchmarks.c.name == benchmark.name)
+        ).mappings()
+        row = known.one()
+        rows = connection.execute(select(table.c.id, table.c.item, table.c.body).where(table.c.benchmark == row["id"]))
+        old = {one.item: (one.id, Item.model_validate_json(one.body)) for one in rows}
+        changed = {}
+        for name in sorted(old.keys() | new.keys()):
+            if name not in old or name not in new or _asked(old[name][1]) != _asked(new[name]):
+                found = f"another question {name!r}, or none"
+                raise InputError(
+                    store.shown, found=found, expected="the same ones: only references and tags may change"
+                )
+            if old[name][1] != new[name]:
+                changed[old[name][0]] = new[name]
+        for number, item in changed.items():
+            values = {"body": item.model_dump_json(), "tags": tags_text(item)}
+            connection.execute(update(table).where(table.c.id == number).values(values))
+            connection.execute(delete(schema.scores).where(schema.scores.c.item == number))
+            connection.execute(delete(schema.flags).where(schema.flags.c.item == number))
+        now = {"fingerprint": benchmark.fingerprint}
+        connection.execute(update(schema.benchmarks).where(schema.benchmarks.c.id == row["id"]).values(now))
+    store.add_benchmark(benchmark)  # updates the card: chance levels depend on references
+    return len(changed)
+
+
+def _asked(item: Item) -> str:
+    return item.model_dump_json(exclude={"reference", "tags"})

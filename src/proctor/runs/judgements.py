@@ -1,5 +1,4 @@
-"""What was said of answers: judgements one by one and in short, how far judges agree, and all that is known of an
-item."""
+"""Judgements of answers, one by one and in summary; the agreement of judges; and the history of an item."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ from proctor.stats import Estimate, Resampling, krippendorff_alpha
 
 @dataclass(frozen=True)
 class DimensionJudgement:
-    """What one scorer said of one answer: its scores by dimension, the flags of a judge's reply, and the reply itself
-    as plain JSON (reasons, broken rules, what is missing and why …; empty where a scorer keeps none)."""
+    """One scorer's judgement of one answer: its scores by dimension, the flags of a judge's reply, and the reply as plain
+    JSON (reasons, broken rules, missing scores …; empty if none is stored)."""
 
     item: str
     system: str
@@ -34,19 +33,18 @@ class DimensionJudgement:
     reply: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it: one flat object."""
-        return asdict(self) | {"values": dict(self.values), "flags": list(self.flags), "reply": dict(self.reply)}
+        """One flat object."""
+        return asdict(self) | {"flags": list(self.flags)}
 
     @property
     def breaks(self) -> tuple[str, ...]:
-        """The rules between dimensions that its scores break."""
+        """The rules between dimensions that the scores break."""
         return tuple(self.reply.get("breaks", ()))
 
 
 @dataclass(frozen=True, slots=True)
 class RatingSummary:
-    """One dimension over all answers in one language. `disagreement` is the members' mean one, where the judge is an
-    ensemble."""
+    """One dimension over all answers in one language. `disagreement` is the mean over the members of an ensemble."""
 
     language: str
     dimension: str
@@ -57,8 +55,8 @@ class RatingSummary:
 
 
 def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str) -> list[DimensionJudgement]:
-    """What a scorer said of the answers of these runs, by run and in the benchmark's order: its scores on the
-    dimensions of the benchmark, or of a scorer that rates on none of them all its scores."""
+    """A scorer's judgements of the answers of these runs, by run and in the benchmark's order: its scores on the
+    benchmark's dimensions, or all its scores if it has none on them."""
     order = {item.id: position for position, item in enumerate(store.items(benchmark))}
     metrics = {metric.name for metric in _dimensions(store, benchmark)}
     found: list[DimensionJudgement] = []
@@ -81,19 +79,18 @@ def judgements_of(store: Store, benchmark: str, runs: Sequence[Run], scorer: str
 def rating_summary(
     store: Store, benchmark: str, runs: Sequence[Run], scorer: str
 ) -> tuple[list[RatingSummary], Counter[str], Counter[str]]:
-    """A scorer's scores in short: by language and dimension, how many answers break each rule, and how many have each
-    flag. Missing are the dimensions of answers that the runs have (failed ones left out) and the scorer did not
-    score."""
+    """A summary of a scorer's scores by language and dimension, and the numbers of answers that break each rule and that
+    have each flag. Missing scores are counted over the runs' answers, without failed ones."""
     items = {item.id: item for item in store.items(benchmark)}
     answered = [
         items[name] for run in runs for name, answer in store.answers(run).items() if answer.status is not Status.FAILED
     ]
-    said = judgements_of(store, benchmark, runs, scorer)
+    judgements = judgements_of(store, benchmark, runs, scorer)
     rows = []
     for language in dict.fromkeys(_language(item) for item in items.values()):
         for metric in _dimensions(store, benchmark):
             wanted = sum(_language(item) == language and metric.marks(item.answer.kind, language) for item in answered)
-            inside = [one for one in said if _language(items[one.item]) == language]
+            inside = [one for one in judgements if _language(items[one.item]) == language]
             values = [one.values[metric.name] for one in inside if metric.name in one.values]
             apart = [
                 float(one.reply["disagreement"][metric.name])
@@ -103,8 +100,8 @@ def rating_summary(
             if wanted:
                 missing = wanted - len(values)
                 rows.append(RatingSummary(language, metric.name, len(values), missing, _mean(values), _mean(apart)))
-    breaks = Counter(name for one in said for name in one.breaks)
-    flags = Counter(name for one in said for name in one.flags if name not in one.breaks)
+    breaks = Counter(name for one in judgements for name in one.breaks)
+    flags = Counter(name for one in judgements for name in one.flags if name not in one.breaks)
     return rows, breaks, flags
 
 
@@ -123,8 +120,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class JudgePair:
-    """Two judges: on how many answers both voted, on how many they agree, and which of the two says "right" of how
-    many of these."""
+    """Two judges: the numbers of answers that both voted on, on which they agree, and that each of them calls right."""
 
     first: str
     second: str
@@ -135,21 +131,21 @@ class JudgePair:
 
     @property
     def share(self) -> float | None:
-        """The share of these answers on which they agree; None without any."""
+        """The share of answers on which they agree; None without answers."""
         return self.agreeing / self.n if self.n else None
 
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """All pairs, and Krippendorff's alpha over all votes (nominal; its interval over groups): 1 is full agreement,
-    0 that of chance. None where no answer has two votes, or all votes are the same."""
+    """All pairs, and Krippendorff's alpha over all votes (nominal, with an interval over groups): 1 is full agreement, 0
+    the chance level. None if no answer has two votes, or all votes are equal."""
 
     judges: tuple[str, ...]
     pairs: tuple[JudgePair, ...]
     alpha: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return {
             "judges": list(self.judges),
             "pairs": [asdict(pair) | {"share": pair.share} for pair in self.pairs],
@@ -174,10 +170,9 @@ def judge_agreement(
     draws: int = 2000,
     seed: int = 0,
 ) -> JudgeAgreement:
-    """The agreement of these judges (by the names of their scores) on the answers of these runs.
+    """The agreement of these judges (scorer names) on the answers of these runs.
 
-    An answer that one of two judges has not voted on is left out of that pair. Answers that needed no vote
-    (late, missing, too long) are left out: on them nobody can disagree.
+    A pair leaves out answers without a vote of both. Answers that need no vote (late, missing, too long) are left out.
     """
     items = load_items(store, store.card(benchmark), all_items=all_items)
     votes: dict[str, dict[tuple[int, int], float]] = {judge: {} for judge in judges}
@@ -214,7 +209,7 @@ def _pair(first: str, second: str, votes: dict[str, dict[tuple[int, int], float]
 
 @dataclass(frozen=True)
 class FlaggedVote:
-    """One flagged vote on one answer of a run: what its judge replied, and the answer as it came."""
+    """One flagged vote on an answer of a run: the judge's reply, and the text of the answer."""
 
     system: str
     condition: str
@@ -225,14 +220,14 @@ class FlaggedVote:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return asdict(self) | {"flags": list(self.flags)}
 
 
 def flagged_votes(
     store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
 ) -> list[FlaggedVote]:
-    """All flagged judgements behind the scores of the chosen runs, by run, item (in the benchmark's order) and judge.
+    """All flagged judgements of the chosen runs' scores, by run, item (in the benchmark's order) and judge.
 
     Raises `InputError` for an unknown system or condition.
     """
@@ -260,12 +255,12 @@ def flagged_votes(
     return sorted(found, key=lambda one: (one.system, one.condition, order[one.item], one.judge))
 
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """What one run has for an item; `answer` is None where it was not asked."""
+    """One run's answer to an item (None: not asked), with its scores and judgements."""
 
     run: Run
     answer: Answer | None
@@ -273,7 +268,7 @@ class GivenAnswer:
     votes: tuple[Judgement, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return {
             "system": self.run.system,
             "condition": self.run.condition,
@@ -285,28 +280,27 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class ItemHistory:
-    """An item and what each run has for it, by system and condition."""
+    """An item and each run's answer to it, by system and condition."""
 
     item: Item
     given: tuple[GivenAnswer, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return {"item": self.item.model_dump(mode="json"), "runs": [one.to_json() for one in self.given]}
 
 
 def item_history(
     store: Store, benchmark: str, item_id: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
 ) -> ItemHistory:
-    """Raises `InputError` for an unknown item, system or condition; the nearest id is named."""
+    """The history of an item. Raises `InputError`, with the nearest id, for an unknown item, system or condition."""
     items = known_items(store, benchmark, [item_id])
     runs = chosen_runs(store, benchmark, systems, conditions)
     return ItemHistory(items[item_id], tuple(_given(store, run, item_id) for run in runs))
 
 
 def known_items(store: Store, benchmark: str, needed: Sequence[str] = ()) -> dict[str, Item]:
-    """The items of a benchmark by id. Raises `InputError` for a needed one that it does not have; the nearest id is
-    named."""
+    """The items of a benchmark by id. Raises `InputError`, with the nearest id, if a `needed` one is missing."""
     items = {item.id: item for item in store.items(benchmark)}
     for name in needed:
         if name not in items:
@@ -315,30 +309,25 @@ def known_items(store: Store, benchmark: str, needed: Sequence[str] = ()) -> dic
 
 
 def _ids(items: dict[str, Item], found: str) -> str:
-    """The ids that there are: those that hold what was typed, else the first ones, where there are many."""
+    """Some known ids: those that contain the input, else the first ones."""
     alike = [name for name in items if found and found in name]
-    shown = (alike or list(items))[:_LISTED]
+    shown = (alike or list(items))[:_MAX_LISTED]
     hint = "" if alike else one_of(items, found).partition("; ")[2]
     more = f" … ({len(items)} in all)" if len(items) > len(shown) else ""
     return f"one of {', '.join(shown)}{more}" + (f"; {hint}" if hint else "")
 
 
 def _given(store: Store, run: Run, item_id: str) -> GivenAnswer:
-    answers, items = schema.answers, schema.items
+    answers, number = schema.answers, store.item_numbers(run.benchmark)[item_id]
     with store.reading() as connection:
-        number = connection.scalar(
-            select(items.c.id)
-            .join(schema.benchmarks, schema.benchmarks.c.id == items.c.benchmark)
-            .where(schema.benchmarks.c.name == run.benchmark, items.c.item == item_id)
-        )
-        where = (answers.c.run == run.id, answers.c.item == number)
-        row = connection.execute(select(answers).where(*where)).mappings().first()
+        own = select(answers).where(answers.c.run == run.id, answers.c.item == number)
+        row = connection.execute(own).mappings().first()
         answer = None if row is None else answer_from_row(item_id, row)
     rows = sorted(store.score_rows(run, item=item_id), key=lambda row: (row.scorer, row.metric))
     found = tuple(Score(**row._asdict()) for row in rows)
     votes = store.votes(score.vote_key for score in found if score.vote_key)
     while former := {str(one.reply.get("replaces") or "") for one in votes.values()} - {"", *votes}:
-        more = store.votes(former)  # decisions of people that were replaced
+        more = store.votes(former)  # replaced decisions of people
         if not more:
             break
         votes |= more

@@ -1,4 +1,4 @@
-"""The leaderboard of one condition: systems ranked on the items that the metric marks, all of them for everybody."""
+"""The leaderboard of one condition: all systems ranked on the same items."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 
 from proctor.core import FailedPolicy, InputError, Metric, one_of
 from proctor.runs.results import Options, PartResults, check_metrics
-from proctor.runs.run_scores import BOTH, Reader, RunScores, load_run_scores, policies, policy_of, readings
+from proctor.runs.run_scores import (
+    BOTH,
+    Reader,
+    RunScores,
+    RunSums,
+    load_run_scores,
+    load_run_sums,
+    policies,
+    policy_of,
+    readings,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import ORACLE, Run, Store
-from proctor.runs.sums import RunSums, load_run_sums
 from proctor.runs.table import CODE, FacetSlices, ItemTable, chosen_runs, load_items
 from proctor.stats import Rank
 
@@ -24,18 +33,17 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """One system. `rank` is 1 + the number of systems significantly better (ties share it, and a lower score never
-    has the better rank), None where it can't be known (see `leaderboard`) and for a `disqualified` one; `rank_low` to
-    `rank_high` is its simultaneous confidence interval. `place_low` to `place_high` is how its place spreads over
-    samples, and `p_best` how often it leads there: no confidence interval (see `proctor.stats.Rank`). `missing` items
-    were not asked, `unsupported` ones are of a format that a baseline does not answer; `lacking` ones have no score for
-    whatever reason. `oracle_baseline` marks an oracle baseline, which uses the reference answers: it is shown, and has
-    neither a rank nor a part in the tests of others.
+    """One system. `rank` is 1 + the number of significantly better systems (ties share it, and a lower score never has the
+    better rank); None where it is unknown (see `leaderboard`) and for `disqualified` systems. `rank_low` to `rank_high`
+    is its simultaneous confidence interval. `place_low` to `place_high` is the spread of its place over samples, and
+    `p_best` the share of samples in which it is first: no confidence interval (see `proctor.stats.Rank`). `missing`
+    items were not asked, `unsupported` ones have a format that a baseline does not answer; `lacking` ones have no score
+    for any reason. An `oracle_baseline` uses the reference answers: it is shown without a rank and enters no test.
 
-    `policy` says how lacking items count: "wrong", "exclude", or "both" where nothing is decided: then there is no
-    `value` but the range from `if_wrong` to `if_excluded`, and an interval that holds those of both; empty where
-    nothing lacks. `doubtful` answers have no value (late, refused, unreadable) and do a metric over many items less
-    harm than wrong ones would."""
+    `policy` says how lacking items count: "wrong", "exclude", or "both" where no policy is chosen: then there is no
+    `value` but the range from `if_wrong` to `if_excluded`, and an interval that covers both. It is empty where nothing is
+    lacking. `doubtful` answers have no value (late, refused, unreadable), and lower a metric over many items less than
+    wrong ones would."""
 
     system: str
     rank: int | None
@@ -61,21 +69,20 @@ class LeaderboardRow:
 
     @property
     def drawn(self) -> float | None:
-        """Where a drawing puts it (see `Result.drawn`)."""
+        """The value for a chart (see `Result.drawn`)."""
         return self.if_wrong if self.policy == BOTH else self.value
 
     @property
     def undefined(self) -> bool:
-        """Whether the metric has no value on what the system said, which therefore has no rank."""
+        """Whether the metric is undefined on the system's answers, which therefore has no rank."""
         shown = (self.if_wrong, self.if_excluded) if self.policy == BOTH else (self.value,)
         return self.n > 0 and None in shown
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Ranked rows first, then those that can't be ranked; each part best first (a range by its worse end). `items` are
-    those that every ranked system is ranked on; `left_out` items have no score from any system (the scorer marks none
-    of them)."""
+    """Ranked rows first, then the others, each best first (a range by its worse end). `items` counts those that all ranked
+    systems are ranked on; `left_out` items have no score from any system."""
 
     metric: Metric
     scorer: str
@@ -97,23 +104,23 @@ class _Entry:
         return bool(self.run.settings.get(ORACLE, False))
 
     def complete_on(self, common: Mask) -> bool:
-        """Whether each of these items has a value under the policy; both readings count as one that has none."""
+        """Whether each of these items has a value under the policy; under "both", a value without any policy."""
         reading = FailedPolicy.WRONG if self.policy == FailedPolicy.WRONG else FailedPolicy.EXCLUDE
         return bool(np.all(~np.isnan(self.marked.values(reading)[common])))
 
     @property
     def doubtful(self) -> int:
-        """How many answers without a value do the metric less harm than wrong ones."""
+        """The number of doubtful answers (see `LeaderboardRow`)."""
         return int(np.sum(self.marked.doubtful))
 
     def undecided_on(self, common: Mask) -> bool:
-        """Whether it has a rank only if that is the same with what it lacks, or with what is doubtful, at its worst."""
+        """Whether its rank depends on lacking or doubtful items, so that all readings must agree."""
         if self.policy == BOTH:
             return self.settled_on(common)
         return bool(self.doubtful) and self.complete_on(common)
 
     def settled_on(self, common: Mask) -> bool:
-        """Whether only a policy is wanting: no item waits for a judge, and none is unsupported."""
+        """Whether a policy would give every item a value: none waits for a judge, none is unsupported."""
         return bool(np.all(~np.isnan(self.marked.values(FailedPolicy.WRONG)[common])))
 
 
@@ -128,20 +135,19 @@ def leaderboard(
 ) -> Leaderboard:
     """Ranks the systems of one condition by a metric (the headline, if none is named).
 
-    All are ranked on the same items: no system's gaps take an item from another. Disqualified systems and oracle
-    baselines (which use the reference answers) enter no test and no adjustment. Lacking items (failed, not asked, no
-    verdict) are wrong under the policy `wrong`; under `exclude` a system with any has a score and no rank. Where
-    nothing is decided, such a system has a rank only if these items can't change any: if all ranks are the same whether
-    they have the worst score or the best. The same holds for answers without a value (late, refused, unreadable) where
-    a metric over many items does them less harm than wrong ones: precision, F1, Matthews' correlation
-    (`LeaderboardRow.doubtful`). An answer that waits
-    for a judge, and an item that a baseline does not support, leave a system without a rank under any policy.
+    All are ranked on the same items: the gaps of one system take no item from another. Disqualified systems and oracle
+    baselines enter no test and no adjustment. Lacking items (failed, not asked, no verdict) are wrong under the policy
+    `wrong`; under `exclude` a system with lacking items has a score and no rank. Without a policy such a system has a
+    rank only if all ranks are the same whether these items have the worst or the best score. The same holds for answers
+    without a value (late, refused, unreadable) where a metric over many items penalises them less than wrong ones:
+    precision, F1, Matthews' correlation (`LeaderboardRow.doubtful`). An answer that waits for a judge, and an item that a
+    baseline does not support, leave a system without a rank under any policy.
 
-    A metric over many items is one, too (see `load_run_sums`). A system on whose answers it is not defined (one that
-    always says the same, or never names the class) has no rank, and the others are ranked without it.
+    The metric may be one over many items (see `load_run_sums`). A system on whose answers it is undefined (always the
+    same answer, or never the class) has no rank, and the others are ranked without it.
 
-    Raises `InputError` where several scorers give the metric, or it has several parts, and none is named, and for an
-    unknown condition or metric.
+    Raises `InputError` if several scorers give the metric, or it has several parts, and none is named, and for an unknown
+    condition or metric.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=options.all_items)
@@ -180,7 +186,7 @@ def leaderboard(
 def _scored(
     store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, metric: str | None
 ) -> list[tuple[Run, RunScores]]:
-    """The scores of runs by one metric, the headline where none is named."""
+    """The scores of runs by one metric (None: the headline)."""
     wanted = metric or card.headline
     many = load_run_sums(store, runs, items, card, (wanted,))
     single = {run.id: load_run_scores(store, run, items, card) for run in runs}
@@ -197,7 +203,7 @@ def _scored(
 
 @dataclass(frozen=True)
 class _Board:
-    """What the rows are made with: the items that count for all, and how intervals are drawn."""
+    """What all rows share: the items, the metric, and how intervals are drawn."""
 
     items: ItemTable
     metric: Metric
@@ -206,7 +212,7 @@ class _Board:
     options: Options
 
     def defined(self, entry: _Entry) -> bool:
-        """Whether the metric has a value on these items, also with what is open at its worst and at its best."""
+        """Whether the metric has a value on these items, with lacking items at their worst and at their best."""
         if not isinstance(entry.marked, RunSums):
             return True
         one = replace(entry.marked, scorable=entry.marked.scorable & self.common).decided(entry.policy)
@@ -227,7 +233,7 @@ class _Board:
         return sorted(rows, key=lambda row: math.inf if row.drawn is None else sign * row.drawn)
 
     def rankable(self, decided: Sequence[_Entry], undecided: Sequence[_Entry]) -> list[_Entry]:
-        """The systems whose lacking and doubtful items can't change a rank; who has most of them is given up first."""
+        """The systems whose lacking and doubtful items can't change a rank; systems with most of them are dropped first."""
         left = sorted(undecided, key=lambda entry: int(np.sum(entry.marked.lacking | entry.marked.doubtful)))
         if not left:
             return []
@@ -240,27 +246,15 @@ class _Board:
         return left
 
     def _ranks_hold(self, ranks: Reader, certain: dict[str, float], undecided: Sequence[str]) -> bool:
-        """Whether all ranks are the same with every undecided system's lacking items at their worst, at their best, and
-        with each system's alone at the other end."""
+        """Whether all ranks agree over all `readings` of the undecided systems."""
         first, *others = readings(undecided, self.metric)
         expected = ranks(certain | first)
         return all(ranks(certain | fill) == expected for fill in others)
 
     def row(self, entry: _Entry, rank: Rank | None) -> LeaderboardRow:
-        """One system's row; without a rank where it can't be known."""
         one = next(iter(self.results(entry.marked).rows(entry.run)))
-        shown = (
-            "value",
-            "ci_low",
-            "ci_high",
-            "n",
-            "groups",
-            "missing",
-            "unsupported",
-            "policy",
-            "if_wrong",
-            "if_excluded",
-        )
+        ends = ("policy", "if_wrong", "if_excluded")
+        shown = ("value", "ci_low", "ci_high", "n", "groups", "missing", "unsupported", *ends)
         ranks = ("rank", "rank_low", "rank_high", "place_low", "place_high", "p_best")
         found: dict[str, Any] = {name: getattr(one, name) for name in shown}
         found |= {name: None if rank is None else getattr(rank, name) for name in ranks}

@@ -1,38 +1,145 @@
-"""Joining stores of several machines or institutions by what their rows say. No media are needed: answers and hashes
-travel."""
+"""The content of an evaluation in one hash, and stores of several machines or institutions merged.
+
+Rows are compared by their content, not by origin, time or cost. No media are needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
-from proctor.core import Benchmark, InputError, Item, Judgement, Status
+from proctor.core import Benchmark, InputError, Item, Judgement, Status, content_hash
 from proctor.runs import schema
-from proctor.runs.bulk import insert_rows
-from proctor.runs.contents import answer_digest, answer_rows, item_names, score_digest, score_rows, vote_digest
+from proctor.runs.bulk import in_parts, insert_rows
 from proctor.runs.database import READING_FAULTS, claim, damaged
-from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, vote_row
+from proctor.runs.schema import BenchmarkCard, benchmark_row, insert_benchmark, kept_votes, vote_row, write_card
 from proctor.runs.settings import changed_settings, same_run, with_servers
 from proctor.runs.store import Store
+from proctor.runs.table import chosen_runs
+
+_ANSWER = ("status", "text", "parsed", "problem")
+
+_SCORE = ("metric", "scorer", "value", "label", "vote_key")
+
+
+@dataclass(frozen=True, slots=True)
+class RunContent:
+    """The content of one run. `sha256` covers its answers (of failed ones only the status) and scores."""
+
+    system: str
+    condition: str
+    answers: int
+    failed: int
+    scores: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContent:
+    """The content of some runs of a benchmark, with the judgements of their scores.
+
+    `sha256` covers the items, the answers (text, parsed value, status), the scores and the judgements, by system and
+    condition. It does not depend on times, tokens, cost, servers, settings, machines and the order of rows.
+    """
+
+    benchmark: str
+    items: int
+    judgements: int
+    runs: tuple[RunContent, ...]
+    sha256: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The fields as plain data."""
+        return {"sha256": self.sha256, **asdict(self), "runs": [asdict(one) for one in self.runs]}
+
+
+def evaluation_content(
+    store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()
+) -> EvaluationContent:
+    """The content of these runs of a benchmark (none named: all). Raises `InputError` for unknown names, and for a damaged
+    row."""
+    fingerprint = store.fingerprint(benchmark)
+    found, behind = [], set[str]()
+    with store.reading() as connection:
+        names = item_names(connection, benchmark)
+        for run in sorted(
+            chosen_runs(store, benchmark, systems, conditions), key=lambda one: (one.system, one.condition)
+        ):
+            answers, failed, scores = [], 0, []
+            for row in answer_rows(connection, run.id):
+                answers.append(answer_digest(names[row["item"]], row))
+                failed += row["status"] == Status.FAILED.value
+            for row in score_rows(connection, run.id):
+                scores.append(score_digest(names[row["item"]], row))
+                behind |= {row["vote_key"]} - {""}
+            sha256 = _of([*answers, *scores])
+            found.append(RunContent(run.system, run.condition, len(answers), failed, len(scores), sha256))
+        votes = [vote_digest(one) for one in kept_votes(connection, behind)]
+    runs: list[JsonValue] = [[one.system, one.condition, one.sha256] for one in found]
+    whole = content_hash({"items": fingerprint, "runs": runs, "judgements": _of(votes)})
+    return EvaluationContent(benchmark, len(names), len(votes), tuple(found), whole)
+
+
+def item_names(connection: Connection, benchmark: str) -> dict[int, str]:
+    """The item ids of a benchmark by number."""
+    table, own = schema.items, schema.benchmarks
+    query = select(table.c.id, table.c.item).join(own, own.c.id == table.c.benchmark).where(own.c.name == benchmark)
+    return {row.id: row.item for row in connection.execute(query)}
+
+
+def answer_rows(connection: Connection, run: int) -> Iterable[RowMapping]:
+    query = select(schema.answers).where(schema.answers.c.run == run).execution_options(yield_per=1000)
+    return connection.execute(query).mappings()
+
+
+def score_rows(connection: Connection, run: int) -> Iterable[RowMapping]:
+    query = select(schema.scores).where(schema.scores.c.run == run).execution_options(yield_per=1000)
+    return connection.execute(query).mappings()
+
+
+def answer_digest(item: str, row: RowMapping | Mapping[str, Any]) -> str:
+    """The hash of an answer's content; of a failed one only the status, since reasons depend on the machine."""
+    failed = row["status"] == _FAILED
+    return content_hash(["answer", item, *([_FAILED] if failed else [row[name] for name in _ANSWER])])
+
+
+def score_digest(item: str, row: RowMapping | Mapping[str, Any]) -> str:
+    """The hash of a score's content."""
+    return content_hash(["score", item, *(row[name] for name in _SCORE)])
+
+
+def vote_digest(vote: Judgement) -> str:
+    """The hash of a judgement's content, without its cost."""
+    return content_hash(vote.model_dump(mode="json", exclude={"usage"}))
+
+
+def _of(digests: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()
+
 
 ITEMS, SETTINGS, ANSWERS, SCORES, JUDGEMENTS = "items", "settings", "answers", "scores", "judgements"
+
 _FAILED = Status.FAILED.value
-_PART = 500
+
+
 Row = dict[str, Any]
+
 Place = tuple[str, str, str]
+
 RunName = tuple[str, str]
 
 
 @dataclass(slots=True)
 class MergedRows:
-    """What became of one kind of rows (of one run, where they are of one): `taken` are new in the target, `same` were
-    there already, `refused` contradict the target or another source. `first` says of the first refused one why."""
+    """The result for one kind of rows, by run if they belong to one: `taken` are new in the target, `same` were there
+    already, `refused` contradict the target or another source. `first` is the reason of the first refusal."""
 
     benchmark: str
     system: str
@@ -44,25 +151,23 @@ class MergedRows:
     first: str = ""
 
     def refuse(self, why: str, count: int = 1) -> None:
-        """Counts refused rows."""
         self.refused += count
         self.first = self.first or why
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As programs read it."""
+        """The fields as plain data."""
         return asdict(self)
 
 
 def merge_stores(target: Store, sources: Sequence[Store]) -> list[MergedRows]:
-    """Adds what the sources hold to the target: benchmarks, runs, answers, scores and judgements, all in one
-    transaction; what became of them.
+    """Adds the sources' benchmarks, runs, answers, scores and judgements to the target, in one transaction.
 
-    Rows are the same where they say the same (see `evaluation_content`), by whomever they were written and whatever they cost. An
-    answer that failed gives way to one that did not. A contradiction is refused: two answers to one item, two values of
-    one score, two replies under one key, a benchmark's name with other items, a run's or a scorer's name with other
-    settings. The target's row stays as it is, and of contradicting sources none is taken, so that their order does not matter.
+    Rows are the same if their content is (see `evaluation_content`), whatever their origin and cost. A failed answer is
+    replaced by one that did not fail. Contradictions are refused: two answers to one item, two values of one score, two
+    replies under one key, other items under a benchmark's name, other settings under a run's or a scorer's name. The
+    target's row then stays, and no contradicting source is taken, so that the order of sources does not matter.
 
-    Raises `InputError` where a store is named twice, another process is at work on a run, or a row is damaged.
+    Raises `InputError` if a store is named twice, another process is at work on a run, or a row is damaged.
     """
     shown = [target.shown, *(one.shown for one in sources)]
     twice = next((one for one in shown if shown.count(one) > 1), None)
@@ -76,7 +181,7 @@ def merge_stores(target: Store, sources: Sequence[Store]) -> list[MergedRows]:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the stores, read row by row. What of it can't be read is an `InputError` that names it."""
+    """One of the stores. Rows that can't be read raise an `InputError` that names the store."""
 
     shown: str
     connection: Connection
@@ -130,9 +235,9 @@ class _Merge:
     into: _Side
     sources: Sequence[_Side]
     contradicted: set[str] = field(default_factory=set)
-    """Keys of judgements under which the stores have different replies."""
+    """Keys of judgements with different replies."""
     mixed: set[str] = field(default_factory=set)
-    """Names under which the stores have different scorers of the benchmark that is joined."""
+    """Names of scorers with different settings, of the current benchmark."""
 
     def rows(self) -> list[MergedRows]:
         found = [self._judgements()]
@@ -141,46 +246,44 @@ class _Merge:
         return [one for one in found if one.taken or one.same or one.refused]
 
     def _judgements(self) -> MergedRows:
-        told = MergedRows("", "", "", JUDGEMENTS)
+        result = MergedRows("", "", "", JUDGEMENTS)
         kept = {vote.key: vote_digest(vote) for vote in self.into.votes()}
-        said: dict[str, dict[str, Judgement]] = {}
+        offered: dict[str, dict[str, Judgement]] = {}
         for vote in (vote for source in self.sources for vote in source.votes()):
-            said.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
+            offered.setdefault(vote.key, {}).setdefault(vote_digest(vote), vote)
         new = []
-        for key, found in said.items():
+        for key, found in offered.items():
             if len(found.keys() | {kept.get(key, next(iter(found)))}) > 1:
                 self.contradicted.add(key)
-                told.refuse(f"{key[:12]}: different replies under one key", len(found.keys() - {kept.get(key)}))
+                result.refuse(f"{key[:12]}: different replies under one key", len(found.keys() - {kept.get(key)}))
             elif key in kept:
-                told.same += 1
+                result.same += 1
             else:
                 new += [vote_row(vote) for vote in found.values()]
-        told.taken = len(new)
+        result.taken = len(new)
         insert_rows(self.into.connection, schema.votes, new)
-        return told
+        return result
 
     def _benchmark(self, name: str) -> list[MergedRows]:
-        told, kept = MergedRows(name, "", "", ITEMS), self.into.benchmark(name)
+        result, kept = MergedRows(name, "", "", ITEMS), self.into.benchmark(name)
         having = [(source, row) for source in self.sources if (row := source.benchmark(name)) is not None]
         prints = {row["fingerprint"] for _, row in having} if kept is None else {kept["fingerprint"]}
         fits = [(source, row) for source, row in having if prints == {row["fingerprint"]}]
         if len(fits) < len(having):
-            told.refuse("other items under the same name", len(having) - len(fits))
+            result.refuse("other items under the same name", len(having) - len(fits))
         if not fits:
-            return [told]
+            return [result]
         cards = [*([kept["card"]] if kept else []), *(row["card"] for _, row in fits)]
         card, self.mixed = _joined(kept["card"] if kept else None, [row["card"] for _, row in fits]), _mixed(cards)
         if kept is None:
             items = fits[0][0].items(fits[0][1]["id"])
-            told.taken = len(items)
+            result.taken = len(items)
             whole = Benchmark(name=name, title=card.title, items=items, metrics=card.metrics, headline=card.headline)
             insert_benchmark(self.into.connection, whole, prints.pop(), card.model_dump(mode="json"))
             kept = self.into.benchmark(name) or {}
         else:
-            own = schema.benchmarks.c.id == kept["id"]
-            values = {"card": card.model_dump(mode="json")}
-            self.into.connection.execute(update(schema.benchmarks).where(own).values(values))
-        rows, runs = [told], self.into.runs(kept["id"])
+            write_card(self.into.connection, kept["id"], card)
+        rows, runs = [result], self.into.runs(kept["id"])
         parts: dict[RunName, list[tuple[_Side, Row]]] = {}
         for source, row in fits:
             for key, run in source.runs(row["id"]).items():
@@ -192,20 +295,20 @@ class _Merge:
     def _run(
         self, name: Place, benchmark: int, kept: Row | None, having: Sequence[tuple[_Side, Row]]
     ) -> list[MergedRows]:
-        told = MergedRows(*name, SETTINGS)
+        result = MergedRows(*name, SETTINGS)
         settings = having[0][1]["settings"] if kept is None else kept["settings"]
         odd = [run["settings"] for _, run in having if not same_run(run["settings"], settings)]
         if odd:
-            told.refuse(changed_settings(settings, odd[0]), len(having) if kept is None else len(odd))
+            result.refuse(changed_settings(settings, odd[0]), len(having) if kept is None else len(odd))
         fits = [(source, run) for source, run in having if same_run(run["settings"], settings)]
         if not fits or (odd and kept is None):
-            return [told]
+            return [result]
         for _, run in fits:
             settings = with_servers(settings, run["settings"])
         number = self._begin(kept, benchmark, name[1:], settings)
         parts = [(source, run["id"]) for source, run in fits]
         merge = _RunMerge(name, self.into, number, parts, self.contradicted, self.mixed)
-        return [told, *merge.rows()]
+        return [result, *merge.rows()]
 
     def _begin(self, kept: Row | None, benchmark: int, key: RunName, settings: Any) -> int:
         table, into = schema.runs, self.into.connection
@@ -221,7 +324,7 @@ class _Merge:
 
 @dataclass
 class _RunMerge:
-    """One run of the target (by its number) with those of its name and settings in the sources."""
+    """One run of the target (by number), and the runs of the same name and settings in the sources."""
 
     name: Place
     into: _Side
@@ -234,10 +337,10 @@ class _RunMerge:
         benchmark = self.name[0]
         numbers = {name: number for number, name in item_names(self.into.connection, benchmark).items()}
         answers = [source.answers(benchmark, run) for source, run in self.parts]
-        told, settled = self._answers(answers, numbers)
+        result, settled = self._answers(answers, numbers)
         scores = MergedRows(*self.name, SCORES)
         kept = {place: score_digest(place[0], row) for place, row in self.into.scores(benchmark, self.number).items()}
-        said: dict[Place, dict[str, Row]] = {}
+        offered: dict[Place, dict[str, Row]] = {}
         for (source, run), own in zip(self.parts, answers, strict=True):
             digests = {item: answer_digest(item, row) for item, row in own.items()}
             for place, row in source.scores(benchmark, run).items():
@@ -248,56 +351,55 @@ class _RunMerge:
                 elif place[2] in self.mixed and kept.get(place) != score_digest(place[0], row):
                     scores.refuse(f"item {place[0]}: a score by {place[2]} with other settings")
                 else:
-                    said.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
+                    offered.setdefault(place, {}).setdefault(score_digest(place[0], row), row)
         new = []
-        for place, found in said.items():
+        for place, found in offered.items():
             if _fits(scores, f"item {place[0]}: another {place[1]} by {place[2]}", kept.get(place), found):
                 new += [row | {"run": self.number, "item": numbers[place[0]]} for row in found.values()]
         insert_rows(self.into.connection, schema.scores, new)
-        return [told, scores]
+        return [result, scores]
 
     def _answers(
         self, parts: Sequence[Mapping[str, Row]], numbers: Mapping[str, int]
     ) -> tuple[MergedRows, dict[str, str]]:
-        """What became of the answers, and what the target's answer to each item says now, by hash."""
-        told = MergedRows(*self.name, ANSWERS)
+        """The result for answers, and the digest of the target's answer to each item now."""
+        result = MergedRows(*self.name, ANSWERS)
         own = self.into.answers(self.name[0], self.number)
         kept = {item: answer_digest(item, row) for item, row in own.items()}
         settled = {item: kept[item] for item, row in own.items() if row["status"] != _FAILED}
-        said: dict[str, dict[str, Row]] = {}
+        offered: dict[str, dict[str, Row]] = {}
         for item, row in (pair for part in parts for pair in part.items()):
-            said.setdefault(item, {}).setdefault(answer_digest(item, row), row)
+            offered.setdefault(item, {}).setdefault(answer_digest(item, row), row)
         new = []
-        for item, found in said.items():
+        for item, found in offered.items():
             given = {digest: row for digest, row in found.items() if row["status"] != _FAILED}
-            if not given and item in kept:  # failed there: nothing to add to what is here
-                told.same += kept[item] in found
-            elif _fits(told, f"item {item}: another answer", settled.get(item), given or found):
+            if not given and item in kept:  # the sources have only failed answers
+                result.same += kept[item] in found
+            elif _fits(result, f"item {item}: another answer", settled.get(item), given or found):
                 ((kept[item], row),) = (given or found).items()
                 new.append(row | {"run": self.number, "item": numbers[item]})
         table = schema.answers
-        for start in range(0, len(new), _PART):
-            gone = [row["item"] for row in new[start : start + _PART]]
-            failed = (table.c.run == self.number) & (table.c.status == _FAILED)
+        failed = (table.c.run == self.number) & (table.c.status == _FAILED)
+        for gone in in_parts([row["item"] for row in new]):
             self.into.connection.execute(delete(table).where(failed, table.c.item.in_(gone)))
         insert_rows(self.into.connection, table, new)
-        return told, kept
+        return result, kept
 
 
-def _fits(told: MergedRows, why: str, kept: str | None, found: Mapping[str, Row]) -> bool:
-    """Whether what the sources say (by hash) is to be taken; else it is counted as the same, or as refused."""
+def _fits(result: MergedRows, why: str, kept: str | None, found: Mapping[str, Row]) -> bool:
+    """Whether to take what the sources have (by digest); otherwise counts it as the same, or as refused."""
     others = len(found.keys() - {kept})
     if kept is None and others == 1:
-        told.taken += 1
+        result.taken += 1
         return True
-    told.same += kept in found
+    result.same += kept in found
     if others:
-        told.refuse(why, others)
+        result.refuse(why, others)
     return False
 
 
 def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> BenchmarkCard:
-    """The target's card, or else a source's without the folders of its machine; with all metrics, scorers and rulings."""
+    """The target's card, or a source's without its folders, with all metrics, scorers and rulings."""
     known = sorted(cards, key=lambda one: one.model_dump_json())
     card = known[0].model_copy(update={"folders": {}}) if kept is None else kept
     rulings = list(card.rulings)
@@ -309,7 +411,7 @@ def _joined(kept: BenchmarkCard | None, cards: Sequence[BenchmarkCard]) -> Bench
 
 
 def _mixed(cards: Sequence[BenchmarkCard]) -> set[str]:
-    """The scorers that have other settings in one store than in another."""
+    """The scorers with different settings in two stores."""
     names = {name for card in cards for name in card.scorers}
-    said = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
-    return {name for name, settings in said.items() if any(one != settings[0] for one in settings)}
+    offered = {name: [card.scorers[name] for card in cards if name in card.scorers] for name in names}
+    return {name for name, settings in offered.items() if any(one != settings[0] for one in settings)}

@@ -1,5 +1,5 @@
-"""What the tables of an analysis are made from, and those of single systems: failures, errors by format, differences
-from group to group, ensembles."""
+"""The data of an analysis, and its tables on single systems: failures, metrics by format, variation between groups,
+ensembles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from proctor.core import FailedPolicy, InputError, Item, Status, natural
 from proctor.core.formats import FreeTextFormat, RatingsFormat
 from proctor.metrics import MISSING, is_right, item_sums, median_places
-from proctor.runs.run_scores import Entry
+from proctor.runs.ranking import Entry
 from proctor.runs.table import ItemTable
 from proctor.stats import Estimate, Floats, Ints, Resampling, mean_interval, paired_difference
 
@@ -25,23 +25,23 @@ AnalysisRow = dict[str, Any]
 
 
 class NothingMarkedError(InputError):
-    """No question has a mark from any system."""
+    """No question has a score of any system."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswers:
-    """What an analysis needs of answers; whole ones of fifty systems would take gigabytes. `values` are the different
-    values; `codes` say by system which of them it gave to each item of the table, −1 where none can be read."""
+    """The parsed answers, coded to save memory. `values` are the distinct values; `codes` hold for each system the code of
+    its answer to each item, −1 without a readable one."""
 
     values: list[JsonValue]
     codes: dict[str, Ints]
 
-    def said(self, system: str, places: Ints) -> list[JsonValue]:
-        """What a system answered there, None without a value."""
+    def at(self, system: str, places: Ints) -> list[JsonValue]:
+        """A system's answers at these places; None without a value."""
         return [None if code < 0 else self.values[code] for code in self.codes[system][places].tolist()]
 
     def most_frequent(self, systems: Sequence[str], places: Ints) -> list[JsonValue]:
-        """What most of the systems say there, of equals what the first of them says; None where none says anything."""
+        """The most frequent answer of the systems at these places (ties: of the first system); None without answers."""
         codes = np.array([self.codes[system][places] for system in systems])
         times = np.array([np.where(own < 0, 0, (codes == own).sum(axis=0)) for own in codes])
         chosen = codes[np.argmax(times, axis=0), np.arange(len(places))]
@@ -50,10 +50,10 @@ class ParsedAnswers:
 
 @dataclass(frozen=True)
 class AnalysisData:
-    """The chosen systems on the items that count, each with its own marks: what one lacks is lacking in no other's
-    numbers. `asked` are the items of the table, `causes` say by system how its answers ended ("" where no label does).
-    `labels` is the tag that an item may carry several values of (its capabilities), `factors` are the tags that stand in the regression, `facets` all that results are split by;
-    `plan` says how intervals are drawn, `policy` what becomes of what a run lacks."""
+    """The chosen systems on the items that count; a system's lacking items affect only its own numbers. `asked` are the
+    items of the table, `causes` say by system how its answers ended ("" without a label). `labels` is the tag with several
+    values per item (capabilities), `factors` are the tags in the regression, `facets` all tags that results are split by;
+    `plan` is that of the intervals, `policy` that for lacking items."""
 
     items: ItemTable
     asked: list[Item]
@@ -68,17 +68,17 @@ class AnalysisData:
 
     @property
     def names(self) -> list[str]:
-        """The systems, by name."""
+        """The systems' names."""
         return [entry.name for entry in self.entries]
 
     def carriers(self, tag: str) -> dict[str, NDArray[np.bool_]]:
-        """Each value of a tag with the items that carry it."""
+        """The items with each value of a tag."""
         codes, carried = self.items.coded_facet(tag)
         values = sorted({value for code in np.unique(codes) for value in carried[code]}, key=natural)
         return {value: np.array([value in some for some in carried], dtype=np.bool_)[codes] for value in values}
 
     def marked(self) -> NDArray[np.int64]:
-        """The items that some system has a mark for."""
+        """The items with a score of any system."""
         found = np.flatnonzero(np.logical_or.reduce([~np.isnan(entry.right) for entry in self.entries]))
         if not len(found):
             raise NothingMarkedError("marks", found="no question with a mark", expected="one")
@@ -87,13 +87,7 @@ class AnalysisData:
 
 def numbers(estimate: Estimate) -> AnalysisRow:
     """An estimate as columns."""
-    return {
-        "n": estimate.n,
-        "groups": estimate.groups,
-        "value": estimate.value,
-        "ci_low": estimate.ci_low,
-        "ci_high": estimate.ci_high,
-    }
+    return {name: getattr(estimate, name) for name in ("n", "groups", "value", "ci_low", "ci_high")}
 
 
 UNSUPPORTED = "not supported"
@@ -101,10 +95,10 @@ UNSUPPORTED = "not supported"
 
 
 def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and format: how many questions ended how, whatever the policy. The cause is the label of the mark, by
-    code or by the judge behind the ranking (right, wrong, unreadable, timed out, refused, error, missing; for a panel
-    without a majority unresolved); right or wrong by the mark where it has none, "not marked" before there is a mark,
-    "failed" where asking failed, and "not supported" where the system does not answer the format."""
+    """The number of questions per system, format and cause, whatever the policy. The cause is the label of the score, by
+    code or by the judge of the ranking (right, wrong, unreadable, timed out, refused, error, missing; unresolved for a
+    panel without a majority); right or wrong for a score without a label, "not marked" without a score, "failed" after an
+    infrastructure error, and "not supported" if the system does not answer the format."""
     column = data.items.facet("answer_format" if "answer_format" in data.items.facet_names() else "format")
     forms = [values[0] if values else "" for values in column]
     rows = []
@@ -121,7 +115,7 @@ def failure_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def _causes(data: AnalysisData, entry: Entry) -> list[str]:
-    """How each item ended; of several causes the last one here counts, and a label before all of them."""
+    """The cause of each item; later assignments take precedence, and a label over all of them."""
     scores = entry.marked.scores
     found = np.full(len(scores), "wrong", dtype=object)
     found[scores >= 1] = "right"
@@ -133,8 +127,8 @@ def _causes(data: AnalysisData, entry: Entry) -> list[str]:
 
 
 def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system and format: the marks beyond accuracy (`proctor.metrics.corpus`). Under the policy `wrong` what failed
-    or was not asked has the worst mark, as any answer that can't be read has."""
+    """Metrics beyond accuracy (`proctor.metrics.corpus`) per system and format. Under the policy `wrong` failed and unasked
+    items have the worst value, as unreadable answers have."""
     by_kind: dict[str, list[int]] = {}
     for position, item in enumerate(data.asked):
         if item.reference is not None:
@@ -144,7 +138,7 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
         inside = ~_left_out(data, entry)
         for kind, positions in sorted(by_kind.items()):
             places = np.array(positions)[inside[positions]]
-            items, said = [data.asked[place] for place in places.tolist()], data.answers.said(entry.name, places)
+            items, given = [data.asked[place] for place in places.tolist()], data.answers.at(entry.name, places)
             groups = data.items.group[places]
             rows += [
                 {
@@ -156,14 +150,14 @@ def mark_rows(data: AnalysisData) -> list[AnalysisRow]:
                     "higher_is_better": mark.metric.higher_is_better,
                 }
                 | numbers(mark.estimate)
-                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, said))
+                for mark in (sums.estimate(groups, data.plan) for sums in item_sums(items, given))
             ]
     return rows
 
 
 def _left_out(data: AnalysisData, entry: Entry) -> NDArray[np.bool_]:
-    """The items that are no part of the marks: of a format that the system does not answer and, where what a run lacks
-    is left out, failed ones and those not asked."""
+    """The items that are left out of a system's metrics: unsupported ones and, under the policy `exclude`, failed and
+    unasked ones."""
     lacking = ~entry.marked.outcomes.answered
     return entry.unsupported | lacking if data.policy is FailedPolicy.EXCLUDE else entry.unsupported
 
@@ -173,8 +167,8 @@ _REACH = 1.5  # whiskers end at the last value within this many widths of the bo
 
 
 def video_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Per system the spread of the groups' accuracies, on all questions and on those that carry each label: the
-    standard deviation, and what a box plot shows. Whiskers end at the last group within 1.5 widths of the box."""
+    """The spread of the groups' accuracies per system, on all questions and on those with each label: the standard
+    deviation, and a box plot with whiskers up to 1.5 widths of the box."""
     rows = []
     parts = {ALL: np.ones(len(data.items), dtype=np.bool_)} | data.carriers(data.labels)
     for part, inside in parts.items():
@@ -188,7 +182,7 @@ def video_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def box_of(means: Floats) -> AnalysisRow:
-    """What a box plot shows of the groups' accuracies; all None without a group."""
+    """The box plot of the groups' accuracies; None without groups."""
     names = ("lowest", "whisker_low", "q1", "median", "q3", "whisker_high", "highest")
     if not len(means):
         return dict.fromkeys(names)
@@ -201,8 +195,8 @@ def box_of(means: Floats) -> AnalysisRow:
 
 
 def group_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Every system on every group where it has a mark: its accuracy on its own questions, and its place there among the
-    systems that are no baselines (equal ones share a place; None for a baseline): what a podium plot shows."""
+    """Each system on each group with a score, for a podium plot: its accuracy on its own questions, and its place among the
+    systems that are no baselines (equal ones share a place; None for a baseline)."""
     everything = np.ones(len(data.items), dtype=np.bool_)
     values: dict[int, dict[str, tuple[int, float]]] = {}
     for entry in data.entries:
@@ -228,7 +222,7 @@ def group_rows(data: AnalysisData) -> list[AnalysisRow]:
 
 
 def _sums(data: AnalysisData, right: Floats, inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """The groups with a mark inside, how many marks each has, and how many of them are right."""
+    """The groups with scores inside, their numbers of scores, and their numbers of right answers."""
     marked = np.flatnonzero(~np.isnan(right) & inside)
     group = data.items.group[marked]
     count = np.bincount(group, minlength=len(data.items.groups)).astype(np.float64)
@@ -244,45 +238,45 @@ _FEW = 3
 
 
 def vote(item: Item, values: Sequence[JsonValue]) -> JsonValue:
-    """What the answers say together, best system first; None without an answer.
+    """The vote of several answers, best system first; None without an answer.
 
-    Count, percentage, quantity and scale: the lower median. Classes: those that more than half name. Times, intervals
-    and boxes: the number of them that most have (of equals the smaller), and of these answers the median at each place.
-    All others: the most frequent answer, of equals the one of the best system.
+    Count, percentage, quantity and scale: the lower median. Classes: those in more than half of the answers. Times,
+    intervals and boxes: the most frequent number of them (of equals the smaller), and the median at each place over the
+    answers with that number. All others: the most frequent answer, of equals that of the best system.
 
     >>> from proctor.core.formats import CountFormat
     >>> vote(Item(id="q", group="v", question="How many?", answer=CountFormat()), [4, 1, 2])
     2
     """
-    said = [value for value in values if value is not None]
-    if not said:
+    given = [value for value in values if value is not None]
+    if not given:
         return None
     kind = item.answer.kind
     if kind in _OF_NUMBERS:
-        return sorted(said, key=lambda value: float(str(value)))[(len(said) - 1) // 2]
+        return sorted(given, key=lambda value: float(str(value)))[(len(given) - 1) // 2]
     if kind == "classes":
-        named = Counter(str(name) for value in said if isinstance(value, list) for name in value)
-        return [name for name in sorted(named) if named[name] * 2 > len(said)]
+        named = Counter(str(name) for value in given if isinstance(value, list) for name in value)
+        return [name for name in sorted(named) if named[name] * 2 > len(given)]
     if kind == "timestamps":
-        lists = [[float(str(moment)) for moment in value] for value in said if isinstance(value, list)]
+        lists = [[float(str(moment)) for moment in value] for value in given if isinstance(value, list)]
         sizes = Counter(len(moments) for moments in lists)
         usual = min(sizes, key=lambda size: (-sizes[size], size))
         table = np.array([moments for moments in lists if len(moments) == usual])
         return [float(moment) for moment in np.median(table, axis=0)]
     if kind in {"intervals", "boxes"}:
-        return median_places(said)
-    times = Counter(json.dumps(value) for value in said)
+        return median_places(given)
+    times = Counter(json.dumps(value) for value in given)
     best = max(times.values())
-    return next(value for value in said if times[json.dumps(value)] == best)
+    return next(value for value in given if times[json.dumps(value)] == best)
 
 
 def ensemble_rows(data: AnalysisData) -> list[AnalysisRow]:
-    """Accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
+    """The accuracy of the best system, of votes of the best three and of all, and of "any of them is right": over all
     formats and for each, with the paired difference to the best system.
 
-    Baselines do not vote. Free text and ratings can't be voted on; these, and questions without a mark, are `left_out`.
-    Who has no mark for a question has no vote on it and no share in the bound. Who is best is chosen on the same
-    questions, which flatters the votes of the best; where the best one has no mark it is wrong here.
+    Baselines do not vote. Free text and ratings have no vote; these, and questions without a score, are `left_out`. A
+    system without a score for a question has no vote on it and does not count in the bound; the best system is wrong
+    there. The best systems are chosen on the same questions, which biases the votes of the best upwards.
     """
     voters = [entry for entry in data.entries if not entry.baseline]
     marked = np.logical_or.reduce([~np.isnan(entry.right) for entry in voters])
@@ -324,7 +318,7 @@ def _voted(data: AnalysisData, here: Sequence[int], systems: Sequence[str]) -> F
     voted = data.answers.most_frequent(systems, places)
     kinds = np.array([data.asked[place].answer.kind for place in here])
     counted = np.flatnonzero(np.isin(kinds, list(_OF_NUMBERS | _OF_SEVERAL)))
-    given = [data.answers.said(system, places[counted]) for system in systems]
+    given = [data.answers.at(system, places[counted]) for system in systems]
     for row, *values in zip(counted.tolist(), *given, strict=True):
         voted[row] = vote(data.asked[here[row]], values)
     right = [value is not None and is_right(data.asked[place], value) for place, value in zip(here, voted, strict=True)]

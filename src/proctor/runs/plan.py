@@ -1,6 +1,6 @@
-"""From names to jobs: what a run still has to ask, what that takes, and the baselines beside every system.
+"""Planning runs: the items that are left to ask, their cost, and the baselines beside every system.
 
-Everything is checked that can be checked before the first call is paid.
+Everything that can be checked is checked before the first paid call.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,10 +30,10 @@ from proctor.core import (
     generator,
 )
 from proctor.media import CONDITIONS, MediaLibrary, MediaProblem, viewer
-from proctor.runs.claims import ItemClaims
 from proctor.runs.database import RunTakenError
 from proctor.runs.engine import Job, Limits, Tally, ask_all
 from proctor.runs.settings import changed_settings, same_run
+from proctor.runs.sharing import ItemClaims
 from proctor.runs.store import ORACLE, Run, Store
 from proctor.runs.table import BASELINES
 from proctor.systems import build_system
@@ -41,10 +41,9 @@ from proctor.systems import build_system
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """`limit` takes the first items only; `all_items` also those that do not count; `skip_broken` leaves out
-    the items whose media are broken, where they are an error else; `left_out` are those that are broken where a run was
-    planned that is joined here. `order_seed` draws the order in which items are
-    asked, instead of video by video; it is recorded with the run."""
+    """`limit` takes only the first items; `all_items` includes items that do not count; `skip_broken` leaves out items with
+    broken media instead of raising; `left_out` are the items that were broken where a joined run was planned.
+    `order_seed` draws the order of items, instead of video by video, and is recorded with the run."""
 
     seed: int = 0
     all_items: bool = False
@@ -57,19 +56,23 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be asked, and what was found on the way; `problems` are those of the broken media for which
-    `left_out` items are not asked."""
+    """The jobs, and what was found on the way: `settled` answers, `unsupported` items by system, and the `problems` of the
+    broken media of `left_out` items."""
 
     jobs: list[Job]
-    runs: list[Run]
-    settled: int
-    unsupported: dict[str, int]
+    settled: int = 0
+    unsupported: dict[str, int] = field(default_factory=dict)
     problems: tuple[MediaProblem, ...] = ()
     left_out: int = 0
 
     @property
+    def runs(self) -> list[Run]:
+        """The run of each job."""
+        return [job.run for job in self.jobs]
+
+    @property
     def to_ask(self) -> int:
-        """Items to be asked over all jobs."""
+        """The number of items over all jobs."""
         return sum(len(job.items) for job in self.jobs)
 
 
@@ -85,9 +88,9 @@ def plan(
 ) -> Plan:
     """The jobs of every system under every condition.
 
-    Items go out video by video, so that each is decoded once and servers can reuse a common prefix. Raises
-    `InputError` before anything is written: unknown conditions, missing or broken media, other settings or
-    items under a name that the store knows.
+    Items are asked video by video, so that each video is decoded once and servers can reuse a common prefix. Raises
+    `InputError` before anything is written, for unknown conditions, missing or broken media, and other settings or items
+    under a known name.
     """
     options = options or PlanOptions()
     chosen = chosen_items(benchmark, options)
@@ -110,8 +113,7 @@ def plan(
         for condition in conditions:
             jobs.append(job := asking.job(system, condition, mine))
             settled += len(mine) - len(job.items)
-    runs = [job.run for job in jobs]
-    return Plan(jobs, runs, settled, unsupported, tuple(problems), len(chosen) - len(items))
+    return Plan(jobs, settled, unsupported, tuple(problems), len(chosen) - len(items))
 
 
 def join(
@@ -125,10 +127,10 @@ def join(
     options: PlanOptions,
     has: Callable[[Sequence[Item]], bool] = lambda _: True,
 ) -> Plan:
-    """What has still to be asked of runs that another machine planned with these options; `has` says whether this one
-    has all media of some items.
+    """The outstanding jobs of runs that another machine planned with these options. `has` says whether this machine has
+    all media of some items.
 
-    Raises `InputError` where what is here would not ask as the run's settings say.
+    Raises `InputError` if systems or settings here differ from the run's.
     """
     whole = tuple(chosen_items(benchmark, replace(options, limit=None)))
     items, by_name = chosen_items(benchmark, options), {system.name: system for system in systems}
@@ -145,7 +147,7 @@ def join(
         job = asking.job(system, run.condition, asking.supported(system))
         borrowed = whole if condition.borrows else ()
         jobs.append(replace(job, has=partial(_has, has, borrowed)) if condition.sees else job)
-    return Plan(jobs, [job.run for job in jobs], 0, {})
+    return Plan(jobs)
 
 
 def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: Item) -> bool:
@@ -154,7 +156,7 @@ def _has(has: Callable[[Sequence[Item]], bool], borrowed: Sequence[Item], item: 
 
 @dataclass(frozen=True)
 class _Asking:
-    """What the jobs of a plan share: the `items` to ask, the `others` whose media a condition may borrow, and how."""
+    """What the jobs of a plan share: the `items` to ask, and the `others` whose media a condition may borrow."""
 
     store: Store
     benchmark: Benchmark
@@ -165,19 +167,19 @@ class _Asking:
     options: PlanOptions
 
     def supported(self, system: System) -> list[Item]:
-        """The items that a system answers, once it has learned what it learns from all that count."""
+        """The items that a system answers, after learning from all items that count, if it does learn."""
         if isinstance(system, NeedsReferences):
             system.learn(self.benchmark.counted(all_items=self.options.all_items))
         return [item for item in self.items if system.supports(item)]
 
     def settings(self, system: System, condition: str) -> dict[str, JsonValue]:
-        """Those of its run."""
+        """The settings of a system's run."""
         options = self.options
         drawn: dict[str, JsonValue] = {} if options.order_seed is None else {"order_seed": options.order_seed}
         return run_settings(system, self.library, condition, seed=options.seed, budget_s=options.budget_s) | drawn
 
     def job(self, system: System, condition: str, mine: Sequence[Item]) -> Job:
-        """What one run has still to ask of these items."""
+        """The outstanding items of one run."""
         run = self.store.start_run(self.benchmark.name, system.name, condition, self.settings(system, condition))
         known = self.store.settled(run)
         left = [item for item in mine if item.id not in known]
@@ -188,8 +190,8 @@ class _Asking:
 def _check_sound(
     benchmark: Benchmark, systems: Sequence[System], conditions: Sequence[str], options: PlanOptions
 ) -> None:
-    """Raises `ConfigurationError` for a condition that makes no sense for these items, and for a system that says that
-    it takes no sound where sound belongs to the questions."""
+    """Raises `ConfigurationError` for a condition that does not fit these items, and for a system without sound where
+    sound belongs to the questions."""
     items = benchmark.counted(all_items=options.all_items)
     for name in conditions:
         why = CONDITIONS.get(name).unfit(items)
@@ -209,7 +211,7 @@ def _check_sound(
 
 
 def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
-    """The items that a run asks, in the order in which it asks them: that of their media, or one that is drawn."""
+    """The items that a run asks, in its order: by media, or drawn."""
     items = benchmark.counted(all_items=options.all_items)
     if options.order_seed is None:
         items = in_media_order(items)[: options.limit]
@@ -226,8 +228,8 @@ def chosen_items(benchmark: Benchmark, options: PlanOptions) -> list[Item]:
 def _showable(
     benchmark: Benchmark, conditions: Sequence[str], library: MediaLibrary, options: PlanOptions
 ) -> tuple[dict[str, Item], list[MediaProblem]]:
-    """By id the items whose media may be shown, and what is wrong with those of the others. Where a condition
-    borrows from other items, these are all that count, whatever the limit."""
+    """The items with usable media by id, and the problems of the others. If a condition borrows media of other items, all
+    items that count are included, whatever the limit."""
     seen = [CONDITIONS.get(condition) for condition in conditions]
     borrowing = any(condition.borrows for condition in seen)
     items = chosen_items(benchmark, replace(options, limit=None) if borrowing else options)
@@ -241,7 +243,7 @@ def _showable(
 
 
 def in_media_order(items: Iterable[Item]) -> list[Item]:
-    """Video by video, from its start to its end: what one question shows, the next one shows again."""
+    """Items video by video and by time, so that neighbouring questions share frames."""
     return sorted(items, key=_by_media)
 
 
@@ -257,7 +259,7 @@ def _by_media(item: Item) -> tuple[tuple[str, float, float], ...]:
 def run_settings(
     system: System, library: MediaLibrary, condition: str, *, seed: int, budget_s: float | None = None
 ) -> dict[str, JsonValue]:
-    """Everything that changes a run's answers, as it is recorded with the run."""
+    """The recorded settings of a run: everything that changes its answers."""
     media: dict[str, JsonValue] = library.settings.model_dump(mode="json") if CONDITIONS.get(condition).sees else {}
     return {
         "system": system.settings,
@@ -270,7 +272,7 @@ def run_settings(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan: the tally, and how many answers of its runs stay failed or unasked."""
+    """The result of a plan: the tally, and the numbers of failed and of unasked items."""
 
     tally: Tally
     failed: int
@@ -286,8 +288,7 @@ async def execute(
     on_change: Callable[[Tally], None] = lambda _: None,
     claims: ItemClaims | None = None,
 ) -> Outcome:
-    """Asks what a plan has left to ask, with `claims` beside other workers (see `ask_all`). Errors come out one by one, not as a group: a `ProctorError`
-    as it is, a store that can't be written as an `InputError`."""
+    """Runs the jobs of a plan (see `ask_all`). Raises the first `ProctorError` instead of an exception group."""
     try:
         tally = await ask_all(plan.jobs, store, limits=limits, stop=stop, on_change=on_change, claims=claims)
     except* ProctorError as errors:
@@ -301,18 +302,18 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 
 PICTURE_TOKENS = 300
-"""About what models count for a picture of 512 pixels: between 85 and 800, by provider."""
-_SOUND_TOKENS = 32  # for a second of sound, as Google counts; others count 10 to 25
-_PROMPT_TOKENS = 150  # what stands around a question in the prompts that come along
-_LETTERS = 4  # of English text in a token
+"""The approximate number of tokens of a picture of 512 pixels; providers count 85 to 800."""
+_SOUND_TOKENS = 32  # per second of sound, as Google counts; others count 10 to 25
+_PROMPT_TOKENS = 150  # of the built-in prompts without the question
+_LETTERS = 4  # per token of English text
 
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """One system under one condition: items that are answered `already`, `items` to ask, and about what they take.
+    """One system under one condition: the numbers of items answered `already` and of `items` to ask, and their cost.
 
-    `pictures` is an upper bound; `tokens` are of the input. Both are 0 for systems that ask no model, and of a method
-    with several calls an item they are those of one call.
+    `pictures` is an upper bound; `tokens` are input tokens. Both are 0 for systems without a model, and those of one call
+    for methods with several calls per item.
     """
 
     system: str
@@ -323,7 +324,7 @@ class RunEstimate:
     tokens: int
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return asdict(self)
 
 
@@ -335,7 +336,7 @@ def estimate_runs(
     library: MediaLibrary,
     options: PlanOptions,
 ) -> list[RunEstimate]:
-    """Nothing is asked and nothing written. Raises `InputError` for clips that do not lie within their video."""
+    """Estimates runs; asks and writes nothing. Raises `InputError` for clips outside of their video."""
     items = chosen_items(benchmark, options)
     _check_sound(benchmark, systems, conditions, options)
     seen = any(CONDITIONS.get(name).sees for name in conditions)
@@ -361,7 +362,7 @@ def estimate_runs(
 
 
 def _pictures(item: Item, library: MediaLibrary) -> int:
-    """How many pictures the view of an item holds at most."""
+    """The largest number of pictures in the view of an item."""
     count = 0
     for medium in item.pictured:
         if isinstance(medium, VideoClip):
@@ -384,16 +385,16 @@ def _words(item: Item) -> int:
 
 _CONDITION = "text-only"
 _AT_ONCE = Limits(concurrency=256)
-"""Baselines wait for nothing but the disk: at most this many of their answers share a transaction."""
+"""Baselines wait only for the disk: up to this many of their answers share a transaction."""
 
 
-def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
+def skipped_baselines(benchmark: Benchmark) -> dict[str, str]:
     """The baselines that answer none of the items, each with the reason."""
     items = benchmark.counted()
     known = any(item.reference is not None for item in items)
     skipped = {}
     for name in BASELINES:
-        system = build_system(name, seed=seed)
+        system = build_system(name, seed=0)
         if not any(system.supports(item) for item in items):
             skipped[name] = "unsupported answer format"
         elif isinstance(system, NeedsReferences) and not known:
@@ -404,11 +405,10 @@ def skipped_baselines(benchmark: Benchmark, *, seed: int = 0) -> dict[str, str]:
 
 
 async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Scorer], *, seed: int = 0) -> list[str]:
-    """Runs the baselines on all items that count, as any system is run, as far as the store has not their answers yet.
+    """Runs the baselines on all items that count, as far as the store lacks their answers; returns the names of those run.
 
-    They take seconds and cost nothing. Returns the names of those that were asked. A run of that name with other
-    settings (another seed) stays as it is, and so does one that another process has at work; one that was cut short is
-    completed.
+    They take seconds and cost nothing. A run of that name with other settings (another seed), or of another process, is
+    left as it is; an interrupted one is completed.
     """
     items = benchmark.counted()
     asking = _Asking(store, benchmark, items, items, MediaLibrary(None), tuple(scorers), PlanOptions(seed=seed))
@@ -420,6 +420,6 @@ async def add_baselines(store: Store, benchmark: Benchmark, scorers: Sequence[Sc
         mine = asking.supported(system) if known.get(name, settings) == settings else []
         if mine and (job := asking.job(system, _CONDITION, mine)).items:
             with suppress(RunTakenError):
-                await execute(store, Plan([job], [job.run], 0, {}), _AT_ONCE)
+                await execute(store, Plan([job]), _AT_ONCE)
                 added.append(name)
     return added

@@ -1,6 +1,6 @@
-"""Changed answers put to a scorer: what it gives them, beside what it gives the answers as they stand.
+"""Perturbation tests: the scores that a scorer gives changed answers, beside those of the original answers.
 
-Nothing is written but the judgements that a judge pays for: a changed answer is nobody's answer.
+Only paid judgements are stored: a changed answer belongs to no run.
 """
 
 from __future__ import annotations
@@ -12,21 +12,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from proctor.core import (
-    Answer,
-    Item,
-    Judgement,
-    JudgementCache,
-    ProctorError,
-    Score,
-    Scorer,
-    Status,
-    content_hash,
-    generator,
-)
+from proctor.core import Answer, Item, Judgement, JudgementCache, Score, Scorer, Status, content_hash, generator
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import CONTRADICTION, UNRESOLVED
-from proctor.runs.scoring import JudgeLimits, JudgeTally, SeesAnswers, judged
+from proctor.runs.scoring import JudgeLimits, JudgeTally, SeesAnswers, judge_each
 from proctor.runs.store import Run, Store
 
 if TYPE_CHECKING:
@@ -35,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawnAnswer:
-    """An answer that is changed: of which system, in which language, with the other systems' answers to its item."""
+    """An answer to change, with its system and language and the other systems' answers to its item (`beside`)."""
 
     item: Item
     answer: Answer
@@ -45,13 +34,13 @@ class DrawnAnswer:
 
     @property
     def text(self) -> str:
-        """What was answered."""
-        return self.answer.parsed if isinstance(self.answer.parsed, str) else self.answer.text
+        """The text of the answer."""
+        return _text(self.answer)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A text to be scored: a drawn answer changed in one way, or as it stands ("")."""
+    """A text to score: a drawn answer changed by one perturbation, or the original ("")."""
 
     drawn: DrawnAnswer
     perturbation: str
@@ -72,20 +61,20 @@ class AnswersOf:
         for run in self.runs:
             card, answers = self.store.card(run.benchmark), self.store.answers(run)
             for item in self.store.items(run.benchmark):
-                said = answers.get(item.id)
+                answer = answers.get(item.id)
                 counts = isinstance(item.answer, FreeTextFormat) and (self.all_items or card.counts(item))
-                if counts and said is not None and said.status is Status.ANSWERED and _text(said).strip():
-                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, said)
+                if counts and answer is not None and answer.status is Status.ANSWERED and _text(answer).strip():
+                    self.given[item.id, f"{run.system} / {run.condition}"] = (item, answer)
 
     def draw(self, most: int, seed: int) -> list[DrawnAnswer]:
-        """At most this many answers in each language (0: all), spread over the groups as evenly as they go: one of
-        each group before any gives a second one."""
+        """At most this many answers in each language (0: all), spread evenly over the groups: one of each group before a
+        second one of any."""
         from proctor.audits import language_of
 
         by_language: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for key in sorted(self.given):
-            item, said = self.given[key]
-            by_language.setdefault(language_of(item, _text(said)), {}).setdefault(item.group, []).append(key)
+            item, answer = self.given[key]
+            by_language.setdefault(language_of(item, _text(answer)), {}).setdefault(item.group, []).append(key)
         found = []
         for language, groups in sorted(by_language.items()):
             rng = generator(seed, "perturb", "answers", language)
@@ -96,22 +85,22 @@ class AnswersOf:
         return found
 
     def _drawn(self, key: tuple[str, str], language: str) -> DrawnAnswer:
-        item, said = self.given[key]
+        item, answer = self.given[key]
         beside = tuple(
             other for (name, system), (_, other) in self.given.items() if name == key[0] and system != key[1]
         )
-        return DrawnAnswer(item, said, key[1], language, beside)
+        return DrawnAnswer(item, answer, key[1], language, beside)
 
     def probes(self, drawn: Sequence[DrawnAnswer], names: Sequence[str], seed: int) -> list[Probe]:
-        """Every answer as it stands, and changed in every way in which it can be."""
+        """Every answer unchanged, and changed by every perturbation that applies."""
         from proctor.audits import PERTURBATIONS, Material, language_of
 
         spoken: dict[tuple[str, str], list[tuple[Item, str]]] = {}
         translated: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for (_, system), (item, said) in sorted(self.given.items()):
-            language = language_of(item, _text(said))
-            spoken.setdefault((system, language), []).append((item, _text(said)))
-            translated.setdefault((system, item.group), []).append((language, _text(said)))
+        for (_, system), (item, answer) in sorted(self.given.items()):
+            language = language_of(item, _text(answer))
+            spoken.setdefault((system, language), []).append((item, _text(answer)))
+            translated.setdefault((system, item.group), []).append((language, _text(answer)))
         found = [Probe(one, "", one.item, one.answer) for one in drawn]
         for name in names:
             for one in drawn:
@@ -136,29 +125,29 @@ class AnswersOf:
 
 
 class SecondVotes:
-    """A book of judgements in which a second asking is kept apart from the first."""
+    """A judgement cache for repeated requests, with keys of its own."""
 
     def __init__(self, votes: JudgementCache) -> None:
         self._votes = votes
 
     def get(self, key: str) -> Judgement | None:
-        """The second judgement under this key."""
+        """The repeated judgement under this key."""
         return self._votes.get(_second(key))
 
     def put(self, vote: Judgement) -> None:
-        """Keeps a second judgement."""
+        """Stores a repeated judgement."""
         self._votes.put(vote.model_copy(update={"key": _second(vote.key)}))
 
 
 class NoVotes:
-    """A book that keeps nothing."""
+    """A judgement cache that stores nothing."""
 
     def get(self, _: str) -> Judgement | None:
         """None."""
         return None
 
     def put(self, vote: Judgement) -> None:
-        """Forgets it."""
+        """Does nothing."""
 
 
 async def probe(
@@ -170,11 +159,10 @@ async def probe(
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
 ) -> list[ProbedAnswer]:
-    """What a scorer gives answers and changed answers; `again` is the same scorer with a book of its own, for what is
-    asked once more.
+    """The scores of original and changed answers. `again` is the same scorer with its own cache, for repeated requests.
 
-    A scorer that compares answers is shown each changed one among the others as they stand. What gets no verdict is
-    missing, with the reason. After `give_up_after` infrastructure errors in a row the rest is left.
+    A scorer that compares answers sees each changed answer among the other systems' original ones. Answers without a
+    verdict are missing, with the reason. After `give_up_after` infrastructure errors in a row the rest is missing.
     """
     from proctor.audits import AGAIN
 
@@ -219,34 +207,20 @@ async def _scored(
     stop: asyncio.Event,
     on_change: Callable[[JudgeTally], None],
 ) -> tuple[dict[int, dict[str, float]], dict[int, str]]:
-    """Scores by probe, and why others have none."""
+    """Scores by probe, and the reasons of missing ones."""
     better = {one.name: 1.0 if one.higher_is_better else -1.0 for one in scorer.metrics}
     given: dict[int, dict[str, float]] = {}
     missing: dict[int, str] = {}
-    left, in_a_row = iter(batch), 0
 
-    async def worker() -> None:
-        nonlocal in_a_row
-        for one in left:
-            if stop.is_set():
-                missing[id(one)] = "stopped"
-                continue
-            scores, broken = await judged(scorer, one.item, one.answer, False, tally)
-            in_a_row = in_a_row + 1 if broken else 0
-            if in_a_row >= limits.give_up_after:
-                stop.set()
-            given[id(one)] = _values(scores, better)
-            if any(score.metric == UNRESOLVED.name and score.value for score in scores):
-                missing[id(one)] = tally.last_reason or "no majority"
-            on_change(tally)
+    def keep(place: int, scores: Sequence[Score]) -> None:
+        one = id(batch[place])
+        given[one] = _values(scores, better)
+        if any(score.metric == UNRESOLVED.name and score.value for score in scores):
+            missing[one] = tally.last_reason or "no majority"
+        on_change(tally)
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(limits.concurrency):
-                tasks.create_task(worker())
-    except* ProctorError as errors:
-        raise errors.exceptions[0] from None
-    return given, missing
+    await judge_each(scorer, [(one.item, one.answer, False) for one in batch], limits, tally, stop, keep)
+    return given, missing | {id(one): "stopped" for one in batch if id(one) not in given}
 
 
 def _values(scores: Sequence[Score], better: dict[str, float]) -> dict[str, float]:

@@ -1,29 +1,207 @@
-"""The ranking of a store's systems over buckets of questions: all of them, and the relevant ones."""
+"""The ranking of systems over buckets of questions: who takes part, and the boards of all and of relevant questions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import ACCURACY, FailedPolicy, InputError, natural, one_of
-from proctor.runs.run_scores import Contest, Entry, Lacking, disqualified, policies, ranked_entries, readings
+from proctor.runs.run_scores import Mask, RunScores, load_accuracy, policies, readings
 from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.store import Store
-from proctor.runs.table import CODE, ItemTable, load_items
+from proctor.runs.store import Run, Store
+from proctor.runs.table import BASELINES, CODE, ItemTable, chosen_runs, load_items, load_timed
 from proctor.stats import Correction, PlaceReadings, RankingPlan, Standing, Standings, rank_buckets
 
-Mask = NDArray[np.bool_]
+DEFAULT_BASELINES = ("random", "majority")
+"""The baselines if none is named, as far as the store has them under `text-only`."""
+
+NO_BASELINES = "none"
+"""The name that stands for no baseline."""
+
+_BLIND = "text-only"
+
+Latency = Literal["required", "optional"]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who is ranked, and how lacking items count.
+
+    `systems` have a run under `condition` (none named: all but Proctor's baselines). `baselines` are reference systems:
+    they enter no test, no adjustment and no pairwise comparison; without a run under the condition their run under
+    `text-only` counts. `failed` is the policy for lacking items, None for the benchmark's (`policies`). With `latency`
+    "required" an answer without a latency is late, and so wrong; None means the same if the questions have a time limit
+    and the latencies of some system are known: else leaving out latencies would pay.
+    """
+
+    condition: str = "video"
+    systems: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
+    all_items: bool = False
+    failed: FailedPolicy | None = None
+    latency: Latency | None = None
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """The numbers of questions of a board without a score. The run's file has no answer to `missing` ones, which are wrong;
+    `failed` ones ended with an infrastructure error; `unresolved` ones have no verdict by the judge, `unmarked` ones wait
+    for it; `unsupported` ones have a format that a baseline does not answer; `untimed` answers have no latency, where it
+    counts."""
+
+    missing: int = 0
+    not_asked: int = 0
+    failed: int = 0
+    unresolved: int = 0
+    unmarked: int = 0
+    unsupported: int = 0
+    untimed: int = 0
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether its score depends on the policy."""
+        return bool(self.not_asked or self.failed or self.unresolved)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One system's scores under a policy: `right` is 1, 0, or NaN without a score. `missing`, `unsupported` and `untimed`
+    are as in `Lacking`; if `timed`, untimed answers are wrong."""
+
+    run: Run
+    right: NDArray[np.float64]
+    marked: RunScores
+    missing: Mask
+    unsupported: Mask
+    untimed: Mask
+    baseline: bool
+    timed: bool = False
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.run.system
+
+    @property
+    def scorer(self) -> str:
+        """The scorer of the answers that code can't compare, or "code"."""
+        return self.marked.scorer
+
+    def under(self, policy: FailedPolicy) -> Entry:
+        """A copy under another policy."""
+        right = self.marked.values(policy)
+        if self.timed:
+            right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
+        # For a system an unsupported format is wrong; a baseline is shown on what it answers.
+        here = self.unsupported & self.marked.scorable
+        right[here] = np.nan if self.baseline else ACCURACY.worst
+        return replace(self, right=right)
+
+    def filled(self, value: float) -> NDArray[np.float64]:
+        """The scores with one value for all lacking items."""
+        return np.where(self.marked.lacking, value, self.right)
+
+    def supported(self) -> Entry:
+        """A copy without the items whose format the system does not answer."""
+        return replace(self, right=np.where(self.unsupported, np.nan, self.right))
+
+    def lacking(self, here: Mask) -> Lacking:
+        """The counts of items without a score among those `here`."""
+        own = self.unsupported & here if self.baseline else np.zeros_like(here)
+        return Lacking(
+            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
+            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
+            failed=int(np.sum(self.marked.failed & here)),
+            unresolved=int(np.sum(self.marked.unresolved & here)),
+            unmarked=int(np.sum(self.marked.waiting & here)),
+            unsupported=int(np.sum(own)),
+            untimed=int(np.sum(self.untimed & here)),
+        )
+
+
+def chosen_baselines(runs: Sequence[Run], named: Sequence[str]) -> tuple[str, ...]:
+    """The names of the baselines: the named ones, none for `NO_BASELINES`, else the default ones that have a run."""
+    if tuple(named) == (NO_BASELINES,):
+        return ()
+    blind = {run.system for run in runs if run.condition == _BLIND}
+    return tuple(named) or tuple(name for name in DEFAULT_BASELINES if name in blind)
+
+
+def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest: Contest) -> list[Entry]:
+    """The chosen systems and the baselines, by name, under the first policy (see `rank_runs`)."""
+    all_runs = chosen_runs(store, card.name)
+    runs = {(run.system, run.condition): run for run in all_runs}
+    wanted = chosen_baselines(all_runs, contest.baselines)
+    known = sorted({system for system, _ in runs})
+    for name in (*contest.systems, *wanted):
+        if name not in known:
+            raise InputError(store.shown, found=f"no run of {name!r}", expected=one_of(known, name))
+    chosen = {
+        system: run
+        for (system, under), run in runs.items()
+        if under == contest.condition
+        and (system in contest.systems if contest.systems else system not in BASELINES)
+        and system not in card.disqualified
+    }
+    for name in wanted:
+        run = runs.get((name, contest.condition)) or runs.get((name, _BLIND))
+        if run is None:
+            expected = f"one under {contest.condition} or {_BLIND}"
+            raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
+        chosen[name] = run
+    if not set(chosen) - set(wanted):
+        found = f"no run under {contest.condition}"
+        raise InputError(store.shown, found=found, expected="a system to rank")
+    accuracy = load_accuracy(store, list(chosen.values()), items, card)
+    entries = [
+        _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
+    ]
+    timed = _latency_counts(entries, contest.latency)
+    policy = policies(contest.failed, card)[0]
+    return [replace(one, timed=timed and not one.baseline).under(policy) for one in entries]
+
+
+def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[Ruling, ...]:
+    """The rulings on systems that would be on the board, by name."""
+    asked = {run.system for run in chosen_runs(store, card.name) if run.condition == contest.condition}
+    named = asked & set(contest.systems) if contest.systems else asked
+    return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
+
+
+def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
+    outcomes = marked.outcomes
+    never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
+    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
+    judged = run.settings.get("budget_s") is not None
+    untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
+    return Entry(
+        run=run,
+        right=marked.scores,
+        marked=marked,
+        missing=~(outcomes.asked & outcomes.submitted),
+        unsupported=unsupported | marked.unsupported,
+        untimed=untimed if judged else np.zeros_like(untimed),
+        baseline=baseline,
+    )
+
+
+def _latency_counts(entries: Sequence[Entry], chosen: Latency | None) -> bool:
+    """Whether answers without a latency are late: as chosen, else if the latencies of some system are known."""
+    if chosen is not None:
+        return chosen == "required"
+    limited = [one for one in entries if not one.baseline and one.run.settings.get("budget_s") is not None]
+    return any(not np.all(one.untimed | one.missing) for one in limited)
 
 
 @dataclass(frozen=True)
 class RankedRun:
-    """One system on a board. `below` says that it does not beat every baseline by its mean over the buckets, on the
-    questions that the baseline answers; `advances` that it beats them all on at least one board. Both are None without
-    baselines."""
+    """One system on a board. `below`: its mean over the buckets is not above that of every baseline, on the questions that
+    the baseline answers. `advances`: it is above all baselines on at least one board. Both are None without baselines."""
 
     standing: Standing
     below: bool | None
@@ -33,7 +211,7 @@ class RankedRun:
 
 @dataclass(frozen=True)
 class BaselineRun:
-    """A baseline with its own accuracies in the buckets (None where it has none) and their mean: shown, not ranked."""
+    """A baseline with its accuracies in the buckets (None without a score) and their mean: shown, not ranked."""
 
     name: str
     scores: tuple[float | None, ...]
@@ -43,8 +221,8 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class UnrankedRun:
-    """An incomplete run that can't be ranked, since what it lacks may change a place: its mean if that is wrong (`low`)
-    and if it is left out (`high`)."""
+    """An incomplete run without a rank, since lacking items may change a place: its mean if they are wrong (`low`) and if
+    they are left out (`high`)."""
 
     name: str
     low: float | None
@@ -54,8 +232,8 @@ class UnrankedRun:
 
 @dataclass(frozen=True)
 class Marks:
-    """What a board was made from: `right` (1, 0, or NaN where there is no mark) per system, baselines included, each
-    item's group, and the number of its bucket."""
+    """The data of a board: `right` (1, 0, or NaN without a score) per system, baselines included, and the group and bucket
+    number of each item."""
 
     right: dict[str, NDArray[np.float64]]
     group: NDArray[np.int64]
@@ -64,11 +242,10 @@ class Marks:
 
 @dataclass(frozen=True)
 class Board:
-    """One leaderboard, best first. `left_out` questions can be marked by no scorer that there is, `unbucketed` ones
-    lack a tag of the buckets or have two values of it: neither counts for anybody. `alpha` and `correction` are those
-    of its tests; `judge` is the scorer behind the marks that code can't give, the same for all systems, or "code".
-    `policies` are those that all places are the same under. `timed` says that answers without a latency count as late.
-    `disqualified` systems have answers under the condition and are not ranked."""
+    """One leaderboard, best first. `left_out` questions have no scorer, `unbucketed` ones lack a tag of the buckets or have
+    two values of it: neither counts. `alpha` and `correction` are those of the tests; `judge` is the scorer of the
+    answers that code can't compare, the same for all systems, or "code". All places are the same under `policies`. If
+    `timed`, answers without a latency are late. `disqualified` systems have a run under the condition and no rank."""
 
     name: str
     title: str
@@ -89,13 +266,13 @@ class Board:
 
     @property
     def names(self) -> list[str]:
-        """All systems in the order of the board: ranked ones, those without a rank, baselines."""
+        """All systems in the order of the board: ranked and unranked ones, baselines."""
         ranked = [one.standing.name for one in self.runs]
         return [*ranked, *(one.name for one in self.unranked), *(one.name for one in self.baselines)]
 
     @property
     def powerless(self) -> dict[str, float]:
-        """The buckets in which no difference can be significant, with the smallest adjusted p that they could reach."""
+        """The buckets in which no difference can be significant, with the smallest possible adjusted p."""
         return self.standings.powerless(self.alpha)
 
 
@@ -107,13 +284,13 @@ def rank_runs(
     by: Sequence[str] = (),
     plan: RankingPlan = RankingPlan(),
 ) -> list[Board]:
-    """The boards of a benchmark: "technical" over all questions and, where the benchmark says which are
-    relevant, "clinical" over these.
+    """The boards of a benchmark: "technical" over all questions and, if the benchmark marks relevant questions, "clinical"
+    over these.
 
-    Buckets are all combinations of the values of the tags `by` (if none are named, the benchmark's own, of which some
-    item has a value). What a run lacks counts by the policy; it takes nothing from the scores of others. Unless that is `wrong`, an incomplete run is
-    ranked only where what it lacks can't change any place. Raises `InputError` for an unknown system,
-    baseline or tag, and where nothing can be ranked.
+    Buckets are all combinations of the values of the tags `by` (none named: the benchmark's). Lacking items count by the
+    policy and do not affect other systems' scores. Unless the policy is `wrong`, an incomplete run is ranked only if its
+    lacking items can't change any place. Raises `InputError` for an unknown system, baseline or tag, and where nothing
+    can be ranked.
     """
     card = store.card(benchmark)
     items = load_items(store, card, all_items=contest.all_items)
@@ -130,7 +307,7 @@ def boards_of(
     by: Sequence[str] = (),
     plan: RankingPlan = RankingPlan(),
 ) -> list[Board]:
-    """The boards of `rank_runs`, from the loaded items and systems."""
+    """The boards of `rank_runs`, from loaded items and entries."""
     names, codes = _buckets(items, card, by, store.shown)
     boards = [("technical", "All questions", np.ones(len(items), dtype=np.bool_))]
     if card.relevance:
@@ -144,7 +321,7 @@ def boards_of(
 
 @dataclass(frozen=True)
 class _Maker:
-    """What all boards of a benchmark are made from."""
+    """What all boards of a benchmark share."""
 
     entries: list[Entry]
     group: NDArray[np.int64]
@@ -161,8 +338,9 @@ class _Maker:
         ranked, unranked = self._settled(ranked, here)
         entries = [one.under(self.policies[0]) for one in self.entries]
         marks = Marks({one.name: one.right[inside] for one in entries}, self.group[inside], self.codes[inside])
-        right = [one.under(self.policies[0]).right for one in ranked]
-        standings = self._ranked(ranked, right, inside, self.plan)
+        names = [one.name for one in ranked]
+        right = np.array([marks.right[name] for name in names]).reshape(len(names), len(inside))
+        standings = rank_buckets(right, names, marks.group, marks.bucket, self.buckets, self.plan)
         baselines = sorted(
             (self._baseline(one, marks, here) for one in entries if one.baseline),
             key=lambda one: (-(one.mean or 0.0), one.name),
@@ -189,7 +367,7 @@ class _Maker:
         )
 
     def _settled(self, ranked: list[Entry], here: Mask) -> tuple[list[Entry], list[Entry]]:
-        """Who can be ranked, since what runs lack can't change any place, and who can't."""
+        """The systems that can be ranked, since lacking items can't change any place, and the others."""
         unranked: list[Entry] = []
         inside = np.flatnonzero(here)
         open_ones = {one.name for one in ranked if np.any(one.marked.lacking & here)}
@@ -205,8 +383,8 @@ class _Maker:
 
     @staticmethod
     def _unsettled(places: PlaceReadings, rows: _Rows, names: list[str], open_ones: set[str]) -> set[str]:
-        """The open ones whose place is not the same under every reading of what runs lack (left out, wrong or right in
-        all of them, and wrong or right in one alone); all of them, where only the places of others change."""
+        """The open systems whose place differs between the readings of lacking items (left out; wrong or right in all runs,
+        or in one alone); all of them if only other systems' places differ."""
         in_order = [name for name in names if name in open_ones]
         left_out, *others = (rows.of(names, fill) for fill in ({}, *readings(in_order, ACCURACY)))
         expected = places.of(left_out, left_out)
@@ -221,13 +399,6 @@ class _Maker:
             changed = changed or bool(different)
             moved |= different & (open_ones - moved)
         return moved or (open_ones if changed else set())
-
-    def _ranked(
-        self, entries: list[Entry], right: list[NDArray[np.float64]], inside: NDArray[np.int64], plan: RankingPlan
-    ) -> Standings:
-        table = np.array([row[inside] for row in right]).reshape(len(entries), len(inside))
-        names = [one.name for one in entries]
-        return rank_buckets(table, names, self.group[inside], self.codes[inside], self.buckets, plan)
 
     def _baseline(self, entry: Entry, marks: Marks, here: Mask) -> BaselineRun:
         scores = _scores(marks.right[entry.name], marks.bucket, len(self.buckets))
@@ -252,8 +423,7 @@ class _Maker:
 
 
 class _Rows:
-    """What every system may be worth on some items: as it is, with what it lacks left out, and with that wrong or right
-    where it lacks any."""
+    """The possible scores of every system on some items: with lacking items left out, wrong, or right."""
 
     def __init__(self, entries: Sequence[Entry], inside: NDArray[np.int64]) -> None:
         self._places: dict[tuple[str, float | None], int] = {}
@@ -267,7 +437,7 @@ class _Rows:
         self.right = np.array(right)
 
     def of(self, names: Sequence[str], fill: Mapping[str, float]) -> list[int]:
-        """The rows of these systems if what each lacks is worth so much; left out where nothing is said."""
+        """The rows of these systems with these values for lacking items; without a value they are left out."""
         return [self._places[name, fill.get(name)] for name in names]
 
 
@@ -284,7 +454,7 @@ def _mean(scores: Sequence[float | None]) -> float | None:
 
 
 def advancing(boards: list[Board]) -> list[Board]:
-    """Who beats all baselines on at least one board, said on each."""
+    """Sets `advances` on each board: whether a system is above all baselines on at least one of them."""
     ahead = {one.standing.name for board in boards for one in board.runs if one.below is False}
     return [
         replace(
@@ -300,15 +470,14 @@ def advancing(boards: list[Board]) -> list[Board]:
 def _buckets(
     items: ItemTable, card: BenchmarkCard, by: Sequence[str], shown: str
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """The names of all buckets, and which one each item is in; −1 for an item that lacks one of the tags, or has two
-    values of it."""
+    """The names of all buckets, and the bucket of each item; −1 without a tag, or with two values of it."""
     known = items.facet_names()
     for tag in by:
         if tag not in known:
             raise InputError(shown, found=f"no facet {tag!r}", expected=one_of(known, tag))
     buckets, facets = ([tag for tag in tags if tag in known] for tags in (card.buckets, card.facets))
     tags = list(dict.fromkeys(by)) or buckets or facets[:1]
-    if not tags:  # nothing is said of these questions: one bucket
+    if not tags:  # nothing to split by
         return ["all"], np.zeros(len(items), dtype=np.int64)
     columns = [items.facet(tag) for tag in tags]
     values = [sorted({name for names in column for name in names}, key=natural) for column in columns]

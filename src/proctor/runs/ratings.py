@@ -1,4 +1,4 @@
-"""Scorers of the same answers compared: people's ratings, judges' and metrics' scores, out of a store."""
+"""People's ratings and automatic scores of the same answers, read from a store for an audit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from proctor.judges.dimensions import Case, RatedCase
 
 _OWN = {CONTRADICTION.name, UNRESOLVED.name}
-"""What a judge says of itself is no score of an answer."""
+"""Metrics about the judge itself, which are no scores of answers."""
 
 
 def judges_of(store: Store, benchmark: str) -> list[str]:
-    """The names of all scorers that have scored answers, people among them, code left out; sorted."""
+    """The sorted names of all scorers with scores, people included, except code."""
     return sorted(store.scorers(benchmark).keys() - {CODE})
 
 
@@ -38,14 +38,14 @@ def compared(
     all_items: bool = False,
     allow_missing: bool = False,
 ) -> tuple[RatingsTable, list[MetricScores]]:
-    """The scores of `against` as ratings (none named: those of all people), and those of `scorers` of the same answers
-    as metrics (none named: of all others that scored the same dimensions).
+    """The scores of `against` (none named: all people) as ratings, and those of `scorers` (none named: all others with the
+    same dimensions) of the same answers as metrics.
 
-    A dimension is a metric that both gave. A system is a run: its name, with its condition where a system has several
-    or where no person rated. Beside people's ratings a scorer must have scored every rated answer of a dimension, in
-    a dataset and language, or none (it opted out); `allow_missing` leaves an answer that lacks a score out for all.
-    Two judges are compared on what both scored. What is left out is counted in the notes. Raises `InputError` for an
-    unknown scorer, for one against itself, and where there is nothing to compare.
+    A dimension is a metric that both gave. A system is a run: its name, with the condition if a system has several or no
+    person rated. Where people rated, a scorer must have scored every rated answer of a dimension, in a dataset and
+    language, or none (it opted out); with `allow_missing` an answer without a score is left out for all. Two judges are
+    compared on the answers that both scored. The notes count what is left out. Raises `InputError` for an unknown scorer,
+    for one compared with itself, and if there is nothing to compare.
     """
     from proctor.audits import MetricScores, RatingsTable, left_out
 
@@ -100,8 +100,7 @@ def compared(
 def judgements_behind(
     store: Store, benchmark: str, scorers: Sequence[str], against: Sequence[str] = ()
 ) -> dict[tuple[str, str], list[Judgement]]:
-    """What these scorers said of each answer, by item and system as `compared` names it; nothing of a scorer that keeps
-    only numbers."""
+    """The judgements of these scorers by item and system, named as in `compared`."""
     raters = list(against) or _people(store, benchmark)
     runs, short = chosen_runs(store, benchmark), all(name.startswith(HUMAN) for name in raters)
     found: dict[tuple[str, str], list[Judgement]] = {}
@@ -135,7 +134,7 @@ def _lacking(
 
 @dataclass
 class _Given:
-    """The answers of a benchmark with all their scores."""
+    """The answers of a benchmark with all scores."""
 
     store: Store
     benchmark: str
@@ -156,7 +155,7 @@ class _Given:
         }
 
     def marks(self, scorer: str) -> dict[Key, float]:
-        """A scorer's scores, without those that a person gave in its place."""
+        """A scorer's scores, without those that a person decided."""
         return {
             (self.table.ids[position], self.named[run.id], one.metric): float(one.values[position])
             for run in self.runs
@@ -177,12 +176,11 @@ class _Given:
         return str(tags.get("dataset", "")), str(tags.get("language", "")), key[2]
 
     def opted_out(self, marks: Mapping[Key, float], rated: set[Key]) -> set[Key]:
-        """The rated keys of cells that a scorer scored nothing of."""
+        """The rated keys in cells without any of the scorer's scores."""
         scored = {self.cell(key) for key in marks}
         return {key for key in rated if self.cell(key) not in scored}
 
     def ratings(self, scorer: str, marks: Mapping[Key, float], kept: set[Key]) -> list[Rating]:
-        """A scorer's scores as ratings."""
         from proctor.audits import Rating
 
         found = []
@@ -197,7 +195,7 @@ class _Given:
         return found
 
     def order(self) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
-        """(language, dimension) as the benchmark lists them, and the dimensions that are better low."""
+        """The (language, dimension) pairs in the benchmark's order, and the dimensions on which lower is better."""
         metrics = self.card.metrics
         spoken = dict.fromkeys(language for metric in metrics for language in metric.languages)
         order = tuple(
@@ -215,7 +213,7 @@ def _named(run: Run, runs: Sequence[Run], *, short: bool) -> str:
 
 
 def people_ratings(store: Store, benchmark: str) -> RatingsTable:
-    """All ratings by people. Raises `InputError` where there are none."""
+    """All ratings by people. Raises `InputError` if there are none."""
     from proctor.audits import RatingsTable
 
     people = _people(store, benchmark)
@@ -235,8 +233,8 @@ def similarity_scores(
     scheme: RatingScheme,
     names: Sequence[str] = ("all",),
 ) -> list[MetricScores]:
-    """The scores of metrics on text (see `text_metrics`) of rated answers: the same on every dimension, turned round
-    where lower is better."""
+    """The scores of rated answers by text metrics (see `text_metrics`): the same on every dimension, reversed where lower is
+    better."""
     from proctor.audits import MetricScores
     from proctor.metrics.text import similarity_values, text_metrics
 
@@ -264,7 +262,7 @@ def _on_scale(metric: Metric, share: float) -> float:
 def rated_cases(
     store: Store, benchmark: str, scheme: RatingScheme, *, images: Path | None = None
 ) -> dict[tuple[str, str], RatedCase]:
-    """The answers that people rated, as cases with their ratings, by item and system."""
+    """The rated answers as cases with their ratings, by item and system."""
     from proctor.judges.dimensions import RatedCase
 
     given = _Given(store, benchmark, all_items=False, short_names=True)
@@ -287,8 +285,8 @@ def rated_cases(
 def scored_cases(
     store: Store, benchmark: str, scheme: RatingScheme, scorer: str, *, images: Path | None = None
 ) -> dict[Case, dict[str, float]]:
-    """What a scorer gave each answer, by dimension. Raises `InputError` where it gave two systems' same text different
-    scores, since a judge is never told which of them it judges."""
+    """A scorer's scores of each answer by dimension. Raises `InputError` for different scores of equal texts of two
+    systems, since a judge does not know the system."""
     given = _Given(store, benchmark, all_items=False, short_names=True)
     cases = _cases(given, scheme, images)
     found: dict[Case, dict[str, float]] = {}
@@ -308,17 +306,17 @@ def _cases(given: _Given, scheme: RatingScheme, images: Path | None) -> dict[tup
 
     answers = {given.named[run.id]: given.store.answers(run) for run in given.runs}
     return {
-        (name, system): case_of(given.items[name], candidate_of(said[name]), scheme, images)
+        (name, system): case_of(given.items[name], candidate_of(given_answers[name]), scheme, images)
         for name in given.table.ids
         if scheme.of(str(given.items[name].tags.get("language", "")))
-        for system, said in answers.items()
-        if name in said
+        for system, given_answers in answers.items()
+        if name in given_answers
     }
 
 
 def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
-    """The texts of answers by item, system and dimension: of those that people rated, or where nobody rated any, of all
-    answers on all dimensions. Raises `InputError` for a benchmark without dimensions."""
+    """The texts of answers by item, system and dimension: of the rated ones, or, without ratings, of all answers on all
+    dimensions. Raises `InputError` for a benchmark without dimensions."""
     scheme = store.card(benchmark).rating
     if scheme is None:
         raise InputError(store.shown, f"benchmark {benchmark}", found="no dimensions", expected="a rated benchmark")
@@ -335,10 +333,10 @@ def answer_keys(store: Store, benchmark: str) -> dict[Key, str]:
 def add_recorded_scores(
     store: Store, benchmark: str, scorer: str, scores: Mapping[Key, float | None], *, more: bool = False
 ) -> int:
-    """Keeps scores that were given elsewhere as those of `scorer`, and returns how many. None is no score. With `more`,
-    they come to those that it has of other answers.
+    """Stores external scores as those of `scorer`, and returns their number. None is no score. With `more` the scorer may
+    have scores of other answers.
 
-    Raises `InputError` where `scorer` is a person's name, or has other scores of these answers already.
+    Raises `InputError` if `scorer` is a person's name, or has other scores of these answers already.
     """
     if scorer.startswith(HUMAN) or scorer == CODE or not scorer.strip():
         raise InputError("scorer", found=repr(scorer), expected="the name of an automatic scorer")

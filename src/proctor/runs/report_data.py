@@ -1,4 +1,4 @@
-"""What a report asks of a store beyond its results: dates, single marks, and what answers consumed."""
+"""Data of a report beyond results: dates, single answers and scores, consumption, and orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from proctor.metrics.ordering import (
 )
 from proctor.metrics.text import RATIONALE_F1, gives_rationales
 from proctor.runs import schema
-from proctor.runs.columns import driver_rows
+from proctor.runs.bulk import driver_rows, in_parts
 from proctor.runs.schema import answer_from_row
 from proctor.runs.store import Run, Store
 from proctor.runs.table import BASELINES, ItemTable, Outcomes, load_outcomes, load_series
@@ -31,13 +31,13 @@ from proctor.stats import Resampling
 
 TIMES = ("model", "media", "queue", "retry")
 
+_ENDINGS = (Status.REFUSED, Status.TIMED_OUT, Status.ERROR, Status.FAILED)
 _CONSUMED = ("item", "status", "requests", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
-_CHUNK = 500  # items asked for in one query
 
 
 @dataclass(frozen=True)
 class Seconds:
-    """How long something took over `n` answers: the median and the 90th percentile, in seconds."""
+    """The median and the 90th percentile of a duration over `n` answers, in seconds."""
 
     n: int
     median: float
@@ -46,12 +46,11 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Consumption:
-    """What the answers of one run consumed.
+    """The consumption of the answers of one run.
 
-    `seconds` has a part of the time by name (`TIMES`), over answers that did not fail; a part that took
-    none at all is absent, and so is every part where nothing was timed. Tokens are None where no request
-    was recorded. `cost_usd` is the sum of the known prices, None where none is known; `unpriced` answers
-    made requests whose price is not known, so that the sum is only a part.
+    `seconds` holds the parts of the time (`TIMES`) over answers that did not fail, without parts that took no time or
+    were not measured. Tokens are None without recorded requests. `cost_usd` is the sum of the known prices (None: no
+    price is known); `unpriced` answers have requests of unknown price, which the sum lacks.
     """
 
     seconds: dict[str, Seconds]
@@ -64,7 +63,7 @@ class Consumption:
 
 
 def newest_run(store: Store, benchmark: str) -> str | None:
-    """When the newest run of a benchmark was begun (ISO 8601, UTC); None without runs."""
+    """The start of a benchmark's newest run (ISO 8601, UTC); None without runs."""
     runs, benchmarks = schema.runs, schema.benchmarks
     query = (
         select(runs.c.created)
@@ -76,7 +75,7 @@ def newest_run(store: Store, benchmark: str) -> str | None:
 
 
 def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, Answer]:
-    """The answers of one run to the first items of the table, by the item's place."""
+    """The answers of one run to the `first` items of the table, by the item's place."""
     table, names = schema.answers, schema.answers.c.keys()
     found: dict[int, Answer] = {}
     with store.reading() as connection:
@@ -90,8 +89,7 @@ def load_answers(store: Store, run: Run, items: ItemTable, first: int) -> dict[i
 
 
 def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[int, list[Score]]:
-    """The scores of one run for the first items of the table, by the item's place; each item's by
-    metric and scorer."""
+    """The scores of one run for the `first` items of the table, by the item's place, in the order of metric and scorer."""
     table, names = schema.scores, ("metric", "value", "scorer", "label", "vote_key")
     found: dict[int, list[Score]] = {}
     with store.reading() as connection:
@@ -109,7 +107,7 @@ def load_scores(store: Store, run: Run, items: ItemTable, first: int) -> dict[in
 
 
 def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
-    """What the answers to these items consumed in one run."""
+    """The consumption of one run's answers to these items."""
     table = schema.answers
     names = (*_CONSUMED, *(f"{name}_s" for name in TIMES))
     query = select(*(table.c[name] for name in names)).where(table.c.run == run.id).order_by(table.c.item)
@@ -139,29 +137,25 @@ def load_consumption(store: Store, run: Run, items: ItemTable) -> Consumption:
 
 
 def status_counts(store: Store, run: Run, items: ItemTable) -> dict[str, int]:
-    """How asking ended in one run, every item once: `readable` and `unreadable` answers, those that a submission
-    lacks (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, items that were `not_asked`, and those of a
-    format that a baseline does not answer (`unsupported`)."""
+    """The number of items of one run by outcome: `readable` and `unreadable` answers, those that a submission lacks
+    (`not_submitted`), `refused`, `timed_out`, `error`, `failed`, `not_asked`, and `unsupported` (a format that a baseline
+    does not answer)."""
     outcomes: Outcomes = load_outcomes(store, run, items)
-    answered = outcomes.where(Status.ANSWERED)
+    answered, without = outcomes.where(Status.ANSWERED), int(np.sum(~outcomes.asked))
     return {
         "readable": int(np.sum(answered & outcomes.readable)),
         "unreadable": int(np.sum(answered & ~outcomes.readable & outcomes.submitted)),
         "not_submitted": int(np.sum(answered & ~outcomes.submitted)),
-        "refused": int(np.sum(outcomes.where(Status.REFUSED))),
-        "timed_out": int(np.sum(outcomes.where(Status.TIMED_OUT))),
-        "error": int(np.sum(outcomes.where(Status.ERROR))),
-        "failed": int(np.sum(outcomes.where(Status.FAILED))),
-        "not_asked": 0 if run.system in BASELINES else int(np.sum(~outcomes.asked)),
-        "unsupported": int(np.sum(~outcomes.asked)) if run.system in BASELINES else 0,
+        **{status.value: int(np.sum(outcomes.where(status))) for status in _ENDINGS},
+        "not_asked": 0 if run.system in BASELINES else without,
+        "unsupported": without if run.system in BASELINES else 0,
     }
 
 
-def _chunks(items: ItemTable, first: int) -> Iterator[list[int]]:
-    """The store's numbers of the first items of the table, some at a time."""
-    numbers = np.flatnonzero((items.row_of >= 0) & (items.row_of < first)).tolist()
-    for start in range(0, len(numbers), _CHUNK):
-        yield numbers[start : start + _CHUNK]
+def _chunks(items: ItemTable, first: int) -> Iterator[Sequence[int]]:
+    """The store's numbers of the first items of the table, in parts."""
+    numbers: list[int] = np.flatnonzero((items.row_of >= 0) & (items.row_of < first)).tolist()
+    return in_parts(numbers)
 
 
 def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
@@ -176,10 +170,10 @@ def _seconds(spent: NDArray[np.float64]) -> dict[str, Seconds]:
 
 @dataclass(frozen=True)
 class OrderedRun:
-    """One run's orders by item (`compared`), each item's group, and where rationales were scored by code their F1 by
-    scorer and item. `lacking` items failed or were not asked: under the policy "wrong" they hold no order (and their
-    rationales are worth 0), under "exclude" they are `left_out`; `policy` is empty where nothing lacks.
-    `has_rationales` says whether the run was asked for rationales, or kept some."""
+    """One run's orders by item (`compared`), each item's group, and the F1 of rationales by scorer and item, if code scored
+    them. `lacking` items failed or were not asked: under the policy "wrong" they have no order and their rationales score
+    0, under "exclude" they are `left_out`; `policy` is empty without lacking items. `has_rationales`: the run was asked
+    for rationales, or stored some."""
 
     run: Run
     compared: dict[str, OrderComparison]
@@ -191,20 +185,20 @@ class OrderedRun:
 
     @property
     def left_out(self) -> int:
-        """Items that are in no figure."""
+        """The number of items left out of all figures."""
         return 0 if self.policy == FailedPolicy.WRONG else self.lacking
 
     def metrics(self, *, draws: int = 2000, seed: int = 0) -> list[MetricEstimate]:
-        """The metrics of orders over all of them, with intervals by group."""
+        """The metrics of orders over all items, with intervals by group."""
         return order_estimates(list(self._counted.values()), self.groups, plan=Resampling(draws=draws, seed=seed))
 
     @property
     def invalid(self) -> int:
-        """How many of the orders miss, repeat or invent a label; they are wrong in every figure."""
+        """The number of orders that miss, repeat or invent a label; they are wrong in every figure."""
         return sum(not one.valid and (one.answered or bool(one.unknown)) for one in self.compared.values())
 
     def partial(self, *, draws: int = 2000, seed: int = 0) -> MetricEstimate:
-        """Pairwise accuracy with partial credit for invalid orders: the pairs that they have in order count."""
+        """Pairwise accuracy with partial credit for invalid orders: their correctly ordered pairs count."""
         mark = order_estimates(list(self.compared.values()), self.groups, plan=Resampling(draws=draws, seed=seed))[1]
         return MetricEstimate(PARTIAL, mark.estimate)
 
@@ -215,7 +209,7 @@ class OrderedRun:
     def with_rationales(
         self, scorer: str, *, weights: tuple[float, float] = WEIGHTS, draws: int = 2000, seed: int = 0
     ) -> list[MetricEstimate]:
-        """Mean F1, the overall score, and whether F1 goes with the order, by one of the scorers in `f1`."""
+        """Mean F1 by one of the scorers in `f1`, the overall score, and the association of F1 with the order."""
         f1, orders = self.f1[scorer], self._counted
         marks = rationale_estimates(orders, self.groups, f1, weights=weights, plan=Resampling(draws=draws, seed=seed))
         return [*marks, tracking_estimate(orders, self.groups, f1, plan=Resampling(draws=draws, seed=seed))]
@@ -228,7 +222,7 @@ def load_orders(
     items: Mapping[str, Item],
     policy: FailedPolicy = FailedPolicy.WRONG,
 ) -> list[OrderedRun]:
-    """The runs that have an order which counts; `items` by id hold the references."""
+    """The runs with orders; `items` by id hold the references."""
     found = [_load(store, run, table, items, policy) for run in runs]
     return [one for one in found if one.compared]
 
@@ -243,7 +237,7 @@ def _load(store: Store, run: Run, table: ItemTable, items: Mapping[str, Item], p
         if isinstance(items[name].answer, OrderingFormat) and items[name].reference is not None
     ]
     if not any(position in answers for position, _ in asked):
-        asked = []  # the run is one on other questions
+        asked = []  # the run has only other questions
     for position, name in asked:
         item, answer = items[name], answers.get(position)
         if answer is None or answer.status is Status.FAILED:

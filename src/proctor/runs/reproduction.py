@@ -1,5 +1,4 @@
-"""Whether the pictures that systems were shown can be made again: from the media alone, compared with what was
-recorded."""
+"""Reproducing the pictures that systems were shown, from the media alone, and comparing them with the record."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ _ENCODED = "a video file that had to be encoded: the encoder's bytes vary, and i
 
 
 class Reproduction(StrEnum):
-    """What became of an answer's pictures: `same` (also where none were shown), `different`, `unrecorded` (the answer
-    holds no record of what was shown: it was imported, or is older than the record; or it was shown an encoded video
-    file, whose bytes vary), `unreadable` (a media file is missing, or can't be read).
+    """The result for an answer's pictures: `same` (also if none were shown), `different`, `unrecorded` (an imported answer,
+    one older than the record, or an encoded video file, whose bytes vary), `unreadable` (a media file is missing or can't
+    be read).
 
     >>> [one.value for one in Reproduction]
     ['same', 'different', 'unrecorded', 'unreadable']
@@ -37,9 +36,8 @@ class Reproduction(StrEnum):
 
 @dataclass(frozen=True)
 class ReproducedAnswer:
-    """One answer: how many pictures (and sounds) it was shown, whether they could be made again, and why not. `media`
-    names the media files that are other files now, also where the pictures are the same (a copy in another container,
-    say)."""
+    """One answer: the number of pictures (and sounds) shown, whether they were reproduced, and why not. `media` names media
+    files that have changed, also if the pictures are the same (for instance in another container)."""
 
     system: str
     condition: str
@@ -50,13 +48,13 @@ class ReproducedAnswer:
     media: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
+        """The fields as plain data."""
         return asdict(self) | {"media": list(self.media)}
 
 
 @dataclass(frozen=True)
 class Remake:
-    """What an answer was shown, made again: each picture's name with its bytes, the records then and now."""
+    """The pictures of one request, made again: each name with its bytes, and the records then and now."""
 
     pictures: list[tuple[str, bytes]]
     then: ShownRecord
@@ -64,7 +62,7 @@ class Remake:
 
 
 class Reproducer:
-    """Makes the views of stored runs again. `library` gives the media with the settings of a run."""
+    """Reproduces the views of stored runs. `library` opens the media with the settings of a run."""
 
     def __init__(self, store: Store, benchmark: str, library: Callable[[MediaSettings], MediaLibrary]) -> None:
         card = store.card(benchmark)
@@ -81,9 +79,8 @@ class Reproducer:
         limit: int | None = None,
         progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> list[ReproducedAnswer]:
-        """Each answer of these runs (to these items, where some are named; the first `limit` of each run), in the
-        benchmark's order. `progress` is told how many are done, and of how many. Raises `InputError` for an item that
-        the benchmark does not have."""
+        """Reproduces each answer of these runs (to these items; none named: all; the first `limit` of each run), in the
+        benchmark's order. `progress` gets the numbers done and in all. Raises `InputError` for an unknown item."""
         known_items(self._store, self._benchmark, items)
         wanted = [name for name in self._items if name in set(items or self._items)]
         known = {run.id: self._store.answers(run) for run in runs}
@@ -95,8 +92,8 @@ class Reproducer:
         return found
 
     async def remade(self, run: Run, item: Item, answer: Answer) -> list[Remake]:
-        """What the answer was shown, made again, request by request. Raises `InputError` where a media file is missing
-        or can't be read."""
+        """What the answer was shown, made again, by request. Raises `InputError` if a media file is missing or can't be
+        read."""
         settings: Any = run.settings.get("media") or {}
         library = self._library(MediaSettings.model_validate(settings))
         seed: Any = run.settings.get("seed", 0)
@@ -129,8 +126,7 @@ class Reproducer:
 
 
 def recorded(answer: Answer) -> tuple[ShownRecord, ...]:
-    """What the answer's record says was shown; empty where there is none, or where somebody's own code wrote another
-    thing under its name."""
+    """The record of what was shown for an answer; empty if there is none, or custom code stored something else there."""
     kept = answer.extra.get(SHOWN)
     try:
         return tuple(ShownRecord.model_validate(one) for one in kept) if isinstance(kept, list) else ()

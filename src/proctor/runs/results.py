@@ -1,21 +1,41 @@
-"""Results: every metric of every run, with its interval, its denominator and what is missing; a benchmark's own
-summary."""
+"""Results: every metric of every run, with its interval, its denominator and what is missing; official summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import BenchmarkReader, FailedPolicy, InputError, Metric, OfficialFigure, Status, one_of
+from proctor.core import (
+    Benchmark,
+    BenchmarkReader,
+    FailedPolicy,
+    InputError,
+    Metric,
+    OfficialFigure,
+    RecordedAnswers,
+    Status,
+    one_of,
+)
 from proctor.judges import UNRESOLVED, is_decided
-from proctor.runs.run_scores import BOTH, RunScores, both_ends, each_run_scores, load_accuracy, policies, policy_of
+from proctor.runs.run_scores import (
+    BOTH,
+    RunScores,
+    both_ends,
+    corpus_names,
+    each_run_scores,
+    load_accuracy,
+    load_run_sums,
+    policies,
+    policy_of,
+)
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
-from proctor.runs.sums import corpus_names, load_run_sums
 from proctor.runs.table import FacetSlices, ItemTable, chosen_runs, facet_cells, load_items, load_labels
 from proctor.stats import Estimate, Resampling, prepare_intervals
 
@@ -28,8 +48,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Options:
-    """How results are computed. `by` splits by facets, all combinations of their values; `failed` None is the
-    benchmark's own policy, or both where it has none (see `policies`); of `metrics` none named means all."""
+    """How results are computed. `by` splits by all combinations of these facets' values; `failed` None means the
+    benchmark's policy, or both where it has none (see `policies`). No `metrics` means all."""
 
     by: tuple[str, ...] = ()
     failed: FailedPolicy | None = None
@@ -46,26 +66,25 @@ class Options:
         object.__setattr__(self, "by", tuple(dict.fromkeys(self.by)))
 
     def plan(self, metric: Metric) -> Resampling:
-        """How intervals of a metric are drawn: whole groups."""
+        """The resampling plan of a metric: whole groups."""
         return Resampling(self.draws, self.level, self.seed, bounds=(metric.low, metric.high))
 
 
 @dataclass(frozen=True)
 class Result:
-    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`) and `groups` how many
-    clusters that spans; `answered` and `failed` count answers to the items that the metric marks.
+    """One number. `n` is its denominator (items, or the metric's units: see `Metric.per`), `groups` the number of clusters;
+    `answered` and `failed` count answers to the items that the metric applies to.
 
-    Of the answered ones, each counted once: `timed_out`, `refused`, `error` (the system's own fault), `unreadable` and
-    `not_submitted` (a file of answers lacks it) are the system's own failures. Of the answered ones, no score have
-    those that are `unresolved` (the judge was asked and gave no verdict) or `unmarked` (the judge was not asked yet).
-    `decided` ones were unresolved until a person decided in the judge's place: they have a score.
-    `missing` items were not asked; `unsupported` ones are of a format that a baseline does not answer. `levels` counts
-    the scores by their label, where the metric has named levels.
+    Answered items include the system's own failures: `timed_out`, `refused`, `error`, `unreadable` and `not_submitted` (a
+    file of answers lacks it). Answered items without a score are `unresolved` (no verdict by the judge) or `unmarked`
+    (waiting for the judge). `decided` ones were unresolved until a person decided: they have a score. `missing` items
+    were not asked; `unsupported` ones have a format that a baseline does not answer. `levels` counts scores by label,
+    where the metric has named levels.
 
-    A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these are counted: "wrong",
-    "exclude", or "both" where nothing is decided: then there is no `value`, but the range from `if_wrong` to
-    `if_excluded`; `n` counts all items, and the interval reaches from the lower end of the one to the upper end of the
-    other. It is empty where nothing lacks: then all three are the same."""
+    A run that lacks scores (failed, missing, unresolved) is incomplete. `policy` says how these count: "wrong",
+    "exclude", or "both" where no policy is chosen: then there is no `value` but the range from `if_wrong` to
+    `if_excluded`; `n` counts all items, and the interval covers those of both. It is empty where nothing is lacking: then
+    all three values are equal."""
 
     system: str
     condition: str
@@ -96,17 +115,17 @@ class Result:
 
     @property
     def drawn(self) -> float | None:
-        """Where a drawing puts it: the value; of a range the end at which all that lacks is wrong."""
+        """The value for a chart; of a range the end at which lacking items are wrong."""
         return self.if_wrong if self.policy == BOTH else self.value
 
     def to_json(self) -> dict[str, Any]:
-        """The row as programs read it."""
+        """The row as plain data."""
         return dict(self.__dict__)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Rows with what is needed to read them."""
+    """The rows, and the card and options that they were computed with."""
 
     card: BenchmarkCard
     options: Options
@@ -114,10 +133,10 @@ class Results:
 
 
 def results(store: Store, benchmark: str, options: Options = Options()) -> Results:
-    """All numbers of a benchmark in a store.
+    """All results of a benchmark in a store.
 
-    The facet `guessable` is derived by an item audit where the store has none; nothing is written. Raises
-    `InputError` for an unknown facet, system, condition or metric.
+    The facet `guessable` is computed by an item audit if the store has none; nothing is written. Raises `InputError` for
+    an unknown facet, system, condition or metric.
     """
     card = store.card(benchmark)
     prepare_intervals()
@@ -157,8 +176,8 @@ def results(store: Store, benchmark: str, options: Options = Options()) -> Resul
 def check_metrics(
     store: Store, metrics: Sequence[str], known: Collection[str], items: ItemTable, over: Collection[str]
 ) -> None:
-    """Raises `InputError` for the first of these metrics that no run has, with those that there are: `known` ones of
-    single items, those over many items, and `over` by the names of their parts."""
+    """Raises `InputError`, with the choices, for the first of these metrics that no run has. `known` are metrics of single
+    items, `over` names of (parts of) metrics over many items."""
     every = {*known, *over, *(name.partition(":")[0] for name in over)}
     for name in metrics:
         if name not in every:
@@ -169,8 +188,8 @@ def check_metrics(
 def composition(
     store: Store, benchmark: str, by: Sequence[str] = (), *, all_items: bool = False
 ) -> list[dict[str, Any]]:
-    """How many items and groups a benchmark has: with each combination of these facets' values, or else in all, by
-    format and by each facet of its own. Raises `InputError` for an unknown facet."""
+    """The numbers of items and groups of a benchmark, by each combination of these facets' values; without facets in
+    total, by format and by each of its own facets. Raises `InputError` for an unknown facet."""
     card = store.card(benchmark)
     items = load_items(store, card, all_items=all_items)
 
@@ -202,7 +221,7 @@ class PartResults:
         counts, unscored = self._counts(), not self.part.scorer
         lacking = self.slices.count(self.part.lacking & (not unscored))
         excluded_ones = self._estimates(FailedPolicy.EXCLUDE)
-        # Before a judge is asked there is no number under any policy: not even a wrong answer has one.
+        # Before a judge is asked there is no number under any policy, not even for wrong answers.
         wrong_ones = self._estimates(FailedPolicy.WRONG) if lacking.any() else excluded_ones
         found = []
         for code, facets in enumerate(self.slices.facets):
@@ -240,10 +259,7 @@ class PartResults:
         unread = outcomes.where(Status.ANSWERED) & ~outcomes.readable
         masks = {
             "answered": outcomes.answered,
-            "failed": outcomes.where(Status.FAILED),
-            "timed_out": outcomes.where(Status.TIMED_OUT),
-            "refused": outcomes.where(Status.REFUSED),
-            "error": outcomes.where(Status.ERROR),
+            **{status.value: outcomes.where(status) for status in Status if status is not Status.ANSWERED},
             "unreadable": unread & outcomes.submitted,
             "not_submitted": unread & ~outcomes.submitted,
             "unresolved": part.unresolved,
@@ -283,7 +299,7 @@ def audit_stored(
     draws: int = 2000,
     encode: Encoder | None = None,
 ) -> ItemAudit:
-    """Audits the items of a benchmark that a store has answers to (see `audit_items`)."""
+    """Audits the items of a benchmark in a store (see `audit_items`)."""
     from proctor.audits.items import audit_items
 
     card = store.card(benchmark)
@@ -292,23 +308,25 @@ def audit_stored(
 
 
 def derive_guessable(store: Store, benchmark: str, audit: ItemAudit) -> None:
-    """Gives the items an audit's flags as long as this store is open; nothing is written."""
-    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
-    store.derived[benchmark, GUESSABLE] = values
+    """Sets the facet `guessable` by an audit while this store is open; nothing is written."""
+    store.derived[benchmark, GUESSABLE] = _yes_or_no(audit.guessable)
 
 
 def flag_guessable(store: Store, benchmark: str, audit: ItemAudit) -> int:
-    """Keeps an audit's flags in the store, for `--by guessable`; returns how many items are flagged "yes"."""
-    values = {item: "yes" if guessed else "no" for item, guessed in audit.guessable.items()}
-    store.set_flags(benchmark, GUESSABLE, values)
+    """Stores the facet `guessable` of an audit, for `--by guessable`; returns the number of guessable items."""
+    store.set_flags(benchmark, GUESSABLE, _yes_or_no(audit.guessable))
     return sum(audit.guessable.values())
+
+
+def _yes_or_no(flags: Mapping[str, bool]) -> dict[str, str]:
+    return {item: "yes" if flag else "no" for item, flag in flags.items()}
 
 
 @dataclass(frozen=True)
 class OfficialSummary:
-    """One run's summary under one policy for what it lacks: under "wrong" `lacking` questions (failed, not asked, no
-    verdict) count as wrong. `left_out` questions have no mark: those that lack one under "exclude", and those that wait
-    for a judge. `marked_by` is the judge behind the marks that code can't give, or "code"."""
+    """One run's official summary under one policy: under "wrong" `lacking` questions (failed, not asked, no verdict) count
+    as wrong. `left_out` questions have no score: lacking ones under "exclude", and those that wait for a judge.
+    `marked_by` is the judge of the answers that code can't compare, or "code"."""
 
     system: str
     condition: str
@@ -319,7 +337,7 @@ class OfficialSummary:
     lacking: int = 0
 
     def to_json(self) -> list[dict[str, Any]]:
-        """One object a figure, as programs read it."""
+        """One object per figure."""
         run: dict[str, Any] = {"system": self.system, "condition": self.condition}
         run |= {"left_out": self.left_out, "marked_by": self.marked_by}
         run |= {"policy": self.policy, "lacking": self.lacking}
@@ -329,8 +347,8 @@ class OfficialSummary:
 def official_summaries(
     store: Store, benchmark: str, reader: BenchmarkReader, *, official: bool, options: Options = Options()
 ) -> list[OfficialSummary]:
-    """The summary of every chosen run, from the marks that the store keeps; of a run that lacks some and where nothing
-    is decided, one under each policy. Of `options` count systems, conditions, `failed`, draws and seed."""
+    """The official summary of every chosen run; of an incomplete run without a chosen policy, one under each policy.
+    `options` used: systems, conditions, `failed`, draws and seed."""
     card = store.card(benchmark)
     items = load_items(store, card)
     found = []
@@ -367,6 +385,28 @@ def official_summaries(
 
 
 def summary_title(system: str, condition: str, policy: str) -> str:
-    """A run, with the policy where something is lacking."""
+    """The title of a run's summary, with the policy if any."""
     counted = {"wrong": ", what it lacks counted as wrong", "exclude": ", what it lacks left out"}
     return f"{system} / {condition}{counted.get(policy, '')}"
+
+
+_DRAWS = 100  # intervals are not used
+
+
+async def results_of_recorded(
+    benchmark: Benchmark, recorded: Mapping[str, RecordedAnswers], by: Sequence[tuple[str, ...]] = ((),)
+) -> list[Result]:
+    """The results of recorded answers (by system), split in each of these ways, as `proctor results` gives them after
+    `proctor import`. Failed calls count as wrong. Nothing is stored."""
+    from proctor.metrics import code_scorers
+    from proctor.runs.scoring import import_answers
+
+    with tempfile.TemporaryDirectory(prefix="proctor-verify-") as folder:
+        store = Store(Path(folder) / "recorded.db")
+        scorers = code_scorers(benchmark)
+        for name, answers in recorded.items():
+            await import_answers(
+                store, benchmark, answers, name=name, condition=answers.condition or "video", scorers=scorers
+            )
+        every = (Options(by=facets, draws=_DRAWS, failed=FailedPolicy.WRONG) for facets in by)
+        return [row for options in every for row in results(store, benchmark.name, options).rows]

@@ -1,4 +1,4 @@
-"""The scores of a run, what it lacks, and what it is worth under a policy: the one module that decides it.
+"""The scores of a run, what it lacks, and its value under a policy; also of metrics over many items.
 
 A run lacks a score where asking failed (an infrastructure error), where an item was not asked, and where a judge gave
 no verdict. With any of these it is *incomplete*: its score depends on the policy, and a verdict about it holds only
@@ -13,59 +13,66 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from proctor.core import ACCURACY, FailedPolicy, InputError, Metric, Status, one_of
+from proctor.core import ACCURACY, FailedPolicy, InputError, Item, Metric, Status
 from proctor.judges import UNRESOLVED
-from proctor.runs.schema import BenchmarkCard, Ruling
-from proctor.runs.scorer_records import refuse_out_of_range
+from proctor.runs.schema import BenchmarkCard
+from proctor.runs.settings import refuse_out_of_range
 from proctor.runs.store import Run, Store
 from proctor.runs.table import (
     BASELINES,
     CODE,
     FacetSlices,
+    Ints,
     ItemTable,
     Outcomes,
     Series,
-    chosen_runs,
     load_outcomes,
     load_series,
-    load_timed,
 )
 from proctor.stats import (
     Difference,
     Estimate,
+    Floats,
     Rank,
     RankReadings,
     Resampling,
     paired_difference,
+    rank_sums,
     rank_systems,
+    ratio,
     slice_means,
+    sums_difference,
 )
 
+if TYPE_CHECKING:
+    from proctor.metrics import ItemSums
+
 BOTH = "both"
-"""The policy of a number that is a range."""
+"""The policy of a range: no policy is chosen."""
 
 FAILED_POLICIES: dict[FailedPolicy, str] = {
     FailedPolicy.WRONG: "items that failed, were not asked or have no verdict count as wrong",
     FailedPolicy.EXCLUDE: "items that failed, were not asked or have no verdict are left out of the run's own score",
 }
 
-_AHEAD = 2  # runs that are read while another is worked on
+_AHEAD = 2  # runs read in advance
 
 Mask = NDArray[np.bool_]
 
 Reader = Callable[[Mapping[str, float]], dict[str, int]]
-"""From what everything that a run lacks is worth, by system, to the ranks."""
+"""Ranks by system, from the value of all lacking items by system."""
 
 
 def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPolicy, ...]:
-    """The policies under which scores are computed: the chosen one, else the benchmark's own, else both.
+    """The policies under which scores are computed: the chosen one, else the benchmark's, else both.
 
-    Where there are two, the score of an incomplete run is a range, and a verdict must be the same under both.
+    With both, the score of an incomplete run is a range, and a verdict must be the same under both.
     """
     one = chosen or card.failed
     return tuple(FailedPolicy) if one is None else (FailedPolicy(one),)
@@ -73,12 +80,11 @@ def policies(chosen: FailedPolicy | None, card: BenchmarkCard) -> tuple[FailedPo
 
 @dataclass(frozen=True)
 class RunScores:
-    """One metric by one scorer in one run, and why items have no score. All arrays have one entry an item.
+    """One metric by one scorer in one run, and why items have no score. All arrays have one entry per item.
 
-    `scorable` are the items that the metric marks. Each of them has a score in `scores` or is in exactly one of the
-    masks: `failed` (an infrastructure error), `not_asked`, `unresolved` (the judge was asked and gave no verdict),
-    `waiting` (the judge is still to be asked) and `unsupported` (a baseline does not answer its format);
-    the last two are neither right nor wrong under any policy.
+    `scorable` are the items that the metric applies to. Each has a score in `scores` or is in exactly one of the masks:
+    `failed` (an infrastructure error), `not_asked`, `unresolved` (no verdict by the judge), `waiting` (for the judge) and
+    `unsupported` (a baseline does not answer its format). The last two are neither right nor wrong under any policy.
     """
 
     metric: Metric
@@ -94,36 +100,35 @@ class RunScores:
 
     @property
     def lacking(self) -> Mask:
-        """The items whose value is a matter of the policy. Whether a judge came to a verdict (`unresolved`) is no score
-        of the system: it has no worst value, so that no item is."""
+        """The items whose value depends on the policy. The metric `unresolved` is no score of the system and has no worst
+        value: there no item is."""
         if self.metric.name == UNRESOLVED.name:
             return np.zeros_like(self.failed)
         return self.failed | self.not_asked | self.unresolved
 
     @property
     def doubtful(self) -> Mask:
-        """The answers on which a rank must not rest, though no policy is in question: none of a metric that gives each
-        answer a score of its own."""
+        """Answers that make a rank uncertain under any policy; none for a metric with a score for each answer."""
         return np.zeros_like(self.failed)
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is a matter of the policy."""
+        """Whether nothing depends on the policy."""
         return not np.any(self.lacking)
 
     def values(self, policy: FailedPolicy) -> NDArray[np.float64]:
-        """The scores under a policy; NaN where an item has none."""
+        """The scores under a policy; NaN without a score."""
         values = np.where(self.scorable, self.scores, np.nan)
         if policy is FailedPolicy.WRONG:
             values[self.lacking] = self.metric.worst
         return values
 
     def filled(self, value: float) -> Self:
-        """The same with one value for all that it lacks."""
+        """A copy with one value for all lacking items."""
         return replace(self, scores=np.where(self.lacking, value, self.scores))
 
     def decided(self, policy: str) -> Self:
-        """The same where a policy decides about what it lacks: what is wrong by it is no longer lacking."""
+        """A copy in which items that are wrong by the policy are no longer lacking."""
         if policy != FailedPolicy.WRONG:
             return self
         nothing = np.zeros_like(self.failed)
@@ -132,7 +137,7 @@ class RunScores:
     def estimates(
         self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
     ) -> list[Estimate]:
-        """What it is worth on the items of each slice."""
+        """The metric's mean on the items of each slice."""
         values = self.values(policy)
         pairs = ~np.isnan(values)[slices.items]
         where = slices.items[pairs]
@@ -142,7 +147,7 @@ class RunScores:
         return slice_means(values[where], items.group[where], codes, len(slices.facets), plan)
 
     def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
-        """How far it is ahead of another run on the items that both have a value for."""
+        """The paired difference to another run, on the items that both have a value for."""
         a, b = self.values(policy), other.values(policy)
         both = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
         units = np.repeat(both, items.units(self.metric, both))
@@ -150,7 +155,7 @@ class RunScores:
 
     @classmethod
     def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
-        """The ranks of runs, by their systems, that have a value for all of these items."""
+        """The ranks of runs (by system), all with a value for each `common` item."""
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
         where = np.repeat(where, items.units(metric, where))
@@ -159,8 +164,8 @@ class RunScores:
 
     @classmethod
     def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
-        """Gives the ranks (see `ranks`) of some of these runs, by their systems, if what each lacks is worth so much:
-        its metric's lowest or highest value."""
+        """A function from values of lacking items, by system, to the ranks of these systems. The values are the metric's
+        lowest or highest."""
         del plan  # tests draw nothing
         metric = next(iter(runs.values())).metric
         where = np.flatnonzero(common)
@@ -183,9 +188,9 @@ class RunScores:
 def run_scores(
     metric: Metric, series: Series, scorable: Mask, outcomes: Outcomes, unresolved: Mask, *, baseline: bool = False
 ) -> RunScores:
-    """A series of a run with what it lacks; `unresolved` are the answers that its judge gave no verdict on.
+    """A series of a run with its lacking items; `unresolved` are the answers without a verdict by its judge.
 
-    A `baseline` is asked all that it supports, so that what it was not asked is unsupported.
+    A `baseline` is asked everything that it supports, so items that it was not asked are unsupported.
     """
     without = scorable & ~series.marked
     answered, not_asked = outcomes.answered & without, ~outcomes.asked & without
@@ -205,34 +210,34 @@ def run_scores(
 
 
 def policy_of(lacking: bool | np.bool_, chosen: Sequence[FailedPolicy]) -> str:
-    """What is said of a number about how items count that lack a score: the policy, `BOTH`, or nothing."""
+    """How lacking items count in a number: the policy, `BOTH`, or "" where none is lacking."""
     return "" if not lacking else BOTH if len(chosen) > 1 else chosen[0].value
 
 
 def both_ends(*ends: float | None) -> tuple[float | None, float | None]:
-    """An interval that holds several intervals, from all their ends; none where one of them has none."""
+    """The interval that covers several intervals, given all their ends; (None, None) if an end is missing."""
     known = [end for end in ends if end is not None]
     return (min(known), max(known)) if len(known) == len(ends) else (None, None)
 
 
 def readings(names: Sequence[str], metric: Metric) -> list[dict[str, float]]:
-    """By name what stands in for the items that a run lacks, in every reading that a rank has to hold under: the worst
-    score or the best in all runs, and the other one in a single run."""
+    """The values of lacking items by run, in every reading under which a rank must hold: the worst (or best) score in all
+    runs, and the same with the opposite score in a single run."""
     best = metric.high if metric.higher_is_better else metric.low
     found = []
-    for most, least in ((metric.worst, best), (best, metric.worst)):
-        everyone = dict.fromkeys(names, most)
-        found += [everyone, *(everyone | {name: least} for name in names if len(names) > 1)]
+    for usual, opposite in ((metric.worst, best), (best, metric.worst)):
+        everyone = dict.fromkeys(names, usual)
+        found += [everyone, *(everyone | {name: opposite} for name in names if len(names) > 1)]
     return found
 
 
 def load_run_scores(
     store: Store, run: Run, items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> list[RunScores]:
-    """Every metric and scorer of a run, with what it lacks.
+    """The scores of a run by every metric and scorer, with lacking items.
 
-    With `unscored` also what nobody has scored: answers of a format (all failed, or waiting for a judge) that no score
-    of the run speaks of are shown under the first metric that marks it, or nobody would miss them.
+    With `unscored` answers of a format that has no score in the run (all failed, or waiting for a judge) are listed under
+    the first metric that applies to it, so that they are not overlooked.
     """
     outcomes, series = load_outcomes(store, run, items), load_series(store, run, items)
     unresolved = _unresolved(series)
@@ -260,8 +265,7 @@ def load_run_scores(
 def each_run_scores(
     store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard, *, unscored: bool = False
 ) -> Iterator[tuple[Run, list[RunScores]]]:
-    """Each run with its `load_run_scores`. The next ones are read in threads meanwhile: a database works beside
-    Python."""
+    """Each run with its `load_run_scores`. Threads read the next runs in advance."""
     read = partial(load_run_scores, store, items=items, card=card, unscored=unscored)
     with ThreadPoolExecutor(_AHEAD) as readers:
         reading = deque(readers.submit(read, run) for run in runs[:_AHEAD])
@@ -273,16 +277,16 @@ def each_run_scores(
 
 
 def _unresolved(series: Sequence[Series]) -> dict[str, Mask]:
-    """The answers that each judge left without a verdict, of the judges that left any."""
+    """By judge, the answers that it left without a verdict."""
     return {one.scorer: one.values == 1 for one in series if one.metric == UNRESOLVED.name}
 
 
 def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: BenchmarkCard) -> dict[int, RunScores]:
-    """Whether each answer is right, of several runs (by their number) and all by one judge, where one has marked what
-    code can't: that with the most marks, of equals the one with the most models, then the first by name.
+    """The accuracy of each answer of several runs (by run number), with one judge for the answers that code can't compare:
+    the judge with the most scores, of equals the one with the most models, then the first by name.
 
-    A run that it has not marked has code's marks alone, and its free text `waiting`. Where no judge has marked any of
-    the runs, only what code can compare is scorable.
+    A run without scores by this judge has code's scores alone, and its free text is `waiting`. If no judge has scored any
+    of the runs, only answers that code can compare are scorable.
     """
     series = {run.id: load_series(store, run, items) for run in runs}
     of_run = {run: {one.scorer: one for one in found if one.metric == ACCURACY.name} for run, found in series.items()}
@@ -302,183 +306,188 @@ def load_accuracy(store: Store, runs: Sequence[Run], items: ItemTable, card: Ben
     return found
 
 
-DEFAULT_BASELINES = ("random", "majority")
-"""Where no baseline is named, these, as far as the store has them under `text-only`."""
-
-NO_BASELINES = "none"
-"""Named instead of a baseline: there is none."""
-
-_BLIND = "text-only"
-
-Latency = Literal["required", "optional"]
+_FEW_DRAWS = 100  # where only ranks are needed, which use no draws
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Who is ranked, and how what they lack counts.
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The items of a table, all items that they are `among`, and a cache of sums."""
 
-    `systems` are those with a run under `condition` (all but Proctor's own baselines, where none are named).
-    `baselines` are reference systems: they enter no test, no adjustment and no pairwise comparison; one that has no run
-    under the condition is taken from `text-only`. `failed` is the policy for what a run lacks, None for the benchmark's
-    own (`policies`). `latency` "required" counts an answer without a latency as late, so as wrong; None means so where
-    the questions have a time limit and somebody's latencies are known, since a file without them would be in time by
-    saying nothing.
-    """
+    items: Sequence[Item]
+    among: Sequence[Item]
+    sums: dict[tuple[tuple[int, ...], bytes, bytes], list[ItemSums]]
 
-    condition: str = "video"
-    systems: tuple[str, ...] = ()
-    baselines: tuple[str, ...] = ()
-    all_items: bool = False
-    failed: FailedPolicy | None = None
-    latency: Latency | None = None
+    def of(self, parsed: Sequence[Sequence[JsonValue]], rows: Ints, wrong: Sequence[Mask] = ()) -> list[ItemSums]:
+        """The sums over these rows of one run, or of several runs stacked. `parsed` are the answered values by run (None: not
+        readable), `wrong` the answers of each run that count as completely wrong."""
+        from proctor.metrics import item_sums
+
+        bad = (
+            np.concatenate([one[rows] for one in wrong]) if wrong else np.zeros(len(rows) * len(parsed), dtype=np.bool_)
+        )
+        key = tuple(id(one) for one in parsed), rows.tobytes(), bad.tobytes()
+        if key not in self.sums:
+            asked = [self.items[row] for row in rows] * len(parsed)
+            values = [one[row] for one in parsed for row in rows]
+            self.sums[key] = item_sums(asked, values, bad.tolist(), among=self.among)
+        return self.sums[key]
 
 
-@dataclass(frozen=True)
-class Lacking:
-    """What a run lacks on the questions of a board. To `missing` ones its file has no answer, which is wrong;
-    `not_asked` were not asked; `failed` ended with an infrastructure error; `unresolved` have no verdict from the
-    judge, which was asked, `unmarked` wait for it; `unsupported` are of a format that a baseline does not answer;
-    `untimed` have no latency, where it is judged."""
+@dataclass(frozen=True, eq=False)
+class RunSums(RunScores):
+    """A metric over many items, or a part of one, in one run. `scores` only mark which items have an answer (0); the
+    statistic is computed from the answered values `parsed`. Answers in `wrong` count as completely wrong."""
 
-    missing: int = 0
-    not_asked: int = 0
-    failed: int = 0
-    unresolved: int = 0
-    unmarked: int = 0
-    unsupported: int = 0
-    untimed: int = 0
+    answers: _Answers
+    parsed: Sequence[JsonValue]
+    key: str
+    wrong: Mask
 
     @property
-    def incomplete(self) -> bool:
-        """Whether its score depends on the policy."""
-        return bool(self.not_asked or self.failed or self.unresolved)
+    def doubtful(self) -> Mask:
+        """The answers without a value, if the metric penalises them less than wrong ones."""
+        from proctor.metrics import SILENCE_HELPS
 
+        if self.key.partition(":")[0] not in {one.name for one in SILENCE_HELPS}:
+            return super().doubtful
+        silent = np.array([one is None for one in self.parsed], dtype=np.bool_)
+        return silent & self.scorable & ~np.isnan(self.scores)
 
-@dataclass(frozen=True)
-class Entry:
-    """One system's marks under a policy: `right` is 1, 0, or NaN where an item has none. `missing`, `unsupported` and
-    `untimed` are as in `Lacking`; `timed` says that untimed answers are wrong."""
+    def filled(self, value: float) -> Self:
+        """A copy in which lacking items equal the reference; or, if the value is the worst, lacking and doubtful items are
+        completely wrong."""
+        if value == self.metric.worst:
+            return replace(super().filled(0.0), wrong=self.wrong | self.lacking | self.doubtful)
+        parsed = [
+            one if not lacks or item.reference is None else item.reference.answer
+            for one, lacks, item in zip(self.parsed, self.lacking, self.answers.items, strict=True)
+        ]
+        return replace(super().filled(0.0), parsed=parsed, wrong=self.wrong & ~self.lacking)
 
-    run: Run
-    right: NDArray[np.float64]
-    marked: RunScores
-    missing: Mask
-    unsupported: Mask
-    untimed: Mask
-    baseline: bool
-    timed: bool = False
+    def decided(self, policy: str) -> Self:
+        """As of `RunScores`; doubtful answers stay doubtful."""
+        return replace(super().decided(policy), wrong=self.wrong)
 
-    @property
-    def name(self) -> str:
-        """The system."""
-        return self.run.system
+    def estimates(
+        self, policy: FailedPolicy, items: ItemTable, slices: FacetSlices, plan: Resampling
+    ) -> list[Estimate]:
+        """The metric on the items of each slice; None where it is undefined."""
+        there, found = ~np.isnan(self.values(policy)), []
+        for code in range(len(slices.facets)):
+            rows = np.sort(slices.items[(slices.codes == code) & there[slices.items]])
+            groups = items.group[rows]
+            one = _sums([self], rows)
+            nothing = Estimate(None, None, None, len(rows), len(np.unique(groups)))
+            found.append(nothing if one is None else one.estimate(groups, plan).estimate)
+        return found
 
-    @property
-    def scorer(self) -> str:
-        """Who gave the marks that code can't give, or "code"."""
-        return self.marked.scorer
+    def difference(self, other: Self, policy: FailedPolicy, items: ItemTable, plan: Resampling) -> Difference:
+        """The difference to another run on the items that both have an answer to (for a mean over answered items: that both
+        answered)."""
+        rows = np.flatnonzero(~np.isnan(self.values(policy)) & ~np.isnan(other.values(policy)))
+        groups, one = items.group[rows], _sums([self, other], rows)
+        if one is None:
+            return Difference(None, None, None, None, len(rows), len(np.unique(groups)), 0, 0, 0)
+        (first, second), (here, there) = np.split(one.columns, 2), np.split(one.there, 2)
+        first, second, groups = first[here & there], second[here & there], groups[here & there]
+        if one.statistic is None:
+            return paired_difference(first, second, groups, plan)
+        return sums_difference(first, second, groups, one.statistic, one.outcomes, plan)
 
-    def under(self, policy: FailedPolicy) -> Entry:
-        """The same under another policy."""
-        right = self.marked.values(policy)
-        if self.timed:
-            right[self.untimed & ~np.isnan(right)] = ACCURACY.worst
-        # A contestant that does not answer a format has chosen so; a baseline is shown on what it answers.
-        here = self.unsupported & self.marked.scorable
-        right[here] = np.nan if self.baseline else ACCURACY.worst
-        return replace(self, right=right)
-
-    def filled(self, value: float) -> NDArray[np.float64]:
-        """The marks with one value for all that it lacks."""
-        return np.where(self.marked.lacking, value, self.right)
-
-    def supported(self) -> Entry:
-        """The same without the items whose format the system does not answer."""
-        return replace(self, right=np.where(self.unsupported, np.nan, self.right))
-
-    def lacking(self, here: Mask) -> Lacking:
-        """What it lacks there."""
-        own = self.unsupported & here if self.baseline else np.zeros_like(here)
-        return Lacking(
-            missing=int(np.sum(self.missing & here & ~self.marked.not_asked & ~self.unsupported & ~own)),
-            not_asked=int(np.sum((self.marked.not_asked | self.marked.unsupported) & here & ~own)),
-            failed=int(np.sum(self.marked.failed & here)),
-            unresolved=int(np.sum(self.marked.unresolved & here)),
-            unmarked=int(np.sum(self.marked.waiting & here)),
-            unsupported=int(np.sum(own)),
-            untimed=int(np.sum(self.untimed & here)),
+    @classmethod
+    def ranks(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> list[Rank]:
+        """The ranks of runs (by system), all with an answer to each `common` item."""
+        everyone, rows = list(runs.values()), np.flatnonzero(common)
+        one = _sums(everyone, rows)
+        if one is None:
+            raise InputError(everyone[0].metric.name, found="no value on these items", expected="one to rank by")
+        columns, statistic = np.nan_to_num(one.columns), one.statistic
+        if statistic is None:  # a mean over the items that have a value
+            columns, statistic = np.stack([columns, one.there], axis=1), _mean
+        tables, better = np.split(columns, len(everyone)), one.metric.higher_is_better
+        some = np.logical_or.reduce(np.split(one.there, len(everyone)))
+        return rank_sums(
+            [table[some] for table in tables],
+            *(list(runs), items.group[rows[some]], statistic, one.outcomes),
+            higher_is_better=better,
+            plan=plan,
         )
 
+    @classmethod
+    def reader(cls, runs: Mapping[str, Self], items: ItemTable, common: Mask, plan: Resampling) -> Reader:
+        """As of `RunScores`; each reading is ranked from scratch."""
+        quick = replace(plan, draws=_FEW_DRAWS)
 
-def chosen_baselines(runs: Sequence[Run], named: Sequence[str]) -> tuple[str, ...]:
-    """The names of the baselines: those named, none for `NO_BASELINES`, else the default ones that are there."""
-    if tuple(named) == (NO_BASELINES,):
-        return ()
-    blind = {run.system for run in runs if run.condition == _BLIND}
-    return tuple(named) or tuple(name for name in DEFAULT_BASELINES if name in blind)
+        def ranks(reading: Mapping[str, float]) -> dict[str, int]:
+            filled = {name: runs[name].filled(value) for name, value in reading.items()}
+            return {one.name: one.rank for one in cls.ranks(filled, items, common, quick)}
 
-
-def ranked_entries(store: Store, card: BenchmarkCard, items: ItemTable, contest: Contest) -> list[Entry]:
-    """The chosen systems and the baselines, by name, under the first policy (see `rank_runs`)."""
-    all_runs = chosen_runs(store, card.name)
-    runs = {(run.system, run.condition): run for run in all_runs}
-    wanted = chosen_baselines(all_runs, contest.baselines)
-    known = sorted({system for system, _ in runs})
-    for name in (*contest.systems, *wanted):
-        if name not in known:
-            raise InputError(store.shown, found=f"no run of {name!r}", expected=one_of(known, name))
-    chosen = {
-        system: run
-        for (system, under), run in runs.items()
-        if under == contest.condition
-        and (system in contest.systems if contest.systems else system not in BASELINES)
-        and system not in card.disqualified
-    }
-    for name in wanted:
-        run = runs.get((name, contest.condition)) or runs.get((name, _BLIND))
-        if run is None:
-            expected = f"one under {contest.condition} or {_BLIND}"
-            raise InputError(store.shown, found=f"no such run of the baseline {name}", expected=expected)
-        chosen[name] = run
-    if not set(chosen) - set(wanted):
-        found = f"no run under {contest.condition}"
-        raise InputError(store.shown, found=found, expected="a system to rank")
-    accuracy = load_accuracy(store, list(chosen.values()), items, card)
-    entries = [
-        _entry(store, run, items, accuracy[run.id], baseline=system in wanted) for system, run in sorted(chosen.items())
-    ]
-    timed = _latency_counts(entries, contest.latency)
-    policy = policies(contest.failed, card)[0]
-    return [replace(one, timed=timed and not one.baseline).under(policy) for one in entries]
+        return ranks
 
 
-def disqualified(store: Store, card: BenchmarkCard, contest: Contest) -> tuple[Ruling, ...]:
-    """The decisions on systems that the board would have, by name."""
-    asked = {run.system for run in chosen_runs(store, card.name) if run.condition == contest.condition}
-    named = asked & set(contest.systems) if contest.systems else asked
-    return tuple(card.disqualified[name] for name in sorted(named & card.disqualified.keys()))
+def _sums(runs: Sequence[RunSums], rows: Ints) -> ItemSums | None:
+    """The sums of the runs' metric over these rows of each run; None where it has no value on them."""
+    found = runs[0].answers.of([one.parsed for one in runs], rows, [one.wrong for one in runs])
+    return next((one for one in found if one.named.name == runs[0].key), None)
 
 
-def _entry(store: Store, run: Run, items: ItemTable, marked: RunScores, *, baseline: bool) -> Entry:
-    outcomes = marked.outcomes
-    never = np.bincount(items.format, outcomes.asked, minlength=len(items.formats)) == 0
-    unsupported = never[items.format] if outcomes.asked.any() else np.zeros(len(items), dtype=np.bool_)
-    judged = run.settings.get("budget_s") is not None
-    untimed = outcomes.answered & outcomes.submitted & ~load_timed(store, run, items)
-    return Entry(
-        run=run,
-        right=marked.scores,
-        marked=marked,
-        missing=~(outcomes.asked & outcomes.submitted),
-        unsupported=unsupported | marked.unsupported,
-        untimed=untimed if judged else np.zeros_like(untimed),
-        baseline=baseline,
-    )
+def _mean(sums: Floats) -> Floats:
+    return ratio(sums[:, 0], sums[:, 1])
 
 
-def _latency_counts(entries: Sequence[Entry], chosen: Latency | None) -> bool:
-    """Whether answers without a latency are late: as chosen, else where some contestant's latencies are known."""
-    if chosen is not None:
-        return chosen == "required"
-    limited = [one for one in entries if not one.baseline and one.run.settings.get("budget_s") is not None]
-    return any(not np.all(one.untimed | one.missing) for one in limited)
+def corpus_names(items: ItemTable) -> list[str]:
+    """The metrics over many items that apply to the formats of these items."""
+    from proctor.metrics import CORPUS_METRICS
+
+    kinds = {items.formats[code] for code in np.unique(items.format)}
+    return [one.name for one in CORPUS_METRICS if kinds & set(one.formats)]
+
+
+def load_run_sums(
+    store: Store,
+    runs: Sequence[Run],
+    items: ItemTable,
+    card: BenchmarkCard,
+    metrics: Sequence[str],
+    *,
+    among: ItemTable | None = None,
+) -> dict[int, list[RunSums]]:
+    """The named metrics over many items by run number: whole metrics ("class_f1": all its parts) or parts
+    ("class_f1:clip"). Names that the benchmark declares are left to it; without other names no answer is read. Each
+    format is a part where items of several formats have the metric, and so is each scale. If `items` is a subset, `among`
+    is the whole table, which determines the names of parts."""
+    found: dict[int, list[RunSums]] = {run.id: [] for run in runs}
+    if not (wanted := set(metrics) - {one.name for one in card.metrics}):
+        return found
+    from proctor.metrics import CORPUS_METRICS
+
+    if not (asked := [one for one in CORPUS_METRICS if one.name in {name.partition(":")[0] for name in wanted}]):
+        return found
+    by_id = {item.id: item for item in store.items(card.name)}
+    everything = [by_id[name] for name in (among or items).ids]
+    answers = _Answers([by_id[name] for name in items.ids], everything, {})
+    referred = np.array([item.reference is not None for item in answers.items], dtype=np.bool_)
+    format_of = np.array(items.formats)[items.format]
+    there = {item.answer.kind for item in everything if item.reference is not None}
+    kinds = sorted(there & {kind for one in asked for kind in one.formats})
+    for run in runs:
+        known, outcomes = store.answers(run), load_outcomes(store, run, items)
+        parsed = [
+            known[name].parsed if name in known and known[name].status is Status.ANSWERED else None
+            for name in items.ids
+        ]
+        given = Series("", CODE, np.where(outcomes.answered, 0.0, np.nan))
+        for kind in kinds:
+            scorable = referred & (format_of == kind)
+            rows = np.flatnonzero(scorable)
+            for one in answers.of([parsed], rows):
+                others = set(one.metric.formats) & set(kinds) - {kind}
+                shown = replace(one, part=", ".join(filter(None, (kind, one.part)))) if others else one
+                if wanted & {one.metric.name, shown.named.name}:
+                    nothing, baseline, own_rows = np.zeros_like(scorable), run.system in BASELINES, scorable
+                    if one.statistic is not None:  # a mean leaves out items without a value in this run
+                        own_rows = np.isin(np.arange(len(scorable)), rows[one.there])
+                    base = run_scores(shown.named, given, own_rows, outcomes, nothing, baseline=baseline)
+                    own: Any = vars(base) | {"answers": answers, "parsed": parsed, "key": one.named.name}
+                    found[run.id].append(RunSums(**own, wrong=base.lacking))
+    return found

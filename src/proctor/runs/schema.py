@@ -1,6 +1,6 @@
-"""What a store keeps: its tables, a benchmark's card, and records as rows and back.
+"""What a store keeps: its tables, a benchmark's card, records as rows and back, and the steps from older tables.
 
-A change to the tables raises VERSION and writes the step from the old one (`migrations`).
+A change to the tables raises VERSION and adds the step from the old version to `STEPS`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from sqlalchemy import (
@@ -29,6 +29,7 @@ from sqlalchemy import (
     UniqueConstraint,
     insert,
     select,
+    update,
 )
 
 from proctor.core import (
@@ -51,7 +52,10 @@ from proctor.core import (
     kept_text,
     unfit,
 )
-from proctor.runs.bulk import insert_rows
+from proctor.runs.bulk import in_parts, insert_rows
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 VERSION = 2
 
@@ -181,8 +185,8 @@ orders = Table(
 
 
 class Ruling(BaseModel):
-    """A person's decision that a system is disqualified: why and since when (UTC, ISO 8601). One that was taken back
-    keeps why and when that was."""
+    """A person's decision to disqualify a system, with reason and time (UTC, ISO 8601); `lifted` and `lifted_because`
+    say when and why it was reversed."""
 
     model_config = ConfigDict(defer_build=True, frozen=True)
 
@@ -193,8 +197,7 @@ class Ruling(BaseModel):
     lifted_because: str = ""
 
     def __str__(self) -> str:
-        """As tables say it.
-
+        """
         >>> str(Ruling(system="team-a", reason="it addressed the judge", since="2026-08-01T10:00:00+00:00"))
         'team-a since 2026-08-01 (it addressed the judge)'
         """
@@ -203,7 +206,7 @@ class Ruling(BaseModel):
 
 
 class BenchmarkCard(BaseModel):
-    """What results and reports need to know of a benchmark besides its items."""
+    """What results and reports need of a benchmark besides its items."""
 
     model_config = ConfigDict(defer_build=True, frozen=True)
 
@@ -225,27 +228,26 @@ class BenchmarkCard(BaseModel):
     rating: RatingScheme | None = None
     judge: str = ""
     budget_s: float | None = None
-    reading: tuple[str, ...] = ()  # which of the notes say how files were understood
-    chance: dict[str, float] = {}  # by metric what random guessing reaches on the items that count, where it is known
+    reading: tuple[str, ...] = ()  # the notes on how files were read
+    chance: dict[str, float] = {}  # the chance level on the items that count by metric, where it is known
 
-    own: tuple[str, ...] = ()  # the metrics that are the benchmark's own, by name; the others are those of scorers
+    own: tuple[str, ...] = ()  # names of the benchmark's own metrics; the others come from scorers
 
     scorers: dict[str, dict[str, JsonValue]] = {}
-    """What each scorer is, by its name: its settings without the addresses of servers. None is known of those that scored
-    before this was recorded."""
+    """The settings of each scorer by its name, without the addresses of servers. Scorers of older stores are missing."""
 
     folders: dict[str, str] = {}
-    """Where the files lay on this machine at the last run or import: `data`, `media`; and the `track`."""
+    """Where the files were on this machine at the last run or import: `data`, `media`; and the `track`."""
 
-    rulings: tuple[Ruling, ...] = ()  # who was disqualified, by a person; also what was taken back
+    rulings: tuple[Ruling, ...] = ()  # all disqualifications, reversed ones included
 
     @property
     def disqualified(self) -> dict[str, Ruling]:
-        """The systems that are disqualified, each with the decision."""
+        """The disqualified systems, each with its ruling."""
         return {one.system: one for one in self.rulings if not one.lifted}
 
     def metric(self, name: str) -> Metric:
-        """The declaration of a metric; one of an unknown scorer is shown plainly."""
+        """The declaration of a metric; a plain one where it is unknown."""
         known = {metric.name: metric for metric in self.metrics}
         return known.get(name, Metric(name, name))
 
@@ -254,8 +256,8 @@ class BenchmarkCard(BaseModel):
         return all(item.tags.get(tag) == value for tag, value in self.only.items())
 
     def with_metrics(self, metrics: Sequence[Metric]) -> BenchmarkCard:
-        """The card with further metrics. A name that it has already stays as it is, but that it marks the formats
-        of both: a judge gives the accuracy of answers that code can't compare."""
+        """The card with further metrics. A metric that it has already keeps its declaration, and gets the formats of both:
+        a judge gives the accuracy of answers that code can't compare."""
         given = {metric.name: metric for metric in metrics}
         known = tuple(_widened(metric, given.pop(metric.name, metric)) for metric in self.metrics)
         return self.model_copy(update={"metrics": (*known, *given.values())})
@@ -269,7 +271,6 @@ def _widened(metric: Metric, other: Metric) -> Metric:
 
 
 def card_of(benchmark: Benchmark) -> BenchmarkCard:
-    """The card of a benchmark."""
     from proctor.metrics import chance_level, graded_metrics
 
     counted = benchmark.counted()
@@ -292,12 +293,11 @@ def card_of(benchmark: Benchmark) -> BenchmarkCard:
 
 
 def tags_text(item: Item) -> str:
-    """Tags as canonical JSON, so that items with the same tags have the same text."""
+    """Tags as canonical JSON: equal tags give equal texts."""
     return json.dumps(item.model_dump(mode="json")["tags"], sort_keys=True, ensure_ascii=False)
 
 
 def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
-    """The row of an answer."""
     return {
         "run": run_id,
         "item": item_number,
@@ -314,7 +314,6 @@ def answer_row(run_id: int, item_number: int, answer: Answer) -> dict[str, Any]:
 
 
 def answer_from_row(item_id: str, row: Mapping[Any, Any]) -> Answer:
-    """The answer of a row."""
     timing = None
     if row["model_s"] is not None:
         timing = Timing(**{name: row[name] for name in Timing.model_fields})
@@ -332,32 +331,43 @@ def answer_from_row(item_id: str, row: Mapping[Any, Any]) -> Answer:
 
 
 def score_row(run_id: int, item_number: int, score: Score) -> dict[str, Any]:
-    """The row of a score."""
     row = {"run": run_id, "item": item_number, **vars(score)}
     del row["item_id"]
     return row
 
 
 def vote_row(vote: Judgement) -> dict[str, Any]:
-    """The row of a vote."""
     return {"key": vote.key, "judge": vote.judge, "item": vote.item_id, "body": vote.model_dump_json()}
 
 
+def kept_votes(connection: Connection, keys: Iterable[str]) -> list[Judgement]:
+    """The judgements with these keys, as far as they are stored."""
+    wanted = (votes.c.key.in_(part) for part in in_parts(sorted(set(keys))))
+    bodies = (connection.scalars(select(votes.c.body).where(part)) for part in wanted)
+    return [Judgement.model_validate_json(body) for some in bodies for body in some]
+
+
+def write_card(connection: Connection, benchmark: int, card: BenchmarkCard) -> None:
+    table = benchmarks
+    values = {"card": card.model_dump(mode="json")}
+    connection.execute(update(table).where(table.c.id == benchmark).values(values))
+
+
 def check_text(place: str, text: str) -> None:
-    """Raises `InputError` for a name that some store can't keep: all stores answer alike."""
+    """Raises `InputError` for a name that SQLite or PostgreSQL can't store."""
     if found := unfit(text):
         raise InputError(place, found=f"{found} in {kept_text(text)!r}", expected="a name that can be kept")
 
 
 def check_name(place: str, name: str) -> None:
-    """The same for the name of a system or a condition: a blank one, which no table shows, is refused, too."""
+    """As `check_text`, for the name of a system or a condition, which must have a visible character."""
     check_text(place, name)
     if not any(unicodedata.category(one)[0] not in "CZ" for one in name):
         raise InputError(place, found=repr(name[:80]), expected="a name that can be seen")
 
 
 def check_given_name(name: str) -> None:
-    """The same for the name that a person or a file gives a system, which holds no control characters."""
+    """As `check_name`, for a name that a person or a file gives a system: control characters are refused."""
     check_name("the system's name", name)
     if clean(name) != name or {"\n", "\t"} & set(name):
         expected = "a name without control characters"
@@ -365,7 +375,8 @@ def check_given_name(name: str) -> None:
 
 
 def check_texts(benchmark: Benchmark) -> None:
-    """The same for all names of a benchmark, and for half characters anywhere in its items."""
+    """Raises `InputError` for a name of a benchmark or its items that can't be stored, repeated ids, and lone surrogates
+    anywhere in the items."""
     check_text("the benchmark's name", benchmark.name)
     twice = [name for name, count in Counter(item.id for item in benchmark.items).items() if count > 1]
     if twice:
@@ -413,3 +424,45 @@ def difference(connection: Connection, benchmark_id: int, benchmark: Benchmark) 
     new = {item.id: item.model_dump_json() for item in benchmark.items}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return f"changed: {count_of(len(changed), 'item')}, first {changed[0]}" if changed else "in order only"
+
+
+def migrate(connection: Connection, version: int) -> None:
+    """Upgrades the tables from `version` to VERSION in the connection's transaction: all steps, or none."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    operations = Operations(MigrationContext.configure(connection))
+    for number in range(version, VERSION):
+        STEPS[number](operations)
+    own = meta.c.key == "version"
+    connection.execute(update(meta).where(own).values(value=str(VERSION)))
+
+
+def _shared_runs(operations: Operations) -> None:
+    """From 1 to 2: tables for shared runs. Stores of version 1 that were shared have some of them."""
+    operations.create_table(
+        "claims",
+        Column("run", Integer, primary_key=True),
+        Column("item", Integer, primary_key=True),
+        Column("worker", String(64), nullable=False),
+        Column("until", Float, nullable=False),
+        if_not_exists=True,
+    )
+    operations.create_index("claims_by_worker", "claims", ["worker"], if_not_exists=True)
+    operations.create_table(
+        "parcels",
+        Column("sha256", String(64), primary_key=True),
+        Column("body", Text, nullable=False),
+        if_not_exists=True,
+    )
+    operations.create_table(
+        "orders",
+        Column("run", Integer, primary_key=True),
+        Column("parcel", String(64), nullable=False),
+        Column("items", Integer, nullable=False),
+        if_not_exists=True,
+    )
+
+
+STEPS: dict[int, Callable[[Operations], None]] = {1: _shared_runs}
+"""The step from each version to the next. A step never changes once it has been released, whatever the tables above are."""

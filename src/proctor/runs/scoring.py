@@ -1,4 +1,4 @@
-"""Scores of stored answers: by code, by judges whose judgements are kept, and recorded ones with their answers."""
+"""Scoring stored answers by code or by judges, and importing recorded answers with their scores."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from proctor.core import (
 )
 from proctor.judges import AWAITING_VOTES, NO_VERDICT, RESOLVED, TIE, UNRESOLVED, PartialScoresError, WithFallback
 from proctor.runs.engine import scores_of
-from proctor.runs.scorer_records import refuse_other_metrics
+from proctor.runs.settings import refuse_other_metrics
 from proctor.runs.store import Run, Store
 from proctor.runs.table import load_items, load_labels
 
 
 async def score_answers(store: Store, runs: Sequence[Run], scorer: Scorer, *, all_items: bool = False) -> int:
-    """Scores every answer to an item that counts (or to all) that the scorer applies to; returns how many.
+    """Scores every answer that the scorer applies to, of items that count (or of all); returns their number.
 
-    A score that is there already is replaced: the function may have changed. Raises `InputError` where the store knows
-    a metric of that name with another range or direction.
+    Stored scores are replaced: the function may have changed. Raises `InputError` if the store has a metric of that name
+    with another range or direction.
     """
     scored = 0
     for run in runs:
@@ -58,17 +58,17 @@ _WRITE_EVERY = 64
 
 @runtime_checkable
 class SeesAnswers(Protocol):
-    """A scorer that is shown all answers before it scores the first one."""
+    """A scorer that needs all answers before it scores the first one."""
 
     async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
-        """Those of all runs, also the ones that have a score already."""
+        """Receives the answers of all runs, scored ones included."""
 
 
 @dataclass(frozen=True)
 class JudgeLimits:
-    """How many answers are judged at once, after how many infrastructure errors in a row the rest is left, and how many
-    answers are judged at `most` (None: all). `shard` (k, n): only those to the items of part k of n (1 to n), so that n
-    processes share the answers of a store; an item's part follows from its id alone."""
+    """The number of concurrent judgements, the number of infrastructure errors in a row that ends the pass, and the largest
+    number of answers to judge (`most`; None: all). `shard` (k, n) takes only items of part k of n (1 to n), so that n
+    processes share a store; an item's part depends only on its id."""
 
     concurrency: int = 8
     give_up_after: int = 50
@@ -76,12 +76,12 @@ class JudgeLimits:
     shard: tuple[int, int] | None = None
 
     def takes(self, item: Item) -> bool:
-        """Whether answers to the item are in the shard."""
+        """Whether the item is in the shard."""
         return self.shard is None or int(content_hash(item.id), 16) % self.shard[1] == self.shard[0] - 1
 
 
 class PaidVotes:
-    """A book of votes that adds up what its new judgements have cost."""
+    """A judgement cache that adds up the cost of new judgements."""
 
     def __init__(self, votes: JudgementCache) -> None:
         self._votes = votes
@@ -93,7 +93,7 @@ class PaidVotes:
         return self._votes.get(key)
 
     def put(self, vote: Judgement) -> None:
-        """Keeps a vote (see `JudgementCache`), which somebody has just paid."""
+        """Stores a new, paid vote (see `JudgementCache`)."""
         self._votes.put(vote)
         self.count += 1
         self.usage += vote.usage
@@ -101,9 +101,9 @@ class PaidVotes:
 
 @dataclass
 class JudgeTally:
-    """What has happened so far: of `total` answers, `marked` ones have a score; `unresolved` ones were judged by a
-    panel that came to no majority; `unmarked` ones got no verdict, and are recorded as unresolved. `awaiting` of the
-    first two lack a judge's vote, and are asked again by another pass."""
+    """Progress: of `total` answers, `marked` ones have a score; on `unresolved` ones a panel found no majority; `unmarked`
+    ones got no verdict, and are stored as unresolved. `awaiting` ones of the first two lack a judge's vote, and another
+    pass asks for it."""
 
     total: int = 0
     marked: int = 0
@@ -114,16 +114,15 @@ class JudgeTally:
 
     @property
     def done(self) -> int:
-        """How many answers have been judged, with whatever end."""
+        """The number of judged answers, with or without a verdict."""
         return self.marked + self.unresolved + self.unmarked
 
     @property
     def left(self) -> int:
-        """How many another pass would ask again."""
+        """The number of answers for another pass."""
         return self.total - self.marked - self.unresolved + self.awaiting
 
     def count(self, scores: Sequence[Score]) -> None:
-        """Counts the scores of one answer."""
         panel = next((score for score in scores if score.metric == UNRESOLVED.name), None)
         if panel is not None and panel.value == 1:
             self.unresolved += 1
@@ -142,12 +141,12 @@ async def judge_all(
     stop: asyncio.Event | None = None,
     on_change: Callable[[JudgeTally], None] = lambda _: None,
 ) -> JudgeTally:
-    """Marks every answer to an item that counts (or to all) that the judge applies to and has not marked,
-    failed ones left out; and those that it left unresolved before, as far as another pass may settle them.
+    """Judges every answer that the judge applies to and has not scored, of items that count (or of all), without failed
+    answers; and unresolved answers that another pass may settle.
 
-    An answer without a verdict (a refusal, no reply of the form, none at all) is recorded as unresolved, so that it is
-    shown and asked again, and never leaves a denominator in silence. After `give_up_after` infrastructure errors in a
-    row the rest is left for the next call, and so is what is beyond `most`, or in another shard. Raises what the judge raises beside that.
+    An answer without a verdict (a refusal, a malformed reply or none) is stored as unresolved, so that it is listed and
+    judged again and stays in the denominators. Answers beyond the limits are left for the next call. Raises all other
+    errors of the judge.
     """
     tally, limits = JudgeTally(), limits or JudgeLimits()
     stop = stop or asyncio.Event()
@@ -161,23 +160,45 @@ async def judge_all(
         await scorer.see([pair for run in runs for pair in _answered(store, run, all_items=all_items, failed=True)])
     tally.total = len(work)
     work = work[: limits.most]
-    left = iter(work)
     done: list[tuple[Run, Score]] = []
+
+    def keep(place: int, scores: Sequence[Score]) -> None:
+        done.extend((work[place][0], score) for score in scores)
+        if len(done) >= _WRITE_EVERY:
+            _flush(store, done, scorer)
+        on_change(tally)
+
+    answers = [(item, answer, item.id in open_before[run.id]) for run, item, answer in work]
+    try:
+        await judge_each(scorer, answers, limits, tally, stop, keep)
+    finally:
+        _flush(store, done, scorer)
+    return tally
+
+
+async def judge_each(
+    scorer: Scorer,
+    answers: Sequence[tuple[Item, Answer, bool]],
+    limits: JudgeLimits,
+    tally: JudgeTally,
+    stop: asyncio.Event,
+    keep: Callable[[int, Sequence[Score]], None],
+) -> None:
+    """Judges answers concurrently, each with whether it was unresolved before, until `stop` is set, also by
+    `give_up_after` infrastructure errors in a row. `keep` gets the place of each judged answer and its scores."""
+    left = iter(enumerate(answers))
     in_a_row = 0
 
     async def worker() -> None:
         nonlocal in_a_row
-        for run, item, answer in left:
+        for place, (item, answer, open_before) in left:
             if stop.is_set():
                 return
-            scores, broken = await judged(scorer, item, answer, item.id in open_before[run.id], tally)
-            done.extend((run, score) for score in scores)
+            scores, broken = await _judged(scorer, item, answer, open_before, tally)
             in_a_row = in_a_row + 1 if broken else 0
             if in_a_row >= limits.give_up_after:
                 stop.set()
-            if len(done) >= _WRITE_EVERY:
-                _flush(store, done, scorer)
-            on_change(tally)
+            keep(place, scores)
 
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -185,15 +206,12 @@ async def judge_all(
                 tasks.create_task(worker())
     except* ProctorError as errors:
         raise errors.exceptions[0] from None
-    finally:
-        _flush(store, done, scorer)
-    return tally
 
 
-async def judged(
+async def _judged(
     scorer: Scorer, item: Item, answer: Answer, open_before: bool, tally: JudgeTally
 ) -> tuple[list[Score], bool]:
-    """What is to be recorded of one answer, and whether the infrastructure broke."""
+    """The scores to store of one answer, and whether an infrastructure error occurred."""
     try:
         scores = await scorer.score(item, answer)
     except (PartialScoresError, InfrastructureError, RefusalError, SystemFaultError) as error:
@@ -209,13 +227,13 @@ async def judged(
 
 
 def _state(item: Item, scorer: Scorer, how: str) -> Score:
-    """That an answer has no verdict, or has one now."""
+    """The score that says that an answer has no verdict, or has one now."""
     value = float(how == NO_VERDICT)
     return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=scorer.name, label=how)
 
 
 def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) -> list[tuple[Item, Answer]]:
-    """The answers of a run to items that count (or to all), without the failed ones or with them."""
+    """The answers of a run to items that count (or to all); with `failed` also those that failed."""
     answers, card = store.answers(run), store.card(run.benchmark)
     return [
         (item, answers[item.id])
@@ -227,8 +245,8 @@ def _answered(store: Store, run: Run, *, all_items: bool, failed: bool = False) 
 
 
 def _awaiting(store: Store, run: Run, scorer: Scorer) -> set[str]:
-    """The items that are to be asked again: those without a verdict, those that lack a vote of a panel, and, where
-    another judge stands in, those on which a panel is tied."""
+    """The items to judge again: those without a verdict, those that lack a vote of a panel, and, if there is a fallback
+    judge, those with a tie of the panel."""
     table = load_items(store, store.card(run.benchmark), all_items=True)
     labels = load_labels(store, run, table, UNRESOLVED.name, scorer.name)
     again = AWAITING_VOTES | {TIE} if isinstance(scorer, WithFallback) else AWAITING_VOTES
@@ -240,7 +258,7 @@ def _flush(store: Store, done: list[tuple[Run, Score]], scorer: Scorer) -> None:
     if any(score.metric == UNRESOLVED.name for _, score in done):
         formats = tuple(dict.fromkeys(kind for metric in scorer.metrics for kind in metric.formats))
         if any(metric.name == ACCURACY.name for metric in scorer.metrics):
-            formats = UNRESOLVED.formats  # a panel's accuracy is completed by code's, its verdicts are on free text
+            formats = UNRESOLVED.formats  # code completes a panel's accuracy; its verdicts are on free text
         for name in {run.benchmark for run in runs.values()}:
             store.declare_metrics(name, [replace(UNRESOLVED, formats=formats)])
     for number, run in runs.items():
@@ -257,10 +275,10 @@ async def import_answers(
     condition: str,
     scorers: Sequence[Scorer],
 ) -> Run:
-    """Keeps recorded answers as the run of system `name` under `condition`, marked by `scorers`.
+    """Stores recorded answers as the run of system `name` under `condition`, scored by `scorers`.
 
-    Importing the same answers again changes nothing; a name that already has other answers is an
-    `InputError`, and nothing is written.
+    Importing the same answers again changes nothing. Raises `InputError`, and writes nothing, if the name has other
+    answers already.
     """
     store.add_benchmark(benchmark)
     items = {item.id: item for item in benchmark.items}
@@ -274,17 +292,17 @@ async def import_answers(
 async def import_systems(
     store: Store, benchmark: Benchmark, recorded: Sequence[RecordedAnswers], *, condition: str
 ) -> list[Run]:
-    """Keeps the answers of several systems, each under its own name, with the scores that came with them.
+    """Stores the answers of several systems, each under its own name, with their recorded scores.
 
-    They may be a part of those that a system has, rated by further people. Raises `InputError` where one of these names
-    has another answer already, or a person has rated one otherwise; then nothing is written.
+    The answers may be a part of a system's answers, rated by further people. Raises `InputError`, and writes nothing, if
+    a system has another answer already, or a person has rated an answer differently.
     """
     store.add_benchmark(benchmark)
     for one in recorded:
         _refuse_others(store, benchmark.name, one, (one.system, condition), part=True)
     return [
         _kept(
-            store, benchmark.name, one, {given.item_id: [] for given in one.answers}, (one.system, condition), part=True
+            store, benchmark.name, one, {each.item_id: [] for each in one.answers}, (one.system, condition), part=True
         )
         for one in recorded
     ]
@@ -299,7 +317,8 @@ def _kept(
     *,
     part: bool = False,
 ) -> Run:
-    """The run of a system under a condition (`name`) with these answers, their recorded scores and those in `marked`."""
+    """Stores the run of a system under a condition (`name`) with these answers, their recorded scores and those in
+    `marked`."""
     for score in recorded.scores:
         marked[score.item_id].append(score)
     _refuse_others(store, benchmark, recorded, name, part=part)
@@ -315,8 +334,8 @@ def _kept(
 def _refuse_others(
     store: Store, benchmark: str, recorded: RecordedAnswers, name: tuple[str, str], *, part: bool = False
 ) -> None:
-    """Raises `InputError` where the run has answers already, and any of them is another one (or, unless these are a
-    `part`, is not among them), and where it has another rating by the same person."""
+    """Raises `InputError` if the run has a different answer already (or, unless these are a `part`, a further one), or
+    another rating by the same person."""
     runs = {(run.system, run.condition): run for run in store.runs(benchmark)}
     if name not in runs:
         return
@@ -342,5 +361,5 @@ def _refuse_others(
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name with the first number from 2 that is not taken."""
+    """The name with the first free number from 2."""
     return next(new for number in range(2, len(taken) + 3) if (new := f"{name}-{number}") not in taken)

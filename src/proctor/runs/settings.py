@@ -1,8 +1,19 @@
-"""The settings of a run, or of a scorer, compared with those that it is to go on with."""
+"""The settings of runs and scorers: one name never mixes two systems, or two scorers."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from pydantic import JsonValue
+
+from proctor.core import HUMAN, InputError, Metric, RatingScheme, Scorer
+from proctor.runs.schema import BenchmarkCard
+
+if TYPE_CHECKING:
+    from proctor.runs.store import Store
 
 _ADDRESS = "base_url"
 _SERVERS = "servers"
@@ -10,61 +21,62 @@ _FILE = "recorded"
 
 
 def same_run(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two settings differ at most in the address of a server, which may move, and in the name of the file that
-    answers were recorded in.
+    """Whether two settings are equal except for addresses of servers and the name of the file of recorded answers.
 
     >>> same_run({"system": {"model": "m", "base_url": "http://a/v1"}}, {"system": {"model": "m", "base_url": "http://b/v1"}})
     True
     >>> same_run({"system": {"model": "m"}}, {"system": {"model": "n"}})
     False
     """
-    return _told(old) == _told(new)
+    return _identity(old) == _identity(new)
 
 
 def with_servers(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new settings with every address that a run was asked at, in their order, where there were several.
+    """The new settings; with all addresses that the run has used, in order, if there are several.
 
     >>> with_servers({"system": {"base_url": "http://a/v1"}}, {"system": {"base_url": "http://b/v1"}})
     {'system': {'base_url': 'http://b/v1'}, 'servers': ['http://a/v1', 'http://b/v1']}
     """
-    known = list(dict.fromkeys([*old.get(_SERVERS, []), *_addresses(old), *_addresses(new)]))
+    known = list(dict.fromkeys([*servers_of(old), *servers_of(new)]))
     plain = {name: value for name, value in new.items() if name != _SERVERS}
-    return plain | ({_SERVERS: known} if len(known) > len(set(_addresses(new))) else {})
+    return plain | ({_SERVERS: known} if len(known) > len(servers_of(new)) else {})
 
 
 def changed_settings(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The settings that differ, by their dotted names, without addresses and the name of a file of recorded answers.
+    """The first settings that differ, by dotted names (see `same_run`).
 
     >>> changed_settings({"system": {"seed": 0, "model": "m"}}, {"system": {"seed": 1, "model": "m"}})
     'system.seed 0 then, 1 now'
     """
-    before, now = _flat(_told(old)), _flat(_told(new))
+    before, now = _flat(_identity(old)), _flat(_identity(new))
     names = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
     return "; ".join(f"{name} {before.get(name)!r} then, {now.get(name)!r} now" for name in names[:3])
 
 
-def _told(settings: dict[str, Any]) -> dict[str, Any]:
-    """What makes a run another one."""
+def _identity(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that identify a run."""
     plain: dict[str, Any] = without_addresses(settings)
     return {name: value for name, value in plain.items() if name != _FILE}
 
 
 def without_addresses(value: Any) -> Any:
-    """Settings without the addresses of servers, at any depth."""
+    """Settings without addresses of servers, at any depth."""
     if isinstance(value, dict):
         kept = {name: one for name, one in value.items() if name not in {_ADDRESS, _SERVERS}}
         return {name: without_addresses(one) for name, one in kept.items()}
     return [without_addresses(one) for one in value] if isinstance(value, list) else value
 
 
-def _addresses(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [found for one in value for found in _addresses(one)]
-    if not isinstance(value, dict):
-        return []
-    own = [value.get(_ADDRESS), *(value.get(_SERVERS) or ())]
-    below = [found for one in value.values() for found in _addresses(one)]
-    return [*dict.fromkeys(one for one in own if isinstance(one, str)), *below]
+def servers_of(settings: Any) -> list[str]:
+    """All addresses of servers in settings, at any depth.
+
+    >>> servers_of({"system": {"planner": {"base_url": "http://a/v1"}}, "servers": ["http://b/v1"]})
+    ['http://b/v1', 'http://a/v1']
+    """
+    own = [settings.get(_ADDRESS), *(settings.get(_SERVERS) or ())] if isinstance(settings, dict) else []
+    inside = settings.values() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
+    found = [one for one in own if isinstance(one, str)] + [each for one in inside for each in servers_of(one)]
+    return list(dict.fromkeys(found))
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -72,3 +84,85 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in settings.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A scorer with settings."""
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Everything that changes its scores: models, prompts, dimensions …"""
+
+
+def refuse_other_metrics(store: Store, benchmark: str, metrics: Sequence[Metric], scorer: str) -> None:
+    """Raises `InputError` if the benchmark has one of these metrics with another range or direction."""
+    known = {one.name: one for one in store.card(benchmark).metrics}
+    for metric in metrics:
+        before = known.get(metric.name, metric)
+        if other := _differences(before, metric):
+            expected = f"the same range and direction ({scorer}: {other}), or another name"
+            expected += _way_out(store, benchmark, metric.name)
+            raise InputError(store.shown, f"metric {metric.name}", found="another declaration", expected=expected)
+
+
+def declare_scorer(store: Store, benchmark: str, scorer: Scorer, scheme: RatingScheme | None = None) -> None:
+    """Records a scorer's settings before it scores, and declares its metrics; a `scheme` becomes the benchmark's rating
+    scheme.
+
+    Raises `InputError`, and changes nothing, if the store has scores under the same name with other settings (addresses
+    of servers aside), and as `refuse_other_metrics`. In older stores without recorded settings, scores under the name
+    count as the scorer's.
+    """
+    from proctor.judges import UNRESOLVED
+
+    refuse_other_metrics(store, benchmark, scorer.metrics, scorer.name)
+    settings = scorer.settings if isinstance(scorer, HasSettings) else {}
+    now: dict[str, Any] = without_addresses(json.loads(json.dumps(settings)))
+    before = store.card(benchmark).scorers.get(scorer.name, now)
+    if before != now and store.scorers(benchmark).get(scorer.name, set()) - {UNRESOLVED.name}:
+        raise InputError(
+            store.shown,
+            f"scores by {scorer.name}",
+            found=f"other settings ({changed_settings(before, now)})",
+            expected=f"the same settings, another --store, or none of these scores: {delete_command(store, benchmark, scorer.name)}",
+        )
+
+    def declared(card: BenchmarkCard) -> BenchmarkCard:
+        update: dict[str, Any] = {"scorers": {**card.scorers, scorer.name: now}}
+        return card.with_metrics(scorer.metrics).model_copy(update=update | ({"rating": scheme} if scheme else {}))
+
+    store.change_card(benchmark, declared)
+
+
+def refuse_out_of_range(store: Store, benchmark: str, metric: Metric, scorer: str, low: float, high: float) -> None:
+    """Raises `InputError`, with a remedy, if a scorer's lowest or highest score is out of the metric's range."""
+    if low < metric.low or high > metric.high:
+        found = f"{low if low < metric.low else high:g}"
+        expected = f"a number from {metric.low:g} to {metric.high:g}; to be rid of these scores: "
+        expected += delete_command(store, benchmark, scorer)
+        raise InputError(store.shown, f"{metric.name} by {scorer}", found=found, expected=expected)
+
+
+def _differences(before: Metric, now: Metric) -> str:
+    """The differences of two declarations, apart from label, formats and chance level."""
+    old, new = asdict(before), asdict(now)
+    names = [name for name in old if old[name] != new[name] and name not in {"label", "formats", "chance"}]
+    return ", ".join(f"{name} {new[name]}, in the store {old[name]}" for name in names)
+
+
+def _way_out(store: Store, benchmark: str, metric: str) -> str:
+    """How to free the metric's name, if it is not the benchmark's own and one scorer has given all its scores."""
+    owners = [name for name, metrics in store.scorers(benchmark).items() if metric in metrics]
+    if metric in own_metrics(store.card(benchmark)) or len(owners) != 1 or owners[0].startswith(HUMAN):
+        return ""
+    return f", or none of the old scores: {delete_command(store, benchmark, owners[0])}"
+
+
+def own_metrics(card: BenchmarkCard) -> tuple[str, ...]:
+    """The benchmark's own metrics; in older stores only the headline is known."""
+    return card.own or (card.headline,)
+
+
+def delete_command(store: Store, benchmark: str, scorer: str) -> str:
+    return f"proctor store delete {benchmark} --scorer '{scorer}' --store {store.shown}"

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, Metric, Score, Status, one_of, when_gone
 from proctor.runs import schema
-from proctor.runs.bulk import upsert_rows
+from proctor.runs.bulk import in_parts, upsert_rows
 from proctor.runs.database import (
     READING_FAULTS,
     at_work,
@@ -33,23 +33,11 @@ from proctor.runs.database import (
     shared_run,
     shown_url,
 )
-from proctor.runs.schema import (
-    BenchmarkCard,
-    answer_from_row,
-    answer_row,
-    benchmark_row,
-    card_of,
-    check_name,
-    check_texts,
-    difference,
-    insert_benchmark,
-    score_row,
-    vote_row,
-)
+from proctor.runs.schema import BenchmarkCard
 from proctor.runs.settings import changed_settings, same_run, with_servers
 
 ORACLE = "told_the_key"  # the name in stores since the first edition
-"""The setting of a run that says whether its system got the reference answers beforehand."""
+"""The setting of a run that says whether its system uses the reference answers."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +52,13 @@ class Run:
 
 
 class Fence(Protocol):
-    """Says of each answer whether it may be written, in the transaction that writes it."""
+    """Decides for each answer whether it may be written, within the transaction that writes it."""
 
     def __call__(self, connection: Connection, answers: Sequence[tuple[Run, Answer]]) -> list[bool]: ...
 
 
 class Store:
-    """One open store, until it is closed or gone. Reading and writing may happen from several threads and processes."""
+    """An open store. Several threads and processes may read and write at once."""
 
     def __init__(self, store: str | Path, *, create: bool = True) -> None:
         self._engine = open_engine(store, create=create)
@@ -79,26 +67,26 @@ class Store:
         self._driver_error: type[Exception] = self._engine.dialect.loaded_dbapi.Error  # of rows past SQLAlchemy
         self._item_ids: dict[str, dict[str, int]] = {}
         self.derived: dict[tuple[str, str], dict[str, str]] = {}
-        """Facets by (benchmark, name) that were computed while this store is open, and are not kept."""
+        """Facets by (benchmark, name) that were computed while this store is open; they are not stored."""
 
     @property
     def dialect(self) -> str:
-        """Of the database: "sqlite" or "postgresql"."""
+        """The database: "sqlite" or "postgresql"."""
         return str(self._engine.dialect.name)
 
     @cached_property
     def upsert(self) -> Any:
-        """`insert` for a table, which can say what becomes of a row that is there."""
+        """The dialect's `insert`, which supports ON CONFLICT."""
         return import_module(f"sqlalchemy.dialects.{self.dialect}").insert
 
     def close(self) -> None:
-        """Gives all connections back."""
+        """Closes all connections."""
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reading: it sees one state of the store and holds up nobody. What of it can't be read,
-        or decoded inside the block, is an `InputError`: the store is damaged."""
+        """A connection for reading, which sees one state of the store and blocks nobody. Raises `InputError` for what
+        can't be read, or decoded inside the block: the store is damaged."""
         try:
             with reading(self._engine) as connection:
                 yield connection
@@ -107,8 +95,8 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in a transaction that is on disk when the block ends without an exception. Raises `InputError`
-        where it can't be (a full disk, a store that is locked or damaged), `StoreAwayError` without its server."""
+        """A connection in a transaction, which is on disk when the block ends without an exception. Raises `InputError`
+        where writing fails (a full disk, a locked or damaged store), `StoreAwayError` without the server."""
         try:
             with self._engine.begin() as connection:
                 yield connection
@@ -118,31 +106,29 @@ class Store:
             raise away(self.shown, error, self.dialect) or full from error
 
     def add_benchmark(self, benchmark: Benchmark) -> None:
-        """Keeps a benchmark's items. The same name with other items is an `InputError`: answers are
-        never scored against items that they were not given to. So is a text that no database takes."""
-        check_texts(benchmark)
+        """Stores a benchmark's items. Raises `InputError` for other items under a known name, since answers must not be
+        scored against items that they were not given to, and for a text that can't be stored."""
+        schema.check_texts(benchmark)
         fingerprint = benchmark.fingerprint
         with self.writing() as connection:
-            known = benchmark_row(connection, benchmark.name)
+            known = schema.benchmark_row(connection, benchmark.name)
             if known is not None and known["fingerprint"] != fingerprint:
                 raise InputError(
                     self.shown,
                     f"benchmark {benchmark.name}",
                     found=f"answers to items with fingerprint {known['fingerprint'][:12]}, "
-                    f"but the data now give {fingerprint[:12]} ({difference(connection, known['id'], benchmark)})",
+                    f"but the data now give {fingerprint[:12]} ({schema.difference(connection, known['id'], benchmark)})",
                     expected="the same items: use another --store for the changed benchmark",
                 )
-            card = card_of(benchmark)
+            card = schema.card_of(benchmark)
             if known is None:
-                insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
+                schema.insert_benchmark(connection, benchmark, fingerprint, card.model_dump(mode="json"))
                 return
             before = BenchmarkCard.model_validate(known["card"])
             kept = {name: getattr(before, name) for name in ("rulings", "folders", "scorers")}
             card = card.with_metrics(before.metrics).model_copy(update=kept)
             if card != before:
-                table = schema.benchmarks
-                statement = update(table).where(table.c.id == known["id"])
-                connection.execute(statement.values(card=card.model_dump(mode="json")))
+                schema.write_card(connection, known["id"], card)
 
     def benchmark_names(self) -> list[str]:
         """The benchmarks in this store."""
@@ -150,7 +136,7 @@ class Store:
             return list(connection.scalars(select(schema.benchmarks.c.name).order_by(schema.benchmarks.c.name)))
 
     def card(self, benchmark: str) -> BenchmarkCard:
-        """The protocol of a benchmark as it was when its answers were given."""
+        """The card of a benchmark."""
         with self.reading() as connection:
             return BenchmarkCard.model_validate(self._benchmark(connection, benchmark)["card"])
 
@@ -160,17 +146,14 @@ class Store:
             return str(self._benchmark(connection, benchmark)["fingerprint"])
 
     def declare_metrics(self, benchmark: str, metrics: Sequence[Metric]) -> None:
-        """Adds the declarations of a scorer's metrics to the benchmark's card."""
+        """Adds a scorer's metrics to the benchmark's card."""
         self.change_card(benchmark, lambda card: card.with_metrics(metrics))
 
     def change_card(self, benchmark: str, change: Callable[[BenchmarkCard], BenchmarkCard]) -> None:
-        """Replaces the card by what `change` makes of it, in one transaction."""
+        """Replaces the card by `change(card)`, in one transaction."""
         with self.writing() as connection:
             known = self._benchmark(connection, benchmark)
-            card = change(BenchmarkCard.model_validate(known["card"]))
-            table = schema.benchmarks
-            statement = update(table).where(table.c.id == known["id"])
-            connection.execute(statement.values(card=card.model_dump(mode="json")))
+            schema.write_card(connection, known["id"], change(BenchmarkCard.model_validate(known["card"])))
 
     def items(self, benchmark: str) -> list[Item]:
         """All items of a benchmark, in its order."""
@@ -195,14 +178,14 @@ class Store:
     def start_run(self, benchmark: str, system: str, condition: str, settings: dict[str, JsonValue]) -> Run:
         """The run of that name, new or to be resumed.
 
-        A server's address is no setting: it may move, and every one that was asked is kept as `servers`. A run
-        without a settled answer that nobody works on takes the new settings. Any other settings under the same
-        name are an `InputError`: one name must not mix two systems.
+        A server's address may change: all addresses are kept as `servers`. A run without a settled answer that nobody
+        works on takes the new settings. Otherwise other settings under the same name raise `InputError`: one name must
+        not mix two systems.
         """
         plain = json.loads(json.dumps(settings))
         table = schema.runs
         for what, name in (("system", system), ("condition", condition)):
-            check_name(f"the {what}'s name", name)
+            schema.check_name(f"the {what}'s name", name)
         with self.writing() as connection:
             benchmark_id = self._benchmark(connection, benchmark)["id"]
             query = select(table).where(
@@ -245,9 +228,9 @@ class Store:
 
     @contextmanager
     def owning(self, runs: Sequence[Run]) -> Iterator[None]:
-        """Holds these runs, so that nobody else pays for the same answers meanwhile. Raises `RunTakenError`, an
-        `InputError`, when another one holds a run, in another living process or in this one, and `InputError` when a
-        run has taken other settings since it was read."""
+        """Owns these runs within the block, so that nobody else pays for the same answers. Raises `RunTakenError` (an
+        `InputError`) where a run has another owner, in this or another living process, and `InputError` where a run's
+        settings have changed since it was read."""
         ids, table = [run.id for run in runs], schema.runs
         with owner() as me:
             with self.writing() as connection:
@@ -264,40 +247,40 @@ class Store:
                     release(connection, ids, me)
 
     def keep_owning(self, runs: Sequence[Run]) -> None:
-        """Tells other machines that this process is still at work on the runs."""
+        """Shows other machines that this process still works on the runs."""
         table = schema.runs
         with self.writing() as connection:
             ids = [run.id for run in runs]
             connection.execute(update(table).where(table.c.id.in_(ids)).values(owner_seen=time.time()))
 
     def settled(self, run: Run) -> set[str]:
-        """The ids of items that need no asking: those with an answer that is not `failed`."""
-        return self._item_names(run, failed=False)
-
-    def failed(self, run: Run) -> set[str]:
-        """The ids of items whose answer failed."""
-        return self._item_names(run, failed=True)
+        """The ids of items with an answer that is not `failed`."""
+        answers, items = schema.answers, schema.items
+        query = select(items.c.item).join(answers, answers.c.item == items.c.id)
+        with self.reading() as connection:
+            own = query.where(answers.c.run == run.id, answers.c.status != Status.FAILED.value)
+            return set(connection.scalars(own))
 
     def count_by_status(self, run: Run) -> dict[Status, int]:
-        """How many answers of a run have each status."""
+        """The number of answers of a run by status."""
         table = schema.answers
         query = select(table.c.status, func.count()).where(table.c.run == run.id).group_by(table.c.status)
         with self.reading() as connection:
             return {Status(row[0]): int(row[1]) for row in connection.execute(query)}
 
     def count_answers(self, run: Run) -> tuple[int, int]:
-        """How many answers of a run are settled, and how many failed."""
+        """The numbers of settled and of failed answers of a run."""
         counts = self.count_by_status(run)
         failed = counts.pop(Status.FAILED, 0)
         return sum(counts.values()), failed
 
     def write(self, run: Run, marked: Iterable[tuple[Answer, Sequence[Score]]]) -> None:
-        """Writes answers with their scores in one transaction; a `failed` one is replaced, any other stays, with its own
-        scores."""
+        """Writes answers with their scores in one transaction. A stored `failed` answer is replaced; any other stays, with
+        its scores."""
         self.write_many([(run, answer, scores) for answer, scores in marked])
 
     def write_many(self, rows: Sequence[tuple[Run, Answer, Sequence[Score]]], fence: Fence | None = None) -> None:
-        """The same for several runs at once; with a `fence` only what it lets through."""
+        """As `write`, for several runs at once; with a `fence` only the answers that it lets through."""
         if not rows:
             return
         for run, answer, _ in rows:
@@ -308,47 +291,48 @@ class Store:
                 let = fence(connection, [(run, answer) for run, answer, _ in rows])
                 rows = [row for row, through in zip(rows, let, strict=True) if through]
             answers = [
-                answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer) for run, answer, _ in rows
+                schema.answer_row(run.id, self.item_numbers(run.benchmark)[answer.item_id], answer)
+                for run, answer, _ in rows
             ]
             if upsert_rows(connection, schema.answers, self._answer_upsert, answers) < len(rows):
-                # Another answer was there and stays: these scores are not its own. The upsert has locked it.
+                # Stored answers stay, so scores of other answers are dropped. The upsert has locked the rows.
                 there = _answers_at(connection, [(one["run"], one["item"]) for one in answers])
                 own = [there[one["run"], one["item"]] == one for one in answers]
-                rows = [row for row, stands in zip(rows, own, strict=True) if stands]
+                rows = [row for row, stored in zip(rows, own, strict=True) if stored]
             scores: list[dict[str, Any]] = []
             for run, _, marks in rows:
                 ids = self.item_numbers(run.benchmark)
-                scores.extend(score_row(run.id, ids[mark.item_id], mark) for mark in marks)
+                scores.extend(schema.score_row(run.id, ids[mark.item_id], mark) for mark in marks)
             upsert_rows(connection, schema.scores, self._score_upsert, scores)
 
     def add_scores(self, run: Run, scores: Sequence[Score]) -> None:
-        """Writes scores that came after the answers; those of the same metric and scorer are replaced."""
-        ids = self.item_numbers(run.benchmark)
-        rows = [score_row(run.id, ids[score.item_id], score) for score in scores]
-        if rows:
-            with self.writing() as connection:
-                upsert_rows(connection, schema.scores, self._score_upsert, rows)
+        """Writes scores of stored answers; they replace those of the same metric and scorer."""
+        self.add_decisions((), [(run, score) for score in scores])
 
     def add_decisions(self, votes: Sequence[Judgement], scores: Sequence[tuple[Run, Score]]) -> None:
-        """Writes votes and the scores that follow from them: all, or none. The same metric by the same scorer is
-        replaced; a vote that is there already stays as it is."""
-        rows = [score_row(run.id, self.item_numbers(run.benchmark)[one.item_id], one) for run, one in scores]
+        """Writes votes and the scores that follow from them: all, or none. Scores replace those of the same metric and
+        scorer; a stored vote stays as it is."""
+        rows = [
+            schema.score_row(run.id, self.item_numbers(run.benchmark)[score.item_id], score) for run, score in scores
+        ]
         keep = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
+        if not (votes or rows):
+            return
         with self.writing() as connection:
             if votes:
-                connection.execute(keep, [vote_row(vote) for vote in votes])
+                connection.execute(keep, [schema.vote_row(vote) for vote in votes])
             upsert_rows(connection, schema.scores, self._score_upsert, rows)
 
     def answers(self, run: Run) -> dict[str, Answer]:
-        """All answers of a run by item id."""
+        """The answers of a run by item id."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.answers
         with self.reading() as connection:
             found = connection.execute(select(table).where(table.c.run == run.id)).mappings()
-            return {names[row["item"]]: answer_from_row(names[row["item"]], row) for row in found}
+            return {names[row["item"]]: schema.answer_from_row(names[row["item"]], row) for row in found}
 
     def marked(self, run: Run, scorer: str) -> set[str]:
-        """The ids of items that a scorer has marked in this run."""
+        """The ids of items that a scorer has scored in this run."""
         names = {number: name for name, number in self.item_numbers(run.benchmark).items()}
         table = schema.scores
         query = select(table.c.item).where(table.c.run == run.id, table.c.scorer == scorer).distinct()
@@ -356,7 +340,7 @@ class Store:
             return {names[number] for number in connection.scalars(query)}
 
     def scorers(self, benchmark: str) -> dict[str, set[str]]:
-        """All who have scored answers to a benchmark, each with the metrics that they gave."""
+        """All scorers of a benchmark's answers, each with its metrics."""
         scores, found = schema.scores, dict[str, set[str]]()
         query = select(scores.c.scorer, scores.c.metric).where(
             scores.c.run.in_([run.id for run in self.runs(benchmark)])
@@ -369,8 +353,8 @@ class Store:
     def score_rows(
         self, run: Run, *, scorer: str = "", metric: str = "", item: str = "", judged: bool = False
     ) -> list[Any]:
-        """The scores of a run as rows with the fields of `Score`: all, or those of one scorer, metric or item, or those
-        with a judgement behind them."""
+        """The scores of a run as rows with the fields of `Score`; optionally those of one scorer, metric or item, or (with
+        `judged`) those that follow from a judgement."""
         scores, items = schema.scores, schema.items
         fields = (scores.c.metric, scores.c.value, scores.c.scorer, scores.c.label, scores.c.vote_key)
         query = select(items.c.item.label("item_id"), *fields).join(items, items.c.id == scores.c.item)
@@ -388,43 +372,32 @@ class Store:
         return None if body is None else Judgement.model_validate_json(body)
 
     def put(self, vote: Judgement) -> None:
-        """Keeps a vote (see `JudgementCache`)."""
+        """Stores a vote (see `JudgementCache`)."""
         self.put_votes([vote])
 
     def put_votes(self, votes: Sequence[Judgement]) -> None:
-        """Keeps several votes in one transaction; those that are there already stay as they are."""
-        if votes:
-            statement = self.upsert(schema.votes).on_conflict_do_nothing(index_elements=["key"])
-            with self.writing() as connection:
-                connection.execute(statement, [vote_row(vote) for vote in votes])
+        """Stores several votes in one transaction; stored ones stay as they are."""
+        self.add_decisions(votes, ())
 
     def votes(self, keys: Iterable[str]) -> dict[str, Judgement]:
         """The votes with these keys."""
-        wanted = sorted(set(keys))
-        found: dict[str, Judgement] = {}
         with self.reading() as connection:
-            for start in range(0, len(wanted), 500):
-                part = wanted[start : start + 500]
-                query = select(schema.votes.c.body).where(schema.votes.c.key.in_(part))
-                for body in connection.scalars(query):
-                    vote = Judgement.model_validate_json(body)
-                    found[vote.key] = vote
-        return found
+            return {vote.key: vote for vote in schema.kept_votes(connection, keys)}
 
     def _benchmark(self, connection: Connection, name: str) -> RowMapping:
-        known = benchmark_row(connection, name)
+        known = schema.benchmark_row(connection, name)
         if known is None:
             names = connection.scalars(select(schema.benchmarks.c.name)).all()
             found, expected = f"no benchmark {name!r}", "a store with answers: run something first"
             if not names and connection.scalar(select(func.count()).select_from(schema.votes)):
-                # What `judge mediqa-eval --votes FILE` kept: judgements without the answers that they are of.
+                # `judge mediqa-eval --votes FILE` stores judgements without answers.
                 found = "judgements and no answers"
                 expected = f"answers beside them: proctor import {name} PATH --data FOLDER --store {self.shown}"
             raise InputError(self.shown, found=found, expected=one_of(names, name) if names else expected)
         return known
 
     def item_numbers(self, benchmark: str) -> dict[str, int]:
-        """The number of each item in this store, by its id."""
+        """The number of each item in this store by its id."""
         if benchmark not in self._item_ids:
             table = schema.items
             with self.reading() as connection:
@@ -432,17 +405,6 @@ class Store:
                 query = select(table.c.item, table.c.id).where(table.c.benchmark == known["id"])
                 self._item_ids[benchmark] = {row.item: row.id for row in connection.execute(query)}
         return self._item_ids[benchmark]
-
-    def _item_names(self, run: Run, *, failed: bool) -> set[str]:
-        answers, items = schema.answers, schema.items
-        status = answers.c.status == Status.FAILED.value
-        query = (
-            select(items.c.item)
-            .join(answers, answers.c.item == items.c.id)
-            .where(answers.c.run == run.id, status if failed else ~status)
-        )
-        with self.reading() as connection:
-            return set(connection.scalars(query))
 
     @cached_property
     def _answer_upsert(self) -> Any:
@@ -462,16 +424,15 @@ class Store:
 
 
 def _begun(connection: Connection, run_id: int) -> bool:
-    """Whether a run has an answer that is not to be asked again, or a worker that asks for one."""
+    """Whether a run has a settled answer, or a worker at work on it."""
     table = schema.answers
     query = select(table.c.item).where(table.c.run == run_id, table.c.status != Status.FAILED.value).limit(1)
     return connection.execute(query).first() is not None or shared_run(connection, [run_id]) is not None
 
 
 def _answers_at(connection: Connection, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], dict[str, Any]]:
-    """The rows of answers by run and item."""
     table, found = schema.answers, dict[tuple[int, int], dict[str, Any]]()
-    for start in range(0, len(places), 500):
-        query = select(table).where(tuple_(table.c.run, table.c.item).in_(places[start : start + 500]))
+    for part in in_parts(places):
+        query = select(table).where(tuple_(table.c.run, table.c.item).in_(part))
         found |= {(row["run"], row["item"]): dict(row) for row in connection.execute(query).mappings()}
     return found

@@ -1,4 +1,4 @@
-"""What a store knows, as arrays: items with their groups and facets, statuses and scores by run."""
+"""The content of a store as arrays: items with groups and facets, outcomes and scores by run."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from sqlalchemy import Connection, Text, case, cast, func, select
 from proctor.core import ACCURACY, NO_ANSWER, InputError, Metric, Status, natural, one_of
 from proctor.judges import UNRESOLVED
 from proctor.runs import schema
-from proctor.runs.columns import (
+from proctor.runs.bulk import (
     Codes,
     driver_rows,
     joined_columns,
     keyed_numbers,
     keyed_texts,
     parted_numbers,
+    read_once,
     whole_numbers,
 )
-from proctor.runs.reading_once import read_once
 from proctor.runs.schema import BenchmarkCard
 from proctor.runs.store import Run, Store
 
 CODE = "code"
-"""The scorer that asks no model."""
+"""The name of scorers without a model."""
 
 BASELINES = ("random", "majority", "longest-option", "shortest-option", "text-similarity")
-"""The embedded systems that never look; they run under `text-only`."""
+"""The built-in baselines; they run under `text-only`."""
 
 STATUS_CODES = {status.value: code for code, status in enumerate(Status)}
 _ABSENT = -1
-_AT_ONCE = 25_000  # items that are read at once
-_APART = "\x1e"  # between two texts that are read as one; neither a format's name nor JSON has it
+_AT_ONCE = 25_000  # items per query
+_APART = "\x1e"  # joins two texts; occurs neither in names of formats nor in JSON
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -46,14 +46,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ItemNames:
-    """The ids of a benchmark's items, read from the store when somebody asks for one: most figures need none."""
+    """The ids of a benchmark's items, read from the store on first use: most figures need none."""
 
     store: Store
     benchmark: int
 
     @cached_property
     def by_number(self) -> dict[int, str]:
-        """By the items' numbers in the store."""
+        """The ids by the items' numbers in the store."""
         table = schema.items
         query = select(table.c.id, table.c.item).where(table.c.benchmark == self.benchmark)
         with self.store.reading() as connection:
@@ -62,11 +62,11 @@ class ItemNames:
 
 @dataclass(frozen=True)
 class ItemTable:
-    """The items that count, in the benchmark's order. All arrays have one entry an item.
+    """The items that count, in the benchmark's order. All arrays have one entry per item.
 
-    What many items share is coded: `group` leads into `groups`, `format` into `formats` and `tags_code` into
-    `tags`; `flags` are facets derived later, such as `guessable`. `number` is an item's number in the store, and
-    `row_of` leads from there to its place here (-1: it has none).
+    Shared values are coded: `group` indexes `groups`, `format` indexes `formats`, `tags_code` indexes `tags`; `flags` are
+    derived facets such as `guessable`. `number` is an item's number in the store; `row_of` maps it to the place in the
+    table (-1: not in it).
     """
 
     names: ItemNames
@@ -89,16 +89,16 @@ class ItemTable:
         return [self.names.by_number[number] for number in self.number.tolist()]
 
     def facet_names(self) -> list[str]:
-        """All tags and flags that results can be split by."""
+        """The names of all facets."""
         return sorted({name for tags in self.tags for name in tags} | set(self.flags) | {"format", "group"})
 
     def facet(self, name: str) -> list[tuple[str, ...]]:
-        """Each item's values of a facet, each once: several where a tag has several, none where it has none."""
+        """Each item's distinct values of a facet: none, one or several."""
         codes, values = self.coded_facet(name)
         return [values[code] for code in codes]
 
     def coded_facet(self, name: str) -> tuple[Ints, list[tuple[str, ...]]]:
-        """The same coded: one code an item, and what each code stands for."""
+        """The same coded: a code per item, and the values of each code."""
         if name in self.flags:
             codes, values = _coded(self.flags[name])
             return codes, [(value,) if value else () for value in values]
@@ -109,7 +109,7 @@ class ItemTable:
         return self.tags_code, [_texts(tags.get(name)) for tags in self.tags]
 
     def only(self, kept: NDArray[np.bool_]) -> ItemTable:
-        """The table of these items alone, with their groups."""
+        """The table of a subset of the items."""
         places = np.flatnonzero(kept)
         group, groups = _recoded(self.group[places], self.groups)
         row_of = np.full_like(self.row_of, -1)
@@ -127,7 +127,7 @@ class ItemTable:
         )
 
     def scorable(self, metric: Metric, scorer: str = "") -> NDArray[np.bool_]:
-        """The items that the metric marks; where the scorer is code, accuracy is that of what code can compare."""
+        """The items that the metric applies to; accuracy by code applies only to answers that code can compare."""
         declared = ACCURACY if (metric.name, scorer) == (ACCURACY.name, CODE) else metric
         marks = np.array([declared.marks(kind) for kind in self.formats], dtype=np.bool_)[self.format]
         if not declared.languages:
@@ -136,9 +136,8 @@ class ItemTable:
         return marks & np.array([one in declared.languages for one in spoken], dtype=np.bool_)[self.tags_code]
 
     def units(self, metric: Metric, places: Ints) -> Ints:
-        """Of how many units (`Metric.per`) the value of each of these items is a share; 1 where that is none. Items
-        repeated so often give the mean over units, and its interval by group. Raises `InputError` where an item's
-        tag is no such number."""
+        """The number of units (`Metric.per`) of each of these items; 1 for a metric without units. Repeating items by it
+        gives the mean over units. Raises `InputError` for a tag that is no positive whole number."""
         if not metric.per:
             return np.ones(len(places), dtype=np.int64)
         known = [tags.get(metric.per) for tags in self.tags]
@@ -152,7 +151,7 @@ class ItemTable:
 
 @dataclass(frozen=True)
 class FacetSlices:
-    """Facet combinations: which (item, slice) pairs there are; an item may be in several slices."""
+    """Combinations of facet values (slices), and the (item, slice) pairs; an item may be in several slices."""
 
     facets: list[dict[str, str]]
     items: NDArray[np.int64]
@@ -182,12 +181,12 @@ class FacetSlices:
         )
 
     def count(self, mask: Mask) -> NDArray[np.int64]:
-        """How many items of each slice are in a mask over items."""
+        """The number of items of each slice in a mask over items."""
         return np.bincount(self.codes[mask[self.items]], minlength=len(self.facets))
 
 
 def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[dict[str, str], Mask]]:
-    """Each combination of the facets' values, in their natural order, with the items that have it."""
+    """Each combination of the facets' values, in natural order, with a mask of its items."""
     slices = FacetSlices.of(items, by, shown)
     cells = []
     for code, facets in enumerate(slices.facets):
@@ -198,38 +197,37 @@ def facet_cells(items: ItemTable, by: Sequence[str], shown: str) -> list[tuple[d
 
 
 def _cell_order(cell: tuple[str, ...]) -> tuple[list[list[tuple[int, float, str]]], tuple[str, ...]]:
-    """By each value's natural order; the text itself decides where that is the same."""
+    """The natural order of each value, then the text."""
     return [natural(value) for value in cell], cell
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How asking ended: one code an item of the table (`STATUS_CODES`, -1 where it was not asked).
-
-    `submitted` is False for answers that only stand for one which a submission lacks."""
+    """The status of each item of the table (`STATUS_CODES`; -1: not asked). `submitted` is False for placeholders of
+    answers that a submission lacks."""
 
     status: Ints
     readable: NDArray[np.bool_]
     submitted: NDArray[np.bool_]
 
     def where(self, status: Status) -> NDArray[np.bool_]:
-        """The items that ended so."""
+        """The items with this status."""
         return np.equal(self.status, STATUS_CODES[status.value])
 
     @property
     def asked(self) -> NDArray[np.bool_]:
-        """The items that have an answer, failed ones included."""
+        """The items with an answer, failed ones included."""
         return np.not_equal(self.status, _ABSENT)
 
     @property
     def answered(self) -> NDArray[np.bool_]:
-        """The items whose answer is the system's own: not failed."""
+        """The items with an answer that did not fail."""
         return self.asked & ~self.where(Status.FAILED)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One metric by one scorer over the items of the table; NaN where there is no score."""
+    """One metric by one scorer over the items of the table; NaN without a score."""
 
     metric: str
     scorer: str
@@ -237,12 +235,12 @@ class Series:
 
     @property
     def marked(self) -> NDArray[np.bool_]:
-        """The items that have a score."""
+        """The items with a score."""
         return ~np.isnan(self.values)
 
 
 def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), conditions: Sequence[str] = ()) -> list[Run]:
-    """The runs of a benchmark, of these systems and conditions where any are named."""
+    """The runs of a benchmark, of these systems and conditions (none named: all). Raises `InputError` for unknown names."""
     runs = store.runs(benchmark)
     for what, names, known in (
         ("system", systems, {run.system for run in runs}),
@@ -261,7 +259,7 @@ def chosen_runs(store: Store, benchmark: str, systems: Sequence[str] = (), condi
 
 
 def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) -> ItemTable:
-    """The items of a benchmark that count (or all)."""
+    """The items of a benchmark that count (or all), as a table."""
     benchmarks = schema.benchmarks
     with store.reading() as connection:
         own = connection.execute(select(benchmarks.c.id).where(benchmarks.c.name == card.name)).scalar_one()
@@ -295,15 +293,15 @@ def load_items(store: Store, card: BenchmarkCard, *, all_items: bool = False) ->
 
 
 def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], list[str], list[str]]:
-    """A benchmark's items in its order: their numbers and the codes of two texts, then these: the groups, and the
-    formats each with tags (see `_APART`)."""
+    """A benchmark's items in its order: their numbers and codes of group and kind; then the groups, and the kinds (format
+    and tags, joined by `_APART`)."""
     table = schema.items
     number, own = table.c.id, table.c.benchmark == benchmark
     first, last = connection.execute(select(func.min(number), func.max(number)).where(own)).one()
     groups, kinds = Codes(), Codes()
     parts = [[np.zeros(0, dtype=np.int64)] * 4]
     for start in range(first or 0, (last or -1) + 1, _AT_ONCE):
-        # In the order of numbers, as they lie: an index (`+ 0` has none) leads to them in the order of their ids.
+        # Read in the order of numbers, as rows are stored; `+ 0` keeps the database from using the index on ids.
         within = number.between(start, start + _AT_ONCE - 1) & (table.c.benchmark + 0 == benchmark)
         numbers, texts = joined_columns(
             connection, (number, table.c.position), (table.c.group_name, table.c.format + _APART + table.c.tags), within
@@ -316,7 +314,7 @@ def _read_items(connection: Connection, benchmark: int) -> tuple[list[Ints], lis
 
 @read_once
 def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
-    """How asking ended in one run."""
+    """The outcomes of one run."""
     table = schema.answers
     usual = (table.c.status == Status.ANSWERED.value) & (table.c.readable != 0) & (table.c.reason != NO_ANSWER)
     code = case({status: str(number) for status, number in STATUS_CODES.items()}, value=table.c.status)
@@ -338,7 +336,7 @@ def load_outcomes(store: Store, run: Run, items: ItemTable) -> Outcomes:
 
 
 def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
-    """The items whose answer has a latency."""
+    """A mask of the items whose answer has a latency."""
     table = schema.answers
     with store.reading() as connection:
         numbers = whole_numbers(connection, table.c.item, (table.c.run == run.id) & table.c.model_s.is_not(None))
@@ -348,11 +346,10 @@ def load_timed(store: Store, run: Run, items: ItemTable) -> NDArray[np.bool_]:
 
 
 def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
-    """All scores of one run, by metric and scorer, as they are reported.
+    """All scores of one run by metric and scorer, as reported.
 
-    A judge's accuracy is completed by code's: a judge marks the answers that code can't, and both together are
-    the accuracy over all questions. Code's own stands beside it. A judge that was asked and gave no verdict on any
-    answer of the run has its metrics all the same, without a score.
+    Code's accuracy completes that of a judge, which scores only answers that code can't compare; code's own is listed,
+    too. A judge without any verdict in the run has empty series of its metrics.
     """
     found = [*load_raw_series(store, run, items)]
     found += _without_verdict(store, run, found)
@@ -368,7 +365,7 @@ def load_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
 
 
 def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Series]:
-    """The metrics, as other runs have them, of the judges that left all that they were asked of this run unresolved."""
+    """Empty series of the judges without any verdict in this run, for the metrics that they have in other runs."""
     marking = {one.scorer for one in found if one.metric != UNRESOLVED.name}
     silent = [one for one in found if one.metric == UNRESOLVED.name and one.scorer not in marking]
     scores, runs = schema.scores, schema.runs
@@ -387,7 +384,7 @@ def _without_verdict(store: Store, run: Run, found: Sequence[Series]) -> list[Se
 
 @read_once
 def load_raw_series(store: Store, run: Run, items: ItemTable) -> list[Series]:
-    """All scores of one run, by metric and scorer, each as its scorer gave them."""
+    """All scores of one run by metric and scorer, as stored."""
     table = schema.scores
     by = (table.c.metric, table.c.scorer)
     with store.reading() as connection:
@@ -408,8 +405,8 @@ def load_labels(store: Store, run: Run, items: ItemTable, metric: str, scorer: s
 
 
 def load_values(store: Store, run: Run, items: ItemTable) -> list[tuple[str, Ints]]:
-    """The values that one run's answers have, as JSON, each with its items' places in the table; without those that
-    could not be read, and those of answers that did not end as they should."""
+    """The distinct parsed answers of one run as JSON, each with its items' places in the table. Only readable answers with
+    the status `answered` are included."""
     table = schema.answers
     own = (table.c.run == run.id) & (table.c.status == Status.ANSWERED.value) & (table.c.readable == 1)
     with store.reading() as connection:
@@ -425,20 +422,20 @@ def _series(metric: str, scorer: str, numbers: Ints, scores: NDArray[np.float64]
 
 
 def _places(numbers: Ints, items: ItemTable) -> tuple[Ints, NDArray[np.bool_]]:
-    """Where items stand in the table, and which of them do."""
+    """The places of items in the table, and a mask of those that are in it."""
     rows = items.row_of[numbers]
     inside = rows >= 0
     return rows[inside], inside
 
 
 def _coded(values: Sequence[str]) -> tuple[Ints, list[str]]:
-    """A code for each value, and what each code stands for, in the order of their first appearance."""
+    """A code for each value, and the distinct values, in the order of first appearance."""
     codes = Codes()
     return codes.of(values), list(codes)
 
 
 def _recoded(codes: Ints, values: Sequence[str]) -> tuple[Ints, list[str]]:
-    """The same of codes that lead into values: equal values share a code, and those that none leads to are left out."""
+    """As `_coded`, for values given by codes: equal values get one code, unused ones are dropped."""
     code, values = _coded(values)
     codes = code[codes]
     first = np.full(len(values), len(codes), dtype=np.int64)

@@ -5,9 +5,16 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.audits.items.audit import FormatAudit, ItemAudit, audit_items, to_json
-    from proctor.audits.items.elsewhere import OptionPools
-    from proctor.audits.items.living import RuleCue, TextCues, text_cues
+    from proctor.audits.items.audit import (
+        FormatAudit,
+        ItemAudit,
+        OptionPools,
+        RuleCue,
+        TextCues,
+        audit_items,
+        text_cues,
+        to_json,
+    )
     from proctor.audits.items.options import Histogram, OptionAudit, tfidf, words
 else:
     export_lazily(__name__)

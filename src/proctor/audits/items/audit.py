@@ -1,9 +1,9 @@
-"""The audit of a benchmark's items: what can be answered without looking, as plain data."""
+"""The item audit: which questions can be answered without looking, in a benchmark or while one question is written."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -24,27 +24,28 @@ from proctor.audits.items.baselines import (
     random_baseline,
     rule_baselines,
 )
-from proctor.audits.items.elsewhere import OptionPools, fold_units, option_pools
 from proctor.audits.items.options import (
     OptionAudit,
     OptionTable,
     audit_options,
+    p_above_chance,
     phrases_of,
     right_options,
     rows_by_group,
     words,
 )
-from proctor.core import Item, count_of
+from proctor.core import OPTION_POOL, Item, count_of, generator
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, RatingsFormat, option_letters
 from proctor.metrics import chance_of
 from proctor.metrics.text import Encoder
+from proctor.stats import Estimate, Resampling, linked, mean_interval
 
 
 @dataclass(frozen=True)
 class AnswerRecurrence:
-    """In how many other items of its group an item's right answer (the right option, or the reference of
-    a free text) occurs again, in the same words: as the right answer, as a wrong option, inside the
-    question (two words at least). Only items with at least one are listed."""
+    """The numbers of other items of the group in which an item's right answer (the right option, or the reference of a free
+    text) recurs in the same words: as the right answer, as a wrong option, in the question (two words at least). Items
+    without recurrence are not listed."""
 
     item_id: str
     as_right: int
@@ -54,9 +55,9 @@ class AnswerRecurrence:
 
 @dataclass(frozen=True)
 class FormatAudit:
-    """The items of one answer format. `constant_share` is what the best constant answer scores in
-    sample (the baseline `majority`); `baselines` come best first; `selected` is None, with the reason in
-    `unselected`, where there are too few groups to choose on some and try on others."""
+    """The items of one answer format. `constant_share` is the accuracy of the best constant answer in sample (the baseline
+    `majority`); `baselines` are sorted, best first; `selected` is None, with the reason in `unselected`, with too few
+    groups to select on some and test on others."""
 
     kind: str
     n: int
@@ -71,7 +72,7 @@ class FormatAudit:
 
     @property
     def best_rule(self) -> BaselineResult | None:
-        """The fixed rule with the highest accuracy over all items (chosen in sample: see its p)."""
+        """The fixed rule with the highest accuracy over all items (selected in sample: see its p)."""
         return next((baseline for baseline in self.baselines if baseline.kind == "rule"), None)
 
 
@@ -79,11 +80,10 @@ class FormatAudit:
 class ItemAudit:
     """The whole audit.
 
-    `guessable` holds every item that could be tried: whether the baseline that was selected on other
-    groups, fitted on other groups, answers it. Of these a share of about `chance` is luck. Where no
-    baseline beat chance on the other groups no item is guessable. Items of a format with too few groups to
-    select are missing. `left_out` says which items were not audited, by answer format, and
-    why.
+    `guessable` says for every item that could be tested whether the baseline that was selected and fitted on other groups
+    answers it. About a share `chance` of these is luck. No item is guessable if no baseline beat chance on the other
+    groups. Items of a format with too few groups to select are missing. `left_out` gives, by answer format, the items
+    that were not audited, and why.
     """
 
     n: int
@@ -96,18 +96,18 @@ class ItemAudit:
     left_out: dict[str, str]
 
     def format(self, kind: str) -> FormatAudit | None:
-        """The audit of one answer format; None where the benchmark has no such items."""
+        """The audit of one answer format; None without such items."""
         return next((audit for audit in self.formats if audit.kind == kind), None)
 
 
 def to_json(audit: ItemAudit) -> dict[str, JsonValue]:
-    """The audit as plain JSON data, field by field under the same names."""
+    """The audit as plain JSON data with the same field names."""
     plain: dict[str, JsonValue] = json.loads(json.dumps(asdict(audit), allow_nan=False))
     return plain
 
 
 def find_recurrences(items: Sequence[Item]) -> tuple[AnswerRecurrence, ...]:
-    """The items, in their order, whose right answer occurs in another item of the group."""
+    """The items, in order, whose right answer recurs in another item of the group."""
     answers = [_right_answer(item) for item in items]
     found: dict[int, AnswerRecurrence] = {}
     for rows in rows_by_group(items).values():
@@ -131,7 +131,7 @@ def find_recurrences(items: Sequence[Item]) -> tuple[AnswerRecurrence, ...]:
 
 
 def _right_answer(item: Item) -> str:
-    """Its words, joined by spaces; empty where the format's answers are no words of the item's own."""
+    """The words of the right answer; empty for formats other than choice and free text."""
     if item.reference is None or item.reference.answer is None:
         return ""
     key = item.reference.answer
@@ -148,7 +148,7 @@ def _plain(text: str) -> str:
     return " ".join(words(text))
 
 
-_MOST_VALUES = 12  # a tag with more values than this is a name, not a facet
+_MAX_VALUES = 12  # a tag with more values is a name, not a facet
 
 
 def audit_items(
@@ -159,20 +159,17 @@ def audit_items(
     facets: Sequence[str] | None = None,
     encode: Encoder | None = None,
 ) -> ItemAudit:
-    """Audits all items by their text and references alone; no media is opened and no model asked.
+    """Audits all items by their text and references; no media are opened and no model is asked.
 
-    Choice items: where the key stands, how long the right option is, what tells it from the wrong ones,
-    fixed rules and classifiers. Binary, count, percentage, ordering, classes and timestamps: the usual answer and
-    the answer to the most similar question, both learned from other groups. Free text and ratings are
-    left out, and `left_out` says so, as it does of items without a reference.
+    Choice items: the position of the key, the length of the right option, features that distinguish it from wrong ones,
+    fixed rules and classifiers. Binary, count, percentage, ordering, classes and timestamps: the most frequent answer and
+    the answer to the most similar question, both learned from other groups. Free text, ratings and items without a
+    reference are left out (see `ItemAudit.left_out`).
 
-    For each format the best text-only accuracy is that of `SelectedBaseline`; for each item `guessable`
-    says whether that selection answers it, and lacks items of formats with too few groups to select.
-
-    `facets` are the tags that accuracies are split by; None takes every tag that has 2 to 12 different
-    values and no fractions. `seed` deals the folds and settles ties; `draws` are the bootstrap's. With `encode` rules
-    on sentence embeddings are tried too. Groups that share an option pool (the tag `option_pool`) are in one fold.
-    Raises `InputError` for a key that is none of its item's options.
+    `facets` are the tags that accuracies are split by; None takes every tag with 2 to 12 distinct values and no
+    fractions. `seed` determines folds and ties; `draws` is that of the bootstrap. With `encode` rules on sentence
+    embeddings are tried, too. Groups that share an option pool (the tag `option_pool`) are in one fold. Raises
+    `InputError` for a key that is none of its item's options.
     """
     kept, left_out = _auditable(items)
     guessable: dict[str, bool] = {}
@@ -209,7 +206,7 @@ def _auditable(items: Sequence[Item]) -> tuple[list[Item], dict[str, str]]:
     parts: dict[str, list[str]] = {}
     for (kind, reason), count in reasons.items():
         parts.setdefault(kind, []).append(f"{count_of(count, 'item')}: {reason}")
-    return kept, {kind: "; ".join(said) for kind, said in parts.items()}
+    return kept, {kind: "; ".join(listed) for kind, listed in parts.items()}
 
 
 def _facets(items: Sequence[Item]) -> list[str]:
@@ -217,7 +214,7 @@ def _facets(items: Sequence[Item]) -> list[str]:
     for tag in dict.fromkeys(tag for item in items for tag in item.tags):
         values = {value for item in items for value in facet_values(item.tags.get(tag))}
         fractions = any(isinstance(item.tags.get(tag), float) for item in items)
-        if not fractions and 2 <= len(values) <= _MOST_VALUES:
+        if not fractions and 2 <= len(values) <= _MAX_VALUES:
             found.append(tag)
     return found
 
@@ -265,3 +262,153 @@ def _choice_baselines(
     folds = int(fold.max()) + 1
     rules = rule_baselines(table, right, folds)
     return [*rules, *learned_baselines(table, right, fold, seed)] if folds >= 3 else rules
+
+
+@dataclass(frozen=True)
+class OptionPools:
+    """The number of `pools` of groups whose right answers serve as wrong options of other items. `known` is the accuracy of
+    choosing the option that is right least often in all other groups, those of the pool included; the baselines never
+    know answers of the item's own pool."""
+
+    pools: int
+    known: Estimate
+
+
+def fold_units(items: Sequence[Item]) -> list[str]:
+    """The unit of folds for each item: its group, with all groups that an option pool links."""
+    labels = [
+        [("group", item.group), *([("pool", item.tags[OPTION_POOL])] if OPTION_POOL in item.tags else [])]
+        for item in items
+    ]
+    if not any(OPTION_POOL in item.tags for item in items):
+        return [item.group for item in items]
+    return [f"{code:06d}" for code in linked(labels)]
+
+
+def option_pools(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int) -> OptionPools | None:
+    """The leakage by option pools; None without pools."""
+    pools = {str(item.tags[OPTION_POOL]) for item in table.items if OPTION_POOL in item.tags}
+    if not pools:
+        return None
+    phrases = table.phrases
+    everywhere, in_group = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    for row, item in enumerate(table.items):
+        of_item = {phrases[row][place] for place in np.flatnonzero(right[row])}
+        everywhere.update(of_item)
+        in_group[item.group].update(of_item)
+    scores = np.zeros(table.present.shape)
+    for row, item in enumerate(table.items):
+        for place, phrase in enumerate(phrases[row]):
+            scores[row, place] = in_group[item.group][phrase] - everywhere[phrase]
+    groups = np.unique([item.group for item in table.items], return_inverse=True)[1]
+    plan = Resampling(draws=draws, seed=seed, bounds=(0.0, 1.0))
+    return OptionPools(len(pools), mean_interval(table.hits(scores, right).astype(np.float64), groups, plan))
+
+
+ALWAYS = ("longest-option", "most-question-words", "nearest-to-question")
+"""Rules of length and overlap, which are reported whenever they choose the right option."""
+
+MOST_BESIDE = 300
+"""The largest number of other questions, drawn by seed: the result is needed while somebody types."""
+
+_MIN_GROUPS, _MIN_ITEMS = 3, 12
+_REFITS = 25
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class RuleCue:
+    """A fixed rule that chooses the right option of the question, and its accuracy on the other questions."""
+
+    name: str
+    label: str
+    others: Estimate
+    above_chance: bool
+
+
+@dataclass(frozen=True)
+class TextCues:
+    """The text-only leakage of one question. `rules` choose its right option; those above chance on the other questions come
+    first, and of these the ones of length and overlap. `probability` is that of the right option (a question's options
+    sum to 1) by a classifier fitted on other groups' questions, with an interval over samples of groups; None with fewer
+    than 3 other groups or 12 questions."""
+
+    chance: float
+    beside: int
+    rules: tuple[RuleCue, ...]
+    probability: Estimate | None
+
+    @property
+    def guessable(self) -> bool:
+        """Whether a rule above chance chooses the right option, or the classifier's interval is above chance."""
+        low = self.probability.ci_low if self.probability is not None else None
+        return any(one.above_chance for one in self.rules) or (low is not None and low > self.chance)
+
+
+def text_cues(item: Item, beside: Sequence[Item], *, seed: int = 0) -> TextCues:
+    """The cues of a choice with a key, compared with other choices (without an earlier version of it); no media are opened.
+    Rules are tested on the other questions (one-sided, 5 %, Bonferroni over the rules).
+
+    Raises `InputError` if the key is none of the options.
+    """
+    others = sorted((one for one in beside if one.id != item.id and len(one.options) > 1), key=lambda one: one.id)
+    order = generator(seed, "living", item.id).permutation(len(others))[:MOST_BESIDE]
+    others = [others[int(place)] for place in sorted(order.tolist())]
+    table = OptionTable([item, *others], seed)
+    right = right_options(table)
+    chance = np.array([chance_of(one) or 0.0 for one in table.items])
+    return TextCues(
+        chance=float(chance[0]),
+        beside=len(others),
+        rules=tuple(_rules(table, right, chance, seed)),
+        probability=_probability(table, right, seed),
+    )
+
+
+def _rules(table: OptionTable, right: NDArray[np.bool_], chance: NDArray[np.float64], seed: int) -> list[RuleCue]:
+    baselines = rule_baselines(table, right, 1)
+    hits = np.stack([one.hits[:, 0] for one in baselines])
+    groups = np.unique([one.group for one in table.items[1:]], return_inverse=True)[1] if len(table.items) > 1 else None
+    enough = groups is not None and groups.max(initial=-1) + 1 >= _MIN_GROUPS
+    p = p_above_chance(hits[:, 1:], chance[1:], groups) if enough and groups is not None else np.ones(len(hits))
+    found = []
+    for place, one in enumerate(baselines):
+        above = bool(p[place] * len(hits) < _LEVEL)
+        if hits[place, 0] and (above or one.name in ALWAYS):
+            values, names = hits[place, 1:].astype(float), [other.group for other in table.items[1:]]
+            others = mean_interval(values, names, Resampling(draws=200, seed=seed, bounds=(0.0, 1.0)))
+            found.append(RuleCue(one.name, one.label, others, above))
+    return sorted(found, key=lambda one: (not one.above_chance, one.name not in ALWAYS, -(one.others.value or 0.0)))
+
+
+def _probability(table: OptionTable, right: NDArray[np.bool_], seed: int) -> Estimate | None:
+    """The key's probability by a logistic regression on the options' features, and its 2.5 % and 97.5 % quantiles over
+    samples of the other groups."""
+    own = table.items[0].group
+    rows = np.array([row for row, one in enumerate(table.items) if one.group != own], dtype=np.int64)
+    names = sorted({table.items[row].group for row in rows})
+    if len(names) < _MIN_GROUPS or len(rows) < _MIN_ITEMS:
+        return None
+    by_group = [rows[[table.items[row].group == name for row in rows]] for name in names]
+    rng = generator(seed, "living", "refits")
+    draws = [rng.integers(0, len(by_group), len(by_group)) for _ in range(_REFITS)]
+    fits = [
+        _key_share(table, right, np.concatenate([by_group[place] for place in places]))
+        for places in (np.arange(len(by_group)), *draws)
+    ]
+    low, high = np.quantile(fits[1:], [0.025, 0.975])
+    return Estimate(fits[0], float(low), float(high), len(rows), len(names))
+
+
+def _key_share(table: OptionTable, right: NDArray[np.bool_], rows: NDArray[np.int64]) -> float:
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    seen = table.present[rows]
+    features, labels = table.relative[rows][seen], right[rows][seen]
+    scale = features.std(axis=0)
+    scale[scale == 0] = 1.0
+    with threadpool_limits(limits=1):
+        model = LogisticRegression(C=0.1, max_iter=500).fit(features / scale, labels)
+    odds = np.exp(model.decision_function(table.relative[0][table.present[0]] / scale))
+    return float(odds[right[0][table.present[0]]].sum() / odds.sum())

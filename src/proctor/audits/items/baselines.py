@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.audits.items.elsewhere import told_answers
 from proctor.audits.items.options import OptionTable, p_above_chance, tfidf
 from proctor.core import Item, TagValue, generator
 from proctor.core.formats import option_letters
@@ -26,10 +25,9 @@ _Rows = NDArray[np.int64]
 class BaselineResult:
     """One way to answer without looking.
 
-    `accuracy` of a "rule" is over all items; of a "learned" baseline it is out of fold: every item was
-    guessed by a fit that saw no item of its group. `chance` is what random guessing reaches (None where
-    the format has no such number), `p` is one-sided against it, `p_holm` by Holm over the format's
-    baselines; both None where there is no chance level or only one group.
+    The `accuracy` of a "learned" baseline is out of fold: every item was guessed by a fit without items of its group.
+    `chance` is the chance level (None if the format has none), `p` is one-sided against it, `p_holm` by Holm over the
+    format's baselines; both are None without a chance level or with only one group.
     """
 
     name: str
@@ -53,14 +51,13 @@ class FacetAccuracy:
 
 @dataclass(frozen=True)
 class SelectedBaseline:
-    """The best text-only accuracy, without flattery.
+    """The best text-only accuracy, without selection bias.
 
-    For each fold of groups the baseline is chosen on the other folds alone (learned ones by an inner
-    cross-validation) and then tried on this one; where none beats chance there, this one is answered
-    at random ("random"). `chosen` says for how many items each was chosen; `covers_chance` whether the
-    interval holds the chance level: then the audit has found nothing. An artefact that is too weak to be
-    sure of (on 250 items of four options: a rule that is right in a third of them) may go unselected;
-    the baselines' own p values show it.
+    For each fold of groups the baseline is selected on the other folds (learned ones by an inner cross-validation) and
+    tested on this one; if none beats chance there, the fold is answered at random ("random"). `chosen` gives the number
+    of items by selected baseline; `covers_chance` says whether the interval covers the chance level: then the audit has
+    found nothing. A weak artefact (on 250 items of four options: a rule that is right in a third of them) may not be
+    selected; the baselines' own p values show it.
     """
 
     accuracy: Estimate
@@ -73,8 +70,8 @@ class SelectedBaseline:
 
 @dataclass(frozen=True)
 class TextBaseline:
-    """Its hits as the selection needs them: `hits[i, f]` is whether item i is answered by a fit that
-    saw neither i's own fold nor fold f."""
+    """A baseline's hits for the selection: `hits[i, f]` says whether item i is answered by a fit without i's own fold and
+    without fold f."""
 
     name: str
     label: str
@@ -83,14 +80,13 @@ class TextBaseline:
 
 
 def _unfitted(hits: NDArray[np.bool_], folds: int) -> NDArray[np.bool_]:
-    """The hits of what fits nothing: the same whatever is left out."""
+    """The hits of a baseline without a fit: the same whatever fold is left out."""
     return np.repeat(hits[:, None], folds, axis=1)
 
 
 def random_baseline(items: Sequence[Item], chance: NDArray[np.float64], fold: _Rows, seed: int) -> TextBaseline:
-    """Right at random, each item with its own probability, but systematically: fold after fold, items in a
-    random order, so that each fold has as many hits as expected (give or take one). What is right
-    is luck, how many is not; so falling back on it is never mistaken for a finding.
+    """Random hits with each item's own probability, by systematic sampling: each fold has the expected number of hits
+    (± 1), so that the fallback on this baseline is never mistaken for a finding.
     """
     lots = [float(generator(seed, "audit", "by lot", item.id).random()) for item in items]
     order = np.lexsort((np.asarray(lots), fold))
@@ -118,7 +114,7 @@ class BaselineComparison:
         return np.asarray(np.unique([item.group for item in self.items], return_inverse=True)[1])
 
     def results(self, baselines: Sequence[TextBaseline]) -> tuple[BaselineResult, ...]:
-        """Every baseline but the random one, best first (of equals in their order)."""
+        """All baselines except the random one, best first (ties in their order)."""
         contestants = [baseline for baseline in baselines if baseline.kind != "random"]
         if not contestants:
             return ()
@@ -144,8 +140,8 @@ class BaselineComparison:
     def selected(
         self, baselines: Sequence[TextBaseline], facets: Sequence[str]
     ) -> tuple[SelectedBaseline, NDArray[np.bool_]]:
-        """The selection, and the items that a selected baseline solves (what is right at random is nobody's doing).
-        The first baseline is the one to fall back on."""
+        """The selection, and the items that a selected baseline solves (random hits do not count). The first baseline is
+        the fallback."""
         hits = np.stack([baseline.hits for baseline in baselines])
         chosen = chosen_for_folds(hits, self.fold, self.groups, self.chance)[self.fold]
         solved = hits[chosen, np.arange(len(self.items)), self.fold]
@@ -172,7 +168,7 @@ class BaselineComparison:
         )
 
     def mean_chance(self, rows: _Rows | None = None) -> float | None:
-        """What random guessing reaches over the items (or these rows)."""
+        """The chance level over the items (or these rows)."""
         if self.chance is None:
             return None
         return float(np.mean(self.chance if rows is None else self.chance[rows]))
@@ -189,7 +185,7 @@ class BaselineComparison:
 
 
 def facet_values(value: TagValue | None) -> tuple[str, ...]:
-    """The values under which an item counts, each once; none where it lacks the tag."""
+    """The distinct values of a tag."""
     if value is None:
         return ()
     return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else (str(value),)
@@ -202,17 +198,17 @@ def _covers(estimate: Estimate, chance: float | None) -> bool | None:
 
 
 FOLDS = 5
-"""Groups are dealt to at most this many folds."""
+"""The largest number of folds."""
 
 _FITS_AT_ONCE = 4  # each in a thread
 _LEVEL = 0.05  # the significance with which a baseline must beat chance on the other folds to be chosen
+
 _Hits = NDArray[np.bool_]
 
 
 def fold_of_groups(groups: Sequence[str], seed: int) -> _Rows:
-    """The fold of each item: whole groups, dealt in a random order to the fold with the fewest items.
-
-    There are `FOLDS` of them, or as many as groups where those are fewer.
+    """The fold of each item: whole groups, in random order, go to the fold with the fewest items. There are `FOLDS` folds,
+    or as many as groups if these are fewer.
     """
     names, sizes = np.unique(np.asarray(groups), return_counts=True)
     order = generator(seed, "audit", "folds").permutation(len(names))
@@ -226,12 +222,11 @@ def fold_of_groups(groups: Sequence[str], seed: int) -> _Rows:
 
 
 def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows, pool: Executor | None = None) -> _Hits:
-    """`hits[i, f]`: item i guessed by a fit that saw neither the fold of i nor the fold f. The fits are made one after
-    the other, or by the threads of a pool.
+    """`hits[i, f]`: whether item i is guessed by a fit without the fold of i and without the fold f. With a `pool` fits run
+    in its threads.
 
-    `guess(train, test)` gets row numbers and gives the hits of the test rows. Leaving out the folds
-    f and g gives the same fit in either order, so K folds take K(K+1)/2 fits. Needs three folds: one
-    to try on, one to choose by, one to learn from.
+    `guess(train, test)` gets row numbers and returns the hits of the test rows. Leaving out folds f and g is symmetric,
+    so K folds take K(K+1)/2 fits. Raises `ValueError` below three folds: to test, to select, and to train on.
     """
     folds = int(fold.max()) + 1
     if folds < 3:
@@ -249,19 +244,18 @@ def cross_fit(guess: Callable[[_Rows, _Rows], _Hits], fold: _Rows, pool: Executo
 
 
 def own_fold(hits: _Hits, fold: _Rows) -> _Hits:
-    """Of `cross_fit`'s hits those of the fit that saw all folds but the item's own."""
+    """The hits of `cross_fit` by the fits on all folds but the item's own."""
     return np.asarray(hits[np.arange(len(fold)), fold])
 
 
 def chosen_for_folds(hits: NDArray[np.bool_], fold: _Rows, groups: _Rows, chance: NDArray[np.float64] | None) -> _Rows:
-    """The baseline selected for each fold by the other folds alone, by its place in `hits`.
+    """The baseline (place in `hits`) selected for each fold by the other folds.
 
-    `hits` is baselines × items × folds as of `cross_fit`: for fold f only fits that never saw f count.
-    The first baseline is the one to fall back on. Another is selected only if it has the most hits of
-    those that beat `chance` on the other folds (one-sided, 5 %, Bonferroni over the baselines); of
-    equals the first. Without this bar the luckiest of many useless baselines would be selected in
-    every fold at once, and the interval of its hits would be too narrow by a third. Where the
-    format knows no chance level (None), the baseline with the most hits is selected.
+    `hits` is baselines × items × folds as of `cross_fit`: for fold f only fits without f count. The first baseline is the
+    fallback. Another is selected if it has the most hits among those that beat `chance` on the other folds (one-sided,
+    5 %, Bonferroni over the baselines; ties: the first). Without this test the luckiest of many useless baselines would
+    be selected in every fold, and its interval would be too narrow by a third. Without a chance level (None) the baseline
+    with the most hits is selected.
     """
     chosen = np.zeros(hits.shape[2], dtype=np.int64)
     for left_out in range(hits.shape[2]):
@@ -280,10 +274,8 @@ _Guess = Callable[[_Rows, _Rows], NDArray[np.bool_]]
 
 
 def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> list[TextBaseline]:
-    """Every fixed rule: each place, the second longest and second shortest, most and least of each
-    feature. An item in which the rule decides nothing is answered at random.
-
-    `right` (items × options) says which options are right.
+    """All fixed rules: each place, the second longest and second shortest option, the most and the least of each feature.
+    Ties are broken at random. `right` (items × options) says which options are right.
     """
     scores = {**_places(table), **_by_rank(table)}
     for index, feature in enumerate(table.features):
@@ -297,10 +289,10 @@ def rule_baselines(table: OptionTable, right: NDArray[np.bool_], folds: int) -> 
 
 
 def learned_baselines(table: OptionTable, right: NDArray[np.bool_], fold: _Rows, seed: int) -> list[TextBaseline]:
-    """Three classifiers of right against wrong options, where each item gets the option that it finds the likeliest;
-    and who is told the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
+    """Three classifiers of right and wrong options, which choose each item's most likely option; and baselines that know
+    the right answers of other folds (`told_answers`). Needs three folds (see `cross_fit`).
 
-    Each fit has one thread: on a busy machine OpenMP's threads wait for each other longer than they work.
+    Each fit uses one thread: on a busy machine OpenMP's threads mostly wait for each other.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -341,7 +333,7 @@ def _by_features(table: OptionTable, right: NDArray[np.bool_], make: Callable[[]
     def guess(train: _Rows, test: _Rows) -> NDArray[np.bool_]:
         seen, asked = table.options_of(train), table.options_of(test)
         known = table.relative[seen]
-        # A feature that is the same everywhere has no weight and takes as long as the others.
+        # A constant feature has no weight and only costs time.
         varied = known.min(axis=0) < known.max(axis=0)
         varied[0] |= not varied.any()
         model = make().fit(known[:, varied], right[seen])
@@ -390,13 +382,13 @@ _CHUNK = 500  # questions compared at a time
 
 
 def constant_share(items: Sequence[Item]) -> float:
-    """The share that the best constant answer gets right, chosen in sample: what `majority` scores."""
+    """The accuracy of the best constant answer, chosen in sample (the baseline `majority`)."""
     everything = np.arange(len(items))
     return float(_usual(items)(everything, everything).mean())
 
 
 def answer_baselines(items: Sequence[Item], fold: _Rows) -> list[TextBaseline]:
-    """Two baselines, learned from other groups only. Needs three folds (see `cross_fit`)."""
+    """Two baselines that learn from other groups. Needs three folds (see `cross_fit`)."""
     return [
         TextBaseline("usual-answer", "the best constant answer of other groups", "learned", cross_fit(_usual(items), fold)),
         TextBaseline("nearest-question", "the answer to the most similar question of other groups", "learned", cross_fit(_nearest(items), fold)),
@@ -425,7 +417,7 @@ def _nearest(items: Sequence[Item]) -> _Guess:
 
 
 def _most_similar(rows: Any, among: Any) -> _Rows:
-    """For each row the place of the most similar one, of equals the first."""
+    """For each row the place of the most similar one (ties: the first)."""
     places = [
         np.asarray((rows[start : start + _CHUNK] @ among.T).toarray()).round(9).argmax(axis=1)
         for start in range(0, rows.shape[0], _CHUNK)
@@ -435,3 +427,47 @@ def _most_similar(rows: Any, among: Any) -> _Rows:
 
 def _lends(donor: Item, item: Item) -> bool:
     return donor.reference is not None and is_right(item, donor.reference.answer)
+
+
+def told_answers(table: OptionTable, right: _Hits) -> dict[tuple[str, str], Callable[[_Rows, _Rows], _Hits]]:
+    """Baselines that know the right answers of the training rows, by name and label."""
+    products = _similar(table, right)
+    number: dict[str, int] = {}
+    code = np.zeros(table.present.shape, dtype=np.int64)
+    code[table.present] = [number.setdefault(one, len(number)) for phrases in table.phrases for one in phrases]
+
+    def recurring(sign: int) -> Callable[[_Rows, _Rows], _Hits]:
+        def guess(train: _Rows, test: _Rows) -> _Hits:
+            known = np.bincount(code[train][right[train]], minlength=len(number))
+            return table.hits(sign * known[code].astype(np.float64), right)[test]
+
+        return guess
+
+    return {
+        ("right-elsewhere", "the option that is right most often in other groups"): recurring(1),
+        ("not-right-elsewhere", "the option that is right least often in other groups"): recurring(-1),
+        ("similar-questions", "the option most like the right answers to similar questions of other groups"): products,
+    }
+
+
+def _similar(table: OptionTable, right: _Hits) -> Callable[[_Rows, _Rows], _Hits]:
+    asked: Any = tfidf([item.question for item in table.items], (1, 2))
+    offered: Any = tfidf([option for item in table.items for option in item.options], (1, 2))
+    first = np.concatenate([[0], np.cumsum(table.counts)[:-1]])
+    key = first + right.argmax(axis=1)
+
+    def guess(train: _Rows, test: _Rows) -> _Hits:
+        scores = np.zeros(table.present.shape)
+        answers = asked[train].T @ offered[key[train]]  # words of questions × words of right options
+        for start in range(0, len(test), _CHUNK):
+            rows = test[start : start + _CHUNK]
+            # The right answers to similar questions, weighted by similarity: one text for each row.
+            expected = asked[rows] @ answers
+            for place in range(table.width):
+                there = table.present[rows, place]
+                options = offered[first[rows[there]] + place]
+                products = np.asarray(options.multiply(expected[there]).sum(axis=1), dtype=np.float64).ravel()
+                scores[rows[there], place] = products.round(9)
+        return table.hits(scores, right)[test]
+
+    return guess

@@ -1,4 +1,4 @@
-"""What the options of choice items give away: measured features, and tests of right options against wrong ones."""
+"""Leakage by the options of choice items: measured features, and tests of right options against wrong ones."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ _NEGATIONS = frozenset(_WORD.findall("avoid except instead neither no nor not ra
 
 @dataclass(frozen=True)
 class Feature:
-    """One number about an option, and the two rules that it makes: take the option with the most of
-    it, take the one with the least."""
+    """One number about an option, and the names of two rules: take the option with the `most` of it, or the `least`."""
 
     name: str
     label: str
@@ -68,13 +67,13 @@ FEATURES = (
     Feature("topic", "TF-IDF similarity to the group's other questions and their options", "nearest-to-group", "farthest-from-group"),
     Feature("group-name", "share of its words in the group's name", "most-like-group-name", "least-like-group-name"),
 )  # fmt: skip
-"""Word lists are English: in other languages these features are 0 for every option, and say nothing."""
+"""Word lists are English: in other languages these features are 0 for every option."""
 
 EMBEDDED = (
     Feature("meaning", "embedding similarity to the question", "nearest-in-meaning", "farthest-in-meaning"),
     Feature("meaning-topic", "embedding similarity to the group's other questions and their options", "nearest-to-group-in-meaning", "farthest-from-group-in-meaning"),
 )  # fmt: skip
-"""Measured only with an encoder."""
+"""Features that need an encoder."""
 
 
 def words(text: str) -> list[str]:
@@ -88,11 +87,11 @@ def _words(text: str) -> list[str]:
 
 
 class OptionTable:
-    """The choice items as arrays, one row an item, one column an option (padded to the most options).
+    """The choice items as arrays, one row per item and one column per option (padded to the largest number of options).
 
-    Nothing in it depends on the key. `present` marks the real options; `lots` holds a number at random for
-    each option, named by item, that settles every tie in the same way whatever the order of the items. With `encode`
-    the features `EMBEDDED` are measured too.
+    Nothing in it depends on the key. `present` marks the real options; `lots` holds a random number for each option,
+    drawn by item id, which breaks ties independently of the order of items. With `encode` the features `EMBEDDED` are
+    measured, too.
     """
 
     def __init__(self, items: Sequence[Item], seed: int, encode: Encoder | None = None) -> None:
@@ -108,7 +107,7 @@ class OptionTable:
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
-        """Items × options × `features`, 0 where there is no option; rounded, so that equal is equal."""
+        """Items × options × `features`, 0 without an option; rounded, so that equal values compare equal."""
         columns = {**self._by_words(), **self._by_length(), **self._by_similarity(), **self._by_group()}
         columns |= {} if self._encode is None else self._by_meaning(self._encode)
         return np.stack([columns[feature.name] for feature in self.features], axis=-1).round(
@@ -116,9 +115,14 @@ class OptionTable:
         )
 
     @cached_property
+    def phrases(self) -> list[list[str]]:
+        """The words of each option, joined by spaces."""
+        return [[" ".join(words(option)) for option in item.options] for item in self.items]
+
+    @cached_property
     def relative(self) -> NDArray[np.float64]:
-        """Each feature twice: minus its mean over the item's options, and its rank among them (0 to 1,
-        ties share the middle); then the place of the option, 0 to 1."""
+        """Each feature twice: centred over the item's options, and as a rank among them (0 to 1, ties share the middle);
+        then the place of the option, 0 to 1."""
         values, present = self.values, self.present[:, :, None]
         means = values.sum(axis=1, keepdims=True) / self.counts[:, None, None]
         others = np.maximum(self.counts - 1, 1)[:, None, None]
@@ -130,8 +134,8 @@ class OptionTable:
 
     @cached_property
     def words(self) -> Any:
-        """TF-IDF of single words of the options, minus the mean of the item's options: sparse, one row
-        an option, in the order of `present.nonzero()`."""
+        """TF-IDF of the options' words, centred over the item's options: sparse, one row per option, in the order of
+        `present.nonzero()`."""
         from scipy.sparse import csr_array
 
         single = tfidf([option for item in self.items for option in item.options], (1, 1), min_df=2)
@@ -141,15 +145,15 @@ class OptionTable:
         return (single - means[rows]).tocsr()
 
     def hits(self, scores: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether each item's option with the highest score (both items × options) is right; ties are
-        settled at random."""
+        """Whether each item's option with the highest score is right (both arguments are items × options); ties are broken
+        by `lots`."""
         masked = np.where(self.present, scores, -np.inf)
         tied = self.present & (masked == masked.max(axis=1, keepdims=True))
         places = np.where(tied, self.lots, -1.0).argmax(axis=1)
         return np.asarray(right[np.arange(len(places)), places])
 
     def options_of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The options of these items, as a mask over items × options."""
+        """A mask (items × options) of the options of these items."""
         mask = np.zeros_like(self.present)
         mask[rows] = self.present[rows]
         return mask
@@ -166,9 +170,9 @@ class OptionTable:
         own = np.zeros(self.present.shape)
         for row, item in enumerate(self.items):
             asked = set(words(item.question))
-            said = [set(words(option)) for option in item.options]
-            uses = Counter(word for option in said for word in option)
-            for place, option in enumerate(said):
+            option_words = [set(words(option)) for option in item.options]
+            uses = Counter(word for option in option_words for word in option)
+            for place, option in enumerate(option_words):
                 if option:
                     question[row, place] = len(option & asked) / len(option)
                     own[row, place] = sum(uses[word] == 1 for word in option) / len(option)
@@ -204,7 +208,7 @@ class OptionTable:
         to_question[self.present] = _row_products(asked[rows], offered)
         first = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         to_others = np.zeros(self.present.shape)
-        for step in range(1, self.width):  # every option with the one `step` places further round
+        for step in range(1, self.width):  # each option with the one `step` places further, cyclically
             count = self.counts[rows]
             live = step < count
             partner = first[rows] + (places + step) % count
@@ -213,7 +217,7 @@ class OptionTable:
         return {"question-similarity": to_question, "typicality": to_others, "topic": self._topic(asked, offered)}
 
     def _topic(self, asked: Any, offered: Any) -> NDArray[np.float64]:
-        """Of each option the mean product with the texts of its group's other items."""
+        """For each option the mean product with the texts of its group's other items."""
         from scipy.sparse import csr_array
 
         rows = self.present.nonzero()[0]
@@ -242,7 +246,7 @@ class OptionTable:
     def _by_group(self) -> dict[str, NDArray[np.float64]]:
         repeats = np.zeros(self.present.shape)
         inside = np.zeros(self.present.shape)
-        phrases = [[" ".join(words(option)) for option in item.options] for item in self.items]
+        phrases = self.phrases
         for rows in rows_by_group(self.items).values():
             offers = Counter(phrase for row in rows for phrase in set(phrases[row]))
             sizes = {len(phrase.split()) for phrase in offers}
@@ -252,11 +256,11 @@ class OptionTable:
                 for place, phrase in enumerate(phrases[row]):
                     repeats[row, place] = offers[phrase] - 1
                     inside[row, place] = mentions[phrase] - (phrase in asked[row])
-        every = Counter(phrase for said in phrases for phrase in set(said))
+        every = Counter(phrase for own_phrases in phrases for phrase in set(own_phrases))
         named = [set(words(item.group.replace("_", " "))) for item in self.items]
         offered, name = np.zeros(self.present.shape), np.zeros(self.present.shape)
-        for row, said in enumerate(phrases):
-            for place, phrase in enumerate(said):
+        for row, own_phrases in enumerate(phrases):
+            for place, phrase in enumerate(own_phrases):
                 own = set(phrase.split())
                 offered[row, place] = every[phrase] - 1
                 name[row, place] = len(own & named[row]) / max(1, len(own))
@@ -272,21 +276,19 @@ def rows_by_group(items: Sequence[Item]) -> dict[str, list[int]]:
 
 
 def phrases_of(text: str, sizes: set[int]) -> set[str]:
-    """All runs of words of the given numbers of words, two at least: one word alone recurs by nature."""
-    said = words(text)
-    return {
-        " ".join(said[start : start + size]) for size in sizes if size >= 2 for start in range(len(said) - size + 1)
-    }
+    """All phrases of the given numbers of words, two at least: single words recur by nature."""
+    own = words(text)
+    return {" ".join(own[start : start + size]) for size in sizes if size >= 2 for start in range(len(own) - size + 1)}
 
 
 def tfidf(texts: Sequence[str], ngrams: tuple[int, int], min_df: int = 1) -> Any:
-    """Rows of length 1, or 0 where a text has no word that counts."""
+    """TF-IDF rows of length 1, or 0 for a text without counted words."""
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     counter = CountVectorizer(
         tokenizer=words, token_pattern=None, lowercase=False, ngram_range=ngrams, dtype=np.float64
     )
-    usual = "question"  # is in the vocabulary, which is never empty
+    usual = "question"  # keeps the vocabulary from being empty
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, usual]))}
     counts = counter.fit_transform(place)[[place[text] for text in [*texts, *min_df * [usual]]]]
     counts = counts[:, np.bincount(counts.indices, minlength=counts.shape[1]) >= min_df]
@@ -300,11 +302,8 @@ def _row_products(left: Any, right: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often the right option stood at each of `options` places; `p` against all places alike.
-
-    `test` says which test gave it: "chi-square", or "simulated chi-square" where fewer than five are
-    expected at a place.
-    """
+    """How often the right option is at each of `options` places, with `p` against equal frequencies. The `test` is
+    "chi-square", or "simulated chi-square" if fewer than five are expected at a place."""
 
     options: int
     counts: tuple[int, ...]
@@ -314,9 +313,9 @@ class Histogram:
 
 @dataclass(frozen=True)
 class OptionContrast:
-    """One feature of options: its mean over the right ones and over the wrong ones (each item counts
-    once), the difference within items with its clustered interval, and the two-sided p (None with one
-    group), as it is and by Holm over all features."""
+    """One feature of options: its mean over right and over wrong options (each item counts once), the difference within
+    items with its clustered interval, and the two-sided p (None with one group), unadjusted and by Holm over all
+    features."""
 
     feature: str
     label: str
@@ -329,9 +328,8 @@ class OptionContrast:
 
 @dataclass(frozen=True)
 class OptionAudit:
-    """What the options give away. `key_positions` and `length_ranks` (1 = shortest) hold one histogram
-    for each number of options; `strictly_shortest` and `strictly_longest` count the items whose right
-    option is shorter (longer) than every other."""
+    """Leakage by the options. `key_positions` and `length_ranks` (1 = shortest) hold one histogram per number of options;
+    `strictly_shortest` and `strictly_longest` count items whose right option is shorter (longer) than all others."""
 
     key_positions: tuple[Histogram, ...]
     length_ranks: tuple[Histogram, ...]
@@ -344,13 +342,13 @@ _Floats = NDArray[np.float64]
 
 
 def p_above_chance(hits: NDArray[np.bool_], chance: _Floats, groups: NDArray[np.int64]) -> _Floats:
-    """One-sided p of each baseline (a row of `hits`, baselines × items) against random guessing, where item
-    i is right with probability `chance[i]`.
+    """One-sided p of each baseline (a row of `hits`, baselines × items) against random guessing, where item i is right
+    with probability `chance[i]`.
 
-    It is the larger of two, since either may be too hopeful: the exact tail of the number of hits if
-    all items were independent (with few groups the t-test knows too little of the spread), and a t-test of
-    the groups' surplus (hits − chance, summed over the group) against 0 (items of a group may be
-    alike). With a single group only the first can be had. NaN nowhere; no item at all gives 1.
+    It is the larger of two p values, since either may be too small: the exact tail of the number of hits for independent
+    items (with few groups the t-test estimates the spread badly), and a t-test of the groups' surplus (hits − chance,
+    summed over the group) against 0 (items of a group may be alike). With a single group only the first is used. Never
+    NaN; 1 without items.
     """
     exact = _tail(chance)[hits.sum(axis=1)]
     _, codes = np.unique(groups, return_inverse=True)
@@ -370,7 +368,7 @@ def difference_p(differences: _Floats, groups: NDArray[np.int64]) -> float | Non
 
 
 def _tail(chance: _Floats) -> _Floats:
-    """P(at least h hits), h = 0 to n, of independent tries with these probabilities."""
+    """P(at least h hits), h = 0 to n, for independent trials with these probabilities."""
     mass = np.ones(1)
     for probability, tries in zip(*np.unique(chance, return_counts=True), strict=True):
         mass = np.convolve(mass, binom.pmf(np.arange(tries + 1), tries, probability))
@@ -382,7 +380,7 @@ def _group_sums(values: _Floats, codes: NDArray[np.int64]) -> _Floats:
 
 
 def _t(sums: _Floats) -> _Floats:
-    """The t statistic of each row against 0; 0 for rows of zeros, infinite where all agree otherwise."""
+    """The t statistic of each row against 0; 0 for rows of zeros, infinite for other constant rows."""
     mean = sums.mean(axis=1)
     error = sums.std(axis=1, ddof=1) / np.sqrt(sums.shape[1])
     error[error < 1e-12] = 0.0
@@ -394,10 +392,9 @@ _SIMULATIONS = 10_000
 
 
 def right_options(table: OptionTable) -> NDArray[np.bool_]:
-    """Items × options: which are right, accepted alternatives included.
+    """Items × options: whether an option is right, accepted alternatives included. Raises `InputError` for a reference
+    that is no option."""
 
-    Raises `InputError` for a reference that names no option.
-    """
     right = np.zeros_like(table.present)
     for row, item in enumerate(table.items):
         for place in _places(item):
@@ -406,15 +403,15 @@ def right_options(table: OptionTable) -> NDArray[np.bool_]:
 
 
 def audit_options(table: OptionTable, right: NDArray[np.bool_], *, draws: int, seed: int) -> OptionAudit:
-    """Histograms and contrasts of right against wrong options. Where several options are right, the
-    histograms count the one that the reference names first."""
+    """Histograms and contrasts of right against wrong options. If several options are right, the histograms count the
+    first one of the reference."""
     key = np.array([_places(item)[0] for item in table.items])
     rows = np.arange(len(key))
     length = table.values[:, :, 0]
     own = length[rows, key]
     others = table.present.copy()
     others[rows, key] = False
-    # Equally long options share no rank: a random number settles the tie.
+    # Equally long options do not share a rank: `lots` break the tie.
     before = (length < own[:, None]) | ((length == own[:, None]) & (table.lots < table.lots[rows, key][:, None]))
     return OptionAudit(
         key_positions=_histograms(key, table.counts, "positions", seed),
@@ -444,7 +441,7 @@ def _histograms(places: NDArray[np.int64], counts: NDArray[np.int64], what: str,
 
 
 def _uniform_p(seen: NDArray[np.int64], rng: np.random.Generator) -> tuple[float, str]:
-    """Pearson's chi-square against all places alike; simulated where five or more are not expected."""
+    """Pearson's chi-square test of equal frequencies; simulated if fewer than five are expected."""
     total, places = int(seen.sum()), len(seen)
     expected = total / places
     statistic = float(((seen - expected) ** 2).sum() / expected)
