@@ -17,7 +17,7 @@ from sqlalchemy import make_url, update
 
 import proctor as python
 from proctor.api import arrange, work_async
-from proctor.api.working import Worked
+from proctor.api.workers import Worked
 from proctor.core import Answer, InputError, Item
 from proctor.runs import (
     ItemClaims,

@@ -1,4 +1,4 @@
-"""What answers: models by name and how they are asked, built-in systems, methods, and systems of one's own."""
+"""Connections to models, and building the systems of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.api.option_texts import check_limits
-from proctor.api.options import ModelOptions, RunOptions, listed
+from proctor.api.model_options import ModelOptions, RunOptions
+from proctor.api.option_values import check_limits
+from proctor.api.options import listed
 from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
 if TYPE_CHECKING:

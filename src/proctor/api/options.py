@@ -1,4 +1,4 @@
-"""The options that Python and the shell share: each one is declared once, with its default and its line of help."""
+"""Options that Python and the shell share. Each is declared once, with its type, default and help line."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -8,13 +8,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.api.option_names import benchmark_names, condition_names, judge_names, system_names
-from proctor.api.option_texts import columns_of, facets_of, settings_pairs, texts
+from proctor.api.option_values import (
+    benchmark_names,
+    columns_of,
+    condition_names,
+    facets_of,
+    read_formats,
+    system_names,
+    texts,
+)
 from proctor.core import FailedPolicy, Option
 
 if TYPE_CHECKING:
-    from proctor.core import Scorer
-    from proctor.judges import JudgeFunction
     from proctor.models import ModelSpec
     from proctor.runs import Store
 
@@ -57,17 +62,11 @@ def listed(given: Any) -> list[Any]:
 
 
 _Names = str | Sequence[str]
-_Json = Mapping[str, Any]
 
 
 def _many(text: str, name: str = "", **more: Any) -> Option:
     """An option that may be repeated."""
     return Option(text, name, **{"default": (), "shell": list[str], **more})
-
-
-def _own(text: str, read: Callable[[Any], Any]) -> Option:
-    """Options of a method or a judge, KEY=VALUE."""
-    return Option(text, "--option", {}, shell=list[str], read=read, metavar="KEY=VALUE")
 
 
 def _by(text: str) -> Option:
@@ -77,10 +76,12 @@ def _by(text: str) -> Option:
 _TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
 
 AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.", default=False)]
+
 BenchmarkName = Annotated[
     str,
     Option("A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=benchmark_names, argument=True),
 ]
+
 BenchmarkSource = Annotated[
     str,
     Option(
@@ -90,13 +91,16 @@ BenchmarkSource = Annotated[
         argument=True,
     ),
 ]
+
 Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]
+
 Cache = Annotated[
     str | Path | None,
     Option("Where frames are kept: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path),
 ]
+
 Columns = Annotated[
     Mapping[str, str | Sequence[str]],
     Option(
@@ -108,24 +112,36 @@ Columns = Annotated[
         metavar="FIELD=COLUMN",
     ),
 ]
+
 Concurrency = Annotated[int, Option("Questions or answers under way at once.", default=8, low=1, group=_LIMITS)]
+
 Draws = Annotated[int, Option("Bootstrap draws behind each interval.", default=2000, low=100)]
+
 MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
+
 MediaAs = Annotated[
     Literal["full", "trimmed", "cropped"] | None, Option("Videos: whole, cut to length, or cropped too.", group=_MEDIA)
 ]
+
 MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
+
 Metrics = Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
+
 OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
+
 Overlay = Annotated[
     Literal["none", "absolute", "clip"],
     Option("Burn the elapsed time into each frame: the video's, or the clip's.", default="none", group=_MEDIA),
 ]
+
 PromptChoice = Annotated[
     str, Option("Another prompt: paper, where there is one, or a file.", "", "", group=_MODEL, metavar="NAME|FILE")
 ]
+
 Seed = Annotated[int, Option("The seed of every draw; recorded.", default=0)]
+
 Stop = Annotated[asyncio.Event | None, Option()]
+
 StoreUrl = Annotated[
     _Store,
     Option(
@@ -135,7 +151,9 @@ StoreUrl = Annotated[
         env="PROCTOR_STORE",
     ),
 ]
+
 Systems = Annotated[_Names, _many("Only this system; may be repeated.", "--system", names=system_names)]
+
 Track = Annotated[
     str, Option("The track, where a benchmark comes in several (focus: frame, segment, procedure).", default="")
 ]
@@ -286,190 +304,71 @@ class AuditOptions(TypedDict, total=False):
     seed: Seed
 
 
-class ModelOptions(TypedDict, total=False):
-    """How models are asked, whichever they are (see `ModelSpec`)."""
+class ImportOptions(Files, total=False):
+    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else
+    `video`), `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer`
+    is the name of the automatic scorer whose scores of stored answers the file holds. `form` is the format of another
+    program (what the file's content says, where none is named), `id_column` and `answer_column` are where its ids and
+    answers stand."""
 
-    base_url: Annotated[
-        str | Sequence[str] | None,
-        _many(
-            "An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, one for each, or several for one.",
-            group=_MODEL,
-        ),
-    ]
-    settings: Annotated[
-        _Json,
-        Option(
-            "Passed to the model: temperature=0 max_tokens=512.",
-            default={},
-            shell=list[str],
-            read=settings_pairs("model settings"),
-            group=_MODEL,
-            metavar="KEY=VALUE …",
-        ),
-    ]
-    timeout_s: Annotated[
-        float, Option("Seconds until one call counts as hanging; it is retried.", "--timeout", 180.0, 0.1, group=_MODEL)
-    ]
-    retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
-    price: Annotated[
-        str | Sequence[str] | None,
-        _many(
-            "Dollars for a million tokens, if the price is not known: 0.15/0.60. One for all models, or one for each.",
-            group=_MODEL,
-            metavar="INPUT/OUTPUT",
-        ),
-    ]
-    structured: Annotated[
-        Literal["auto", "native", "tool", "prompted"],
-        Option("How a structured reply is asked for.", default="auto", group=_MODEL),
-    ]
-
-
-class ShownOptions(Files, total=False):
-    """What a model is shown of a benchmark's items. For your own questions `columns` says by field which column holds
-    it."""
-
+    name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
+    condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
+    answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
+    scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
     columns: Columns
-    media: MediaFolder
-    all_items: AllItems
-    seed: Seed
-    prompt: PromptChoice
-    media_as: MediaAs
-    fps: Annotated[float, Option("Frames a second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
-    max_frames: Annotated[int, Option("At most this many frames.", default=64, low=1, group=_MEDIA)]
-    max_side: MaxSide
-    overlay: Overlay
-    video_as: Annotated[
-        Literal["frames", "file"],
-        Option("Send frames, or the clip as a video file (not every model).", default="frames", group=_MEDIA),
-    ]
-    cache: Cache
-    cache_size: Annotated[
-        str | int | None,
-        Option(
-            "Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
-            shell=str,
-            group=_MEDIA,
-            metavar="SIZE",
-        ),
-    ]
-
-
-class AskOptions(ShownOptions, ModelOptions, total=False):
-    """What is asked of a benchmark's items. `model` is one or several of `provider:name` (keys come from the
-    environment), or names at the server `base_url`. `on_change` is called with the tally after every answer; `stop`,
-    once set, lets the answers under way come in and asks no more."""
-
-    model: Annotated[
-        _Models,
-        _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
-    ]
-    concurrency: Concurrency
-    budget_s: Annotated[
-        float | None,
-        Option(
-            "Seconds of model time a question; later is wrong. [default: the benchmark's, if any]",
-            "--budget",
-            low=0.001,
-            group=_LIMITS,
-        ),
-    ]
-    give_up_after: Annotated[int, Option("Stop after this many failures in a row.", default=50, low=1, group=_LIMITS)]
-    on_change: OnChange
-    stop: Stop
-
-
-class RunOptions(AskOptions, total=False):
-    """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
-    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside. With `batch`, a folder, models are asked by files. With `share` other processes may ask the same at the same
-    time, on any machine that reaches the store."""
-
-    options: Annotated[
-        _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
-    ]
     store: StoreUrl
-    name: Annotated[str, Option("Keep the results under this name.", default="")]
-    conditions: Annotated[
-        _Names,
-        _many(
-            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
+    seed: Seed
+    form: Annotated[
+        str,
+        Option(
+            "Another program's format (proctor list formats). [default: as the content says]",
+            "--from",
+            "",
+            names=read_formats,
         ),
     ]
-    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
-    limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
-    baselines: Annotated[bool, Option(default=True)]
-    batch: Annotated[
-        str | Path | None,
-        Option(
-            "Write requests there for a batch (OpenAI's, vllm run-batch), read its replies.", shell=Path, group=_LIMITS
-        ),
+    id_column: Annotated[
+        str, Option("Where the item's id stands; \"position\": its number is the item's place, from 0.", default="")
     ]
-    share: Annotated[
-        bool,
+    answer_column: Annotated[str, Option("Of a table: where the answer stands.", default="")]
+
+
+class ExportOptions(Selection, total=False):
+    """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
+    for what `scorer` said; unresolved (decided: also those) for what waits for a person; sums of groups; or one of the benchmark's
+    formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
+    without a score left out where `allow_missing`; or a format of another program (`proctor list formats`). For these
+    `origin` says where data and results come from, `media` is the folder of videos or images, copied only with
+    `copy_media`, and `no_references` leaves out the reference answers."""
+
+    format: Annotated[
+        str,
         Option(
-            "Ask beside others that run the same command: each takes what nobody has.", default=False, group=_LIMITS
-        ),
-    ]
-
-
-class ScoreOptions(Selection, ModelOptions, total=False):
-    """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
-    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate,
-    `rated` the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see;
-    `prompt` another template, by name or file; `limit` answers at most are judged, and with `shard` only those to one
-    part of the items. `on_change` is called with the tally; `stop`, once set, asks no more."""
-
-    judge: Annotated[
-        "str | JudgeFunction",
-        Option(
-            "A judge (proctor list judges), or bertscore: rationales compared with the references', without a model. "
-            "[default: the benchmark's own]",
+            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
+            "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
+            "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
+            "formats). [default: by the file's name]",
             default="",
-            shell=str,
-            names=judge_names,
         ),
     ]
-    metrics: Annotated[
-        "str | Scorer | Sequence[str | Scorer]",
-        _many("Score by this metric on text (all: every one), or of a package; may be repeated.", "--metric"),
-    ]
-    model: Annotated[
-        _Models,
-        _many(
-            "The model that judges, provider:name, with settings of its own; several make a panel.",
-            metavar="NAME [KEY=VALUE …]",
-        ),
-    ]
-    fallback: Annotated[
-        _Models, _many("Judges what the others leave unresolved.", "--fallback-model", metavar="NAME [KEY=VALUE …]")
-    ]
-    options: Annotated[
-        _Json,
-        _own(
-            "The judge's own: quorum=2, documents=FOLDER, calibration=FILE; encoder, layer and rescale of bertscore.",
-            texts,
-        ),
-    ]
-    dimensions: Annotated[
-        str | Path | None, Option("A file (YAML) of dimensions to rate. [default: the benchmark's]", shell=Path)
-    ]
-    rated: Annotated[
-        _Store,
-        Option(
-            "The store with rated answers to show as few-shot examples. [default for few-shot-judge: --store]",
-            shell=str,
-        ),
-    ]
-    media: Annotated[str | Path | None, Option("Where the frames or images lie that a judge is to see.", shell=Path)]
     all_items: AllItems
-    prompt: PromptChoice
-    media_as: MediaAs
-    concurrency: Concurrency
-    limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
-    shard: Annotated[
-        str | None,
-        Option("Judge only part K of N, for N processes or machines on one store.", metavar="K/N", group=_LIMITS),
+    scorer: Annotated[str, Option("Whose scores, for judgements and submissions of scores.", default="")]
+    template: Annotated[
+        str | Path | None, Option("Only the rows of this file, in its order (submissions of scores).", shell=Path)
     ]
-    on_change: OnChange
-    stop: Stop
+    allow_missing: Annotated[bool, Option("Leave rows out that have no score (submissions of scores).", default=False)]
+    origin: Annotated[
+        Mapping[str, str],
+        Option(
+            "For other programs' formats, where it comes from: licence, citation, url, creator, dataset, model, "
+            "organisation, relationship; may be repeated.",
+            "--origin",
+            {},
+            shell=list[str],
+            read=texts,
+            metavar="KEY=VALUE",
+        ),
+    ]
+    media: MediaFolder
+    copy_media: Annotated[bool, Option("Other programs' formats: copy the media, too.", default=False)]
+    no_references: Annotated[bool, Option("Other programs' formats: leave out reference answers.", default=False)]

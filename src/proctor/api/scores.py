@@ -1,4 +1,4 @@
-"""Scoring stored answers: by a judge, which asks a model, or by metrics, which do not; and files of predictions."""
+"""Score stored answers by judges or metrics, and score files of predictions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from pydantic import BaseModel, ConfigDict
 
 from proctor.api.access import ModelAccess, checked
-from proctor.api.option_texts import shard_of
-from proctor.api.options import ScoreOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, open_store, stored, sync_twin
+from proctor.api.benchmarks import excerpts_as, media_at
+from proctor.api.model_options import ScoreOptions
+from proctor.api.option_values import shard_of
+from proctor.api.options import filled, listed
+from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
 from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:

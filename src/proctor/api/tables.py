@@ -1,4 +1,4 @@
-"""Numbers as tables: rows for programs, pandas frames, what a notebook shows, and figures as matplotlib draws them."""
+"""Results as tables: rows, pandas frames, notebook output and plots."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Results
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 
 _WIDE = 160  # columns of a table in plain text
+
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Told apart with any kind of colour vision (Okabe and Ito)."""
 
@@ -105,7 +106,7 @@ class FrameLike(ABC):
 
     @property
     @abstractmethod
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """One dict a row, the same keys in each."""
 
     @property
@@ -135,7 +136,7 @@ class FrameLike(ABC):
         """How many rows there are."""
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Record]:
         """The rows."""
         return iter(self.rows)
 
@@ -173,7 +174,7 @@ class ResultsTable(FrameLike):
     data: Results
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The fields of `Result`, and a column for each facet."""
         plain = [row.to_json() for row in self.data.rows]
         return [{**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain]
@@ -238,7 +239,7 @@ class ComparisonTable(FrameLike):
     data: Comparisons
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """Both sides, the facets, and the numbers."""
         plain = [one.to_json() for one in self.data.comparisons]
         return [
@@ -321,7 +322,7 @@ class RankingTable(FrameLike):
     boards: tuple[Board, ...]
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The board, the system, its place, score, mean and rank, and what it lacks."""
         from proctor.runs import board_rows
 
@@ -369,7 +370,7 @@ class LeaderboardTable(FrameLike):
     benchmark: str
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The fields of `LeaderboardRow`."""
         return [asdict(row) for row in self.data.rows]
 
@@ -467,7 +468,7 @@ class AuditTable(FrameLike):
     data: AuditReport
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """As `proctor audit --format csv`."""
         from proctor.audits import agreement_rows
 
@@ -495,5 +496,5 @@ def _facet(name: str) -> Callable[[Comparison], str]:
     return lambda one: str(one.facets[name])
 
 
-def _without(row: Row, *names: str) -> Row:
+def _without(row: Record, *names: str) -> Record:
     return {name: value for name, value in row.items() if name not in names}

@@ -1,4 +1,4 @@
-"""Judges fitted to people's ratings: what is learned is written to a file or folder, and told in a table."""
+"""Fit judges to people's ratings: `fit_judge`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from proctor.api.access import ModelAccess
-from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
+from proctor.api.benchmarks import media_at
+from proctor.api.model_options import ModelOptions
+from proctor.api.options import Draws, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
-from proctor.api.sources import Evaluation, media_at, stored, sync_twin
+from proctor.api.sources import Evaluation, stored, sync_twin
 from proctor.core import DASH, HUMAN, InputError, Option, UsageError, count_of, number, number_interval, write_whole
 
 if TYPE_CHECKING:

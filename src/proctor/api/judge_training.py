@@ -1,5 +1,4 @@
-"""`proctor train classifier-judge`: a trained judge of dimensions, and its scores of encounters that it was not trained
-on."""
+"""Train judges on people's ratings: a classifier, or a fine-tuned language model."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -9,13 +8,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
+
+from pydantic import JsonValue
 
 from proctor.api.access import ModelAccess
-from proctor.api.fitting import FittedJudge
-from proctor.api.options import Concurrency, Draws, MediaFolder, ModelOptions, Seed, filled, listed
+from proctor.api.benchmarks import media_at
+from proctor.api.judge_fit import FittedJudge
+from proctor.api.model_options import LoraOptions, ModelOptions
+from proctor.api.options import Concurrency, Draws, MediaFolder, Seed, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in
-from proctor.api.sources import Evaluation, media_at, open_store, stored, sync_twin
+from proctor.api.sources import Evaluation, open_store, stored, sync_twin
+from proctor.api.training import lora_settings
 from proctor.core import (
     DASH,
     InputError,
@@ -32,15 +36,25 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import PaidVotes, Store
-    from proctor.training import ClassifierRecipe, TrainedClassifier
+    from proctor.training import (
+        ClassifierRecipe,
+        GenerativePlan,
+        GrpoSettings,
+        JudgeParts,
+        TrainedClassifier,
+        TrainedGenerative,
+    )
 
     _Store = Store | str | Path | None
 else:
     _Store = Any
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]+)?")
+
 _EMBEDDED = "all-MiniLM-L6-v2"
-_JUDGE = "classifier-judge"
+
+_CLASSIFIER = "classifier-judge"
+
 _Rated = Mapping[tuple[str, str], "RatedCase"]
 
 
@@ -130,11 +144,13 @@ async def train_classifier_judge_async(
     with RunFolder.opened(path, classifier_settings(cases, captions, recipe)) as folder:
         trained = train_classifier(cases, captions, recipe, folder, given["on_change"])
         done = (
-            _written(path, trained, rated, store, name) if trained.manifest else f"ratings shuffled: no judge in {path}"
+            _write_classifier(path, trained, rated, store, name)
+            if trained.manifest
+            else f"ratings shuffled: no judge in {path}"
         )
         folder.finish({"done": done})
-    tables = (_figures(cases, trained, recipe, given),) if trained.scores else ()
-    return FittedJudge(path, done, tables, _notes(trained, recipe, cases, paid))
+    tables = (_classifier_agreement(cases, trained, recipe, given),) if trained.scores else ()
+    return FittedJudge(path, done, tables, _classifier_notes(trained, recipe, cases, paid))
 
 
 train_classifier_judge = sync_twin(train_classifier_judge_async)
@@ -188,7 +204,9 @@ async def _captions(
     if given["media"] is None:
         raise InputError("--caption-model", found="no --media", expected="the folder of the pictures")
     paid, pool = PaidVotes(store), ClientPool(ModelAccess(given).specs([given["caption_model"]]))
-    client = pool.client(pool.only(_JUDGE), {"temperature": 0.0})  # as the judge asks it, or all would be asked twice
+    client = pool.client(
+        pool.only(_CLASSIFIER), {"temperature": 0.0}
+    )  # as the judge asks it, or all would be asked twice
     try:
         await reachable(client.spec.servers)
         texts = [one.case for one in cases]
@@ -198,7 +216,7 @@ async def _captions(
     return found, client.name, paid
 
 
-def _written(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "Store", benchmark: str) -> str:
+def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "Store", benchmark: str) -> str:
     """Writes the judge and the scores of left-out encounters, where they are not there yet; says what."""
     from proctor.judges.classifier import save_classifier
     from proctor.runs import add_recorded_scores
@@ -210,12 +228,12 @@ def _written(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "St
     counted = ", ".join(
         f"{count_of(one.answers, 'answer')} in {name}" for name, one in trained.manifest.languages.items()
     )
-    done = f"{_JUDGE}[{trained.manifest.sha256[:8]}] learned from {counted}: {judge}"
+    done = f"{_CLASSIFIER}[{trained.manifest.sha256[:8]}] learned from {counted}: {judge}"
     if not trained.scores:
         return done
     keys = [(*key, name) for key, one in rated.items() for name in one.values]
-    scorer = f"{_JUDGE}/out-of-fold[{content_hash([dict(one) for one in trained.mean_scores])[:8]}]"
-    columns = {_JUDGE: trained.mean_scores} | {f"seed {k}": own for k, own in enumerate(trained.scores, start=1)}
+    scorer = f"{_CLASSIFIER}/out-of-fold[{content_hash([dict(one) for one in trained.mean_scores])[:8]}]"
+    columns = {_CLASSIFIER: trained.mean_scores} | {f"seed {k}": own for k, own in enumerate(trained.scores, start=1)}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["item", "system", "dimension", *columns])
@@ -228,7 +246,7 @@ def _written(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "St
     return f"{done}; scores of left-out encounters as {scorer} in {store.shown} and in {path / 'out-of-fold.csv'}"
 
 
-def _figures(
+def _classifier_agreement(
     cases: "Sequence[RatedCase]", trained: "TrainedClassifier", recipe: "ClassifierRecipe", given: ClassifierOptions
 ) -> "Table":
     """The agreement on left-out encounters: of all seeds together, and how far the seeds are apart."""
@@ -257,7 +275,7 @@ def _figures(
     return plain_table(f"Agreement on left-out encounters ({what}, {count_of(recipe.seeds, 'seed')})", heads, rows)
 
 
-def _notes(
+def _classifier_notes(
     trained: "TrainedClassifier", recipe: "ClassifierRecipe", cases: "Sequence[RatedCase]", paid: "PaidVotes | None"
 ) -> tuple[str, ...]:
     from proctor.judges.classifier import CUT_RULE
@@ -277,3 +295,187 @@ def _notes(
     if paid is not None:
         notes.append(count_of(paid.count, "new caption"))
     return tuple(notes)
+
+
+_GENERATIVE = "generative-judge"
+
+_REWARDS = "Rewards"
+
+
+class RewardOptions(TypedDict, total=False):
+    """Whether a judge learns on from rewards after it was fine-tuned, and how (see `GrpoSettings`)."""
+
+    then: Annotated[
+        Literal["nothing", "grpo"],
+        Option("grpo: learn on from rewards for sampled replies.", default="nothing", group=_REWARDS),
+    ]
+    reward: Annotated[
+        Literal["graded", "exact"],
+        Option("Distance and order, or exact match as published.", default="graded", group=_REWARDS),
+    ]
+    samples: Annotated[int, Option("Replies to each prompt.", default=8, low=2, group=_REWARDS)]
+    step_prompts: Annotated[int, Option("Prompts of a step.", default=8, low=2, group=_REWARDS)]
+    reward_steps: Annotated[int, Option("Steps.", default=200, low=1, group=_REWARDS)]
+    reward_rate: Annotated[float, Option("Rate of learning.", default=1e-5, low=1e-9, group=_REWARDS)]
+    kl: Annotated[float, Option("Weight of the distance from before.", default=0.0, low=0, group=_REWARDS)]
+    sampling_temperature: Annotated[float, Option("Temperature of sampling.", default=1.0, low=0.01, group=_REWARDS)]
+
+
+class GenerativeOptions(LoraOptions, RewardOptions, total=False):
+    """How a judge is fine-tuned (see `LoraSettings`), on all encounters but those of `fold`, one of `folds`, and
+    those of the next one, by which the checkpoint is chosen. `audited` is a store with answers that the judge is to be
+    audited on: what shares an encounter with them is refused. `shuffled` permutes the ratings by the seed, as a control.
+    `licence` goes into the model card."""
+
+    media: MediaFolder
+    folds: Annotated[int, Option("Parts of the encounters.", default=5, low=3, high=100)]
+    fold: Annotated[int, Option("The part that is held out.", default=1, low=1)]
+    audited: Annotated[
+        _Store, Option("A store whose encounters must not be trained on: the audit's.", default=None, shell=str)
+    ]
+    shuffled: Annotated[
+        bool, Option("A control: shuffle the ratings; no judge is written.", "--shuffled-ratings", default=False)
+    ]
+    licence: Annotated[str, Option("The licence of the weights, for the model card.", default="")]
+    seed: Seed
+
+
+def train_generative_judge(
+    source: "Evaluation | Store | str | Path | None" = None,
+    benchmark: str = "",
+    *,
+    base: str | Path,
+    out: str | Path,
+    dry_run: bool = False,
+    **options: Unpack[GenerativeOptions],
+) -> FittedJudge:
+    """Fine-tunes the weights in the folder `base` on people's ratings of stored answers, as `generative-judge`.
+
+    The folder `out` keeps settings, steps and checkpoints, so that the same call goes on where it was stopped; in the
+    end it is the judge, with a model card. Its scores of the held-out answers are in `held-out.csv`, and in the store
+    under a name that all folds share. With `dry_run` nothing is trained: lengths, memory and what the commonest rating
+    earns are told. Raises `InputError` where nobody rated anything, for a folder of another training, and where an
+    encounter is among the `audited` ones. The command is `proctor train generative-judge`.
+    """
+    from proctor.training import GenerativePlan, part_encounters
+
+    given = filled("train_generative_judge", GenerativeOptions, options)
+    where, path = stored(source, benchmark), Path(out)
+    store, name = where.store, where.benchmark
+    images = media_at(given["media"])
+    rated = dict(sorted(ratings_in(store, name, images)[1].items()))
+    cases = list(rated.values())
+    if given["audited"]:
+        refuse_audited(cases, open_store(given["audited"], create=False), name, images)
+    parts = part_encounters(cases, given["folds"], given["fold"], given["seed"])
+    plan = GenerativePlan(
+        base=Path(base).expanduser(),
+        settings=lora_settings(given),
+        prompts=judge_prompts_of(name),
+        folds=given["folds"],
+        fold=given["fold"],
+        shuffled=given["shuffled"],
+        licence=given["licence"],
+        then=_rewards(given),
+    )
+    notes = _generative_notes(cases, images)
+    if dry_run:
+        return _dry(parts, plan, path, notes)
+    from proctor.training import train_generative
+
+    trained = train_generative(parts, plan, path)
+    shown = (_generative_agreement(trained, plan),)
+    if plan.shuffled:
+        return FittedJudge(path, f"ratings shuffled: no judge in {path}", shown, notes)
+    done = _write_generative(path, trained, plan, rated, store, name)
+    return FittedJudge(path, done, shown, notes)
+
+
+def _rewards(given: RewardOptions) -> "GrpoSettings | None":
+    from proctor.training import GrpoSettings
+
+    if given["then"] == "nothing":
+        return None
+    return GrpoSettings(
+        reward=given["reward"],
+        samples=given["samples"],
+        prompts=given["step_prompts"],
+        steps=given["reward_steps"],
+        learning_rate=given["reward_rate"],
+        kl=given["kl"],
+        temperature=given["sampling_temperature"],
+    )
+
+
+def _dry(parts: "JudgeParts", plan: "GenerativePlan", path: Path, notes: tuple[str, ...]) -> FittedJudge:
+    from proctor.training import majority, rehearse
+
+    rows = [
+        (what, str(len(some)), str(len({one.case.encounter for one in some})))
+        for what, some in (("learned from", parts.learn), ("chosen by", parts.choose), ("held out", parts.held))
+    ]
+    common = [(language, name, f"{value:g}", number(share)) for language, name, value, share in majority(parts)]
+    tables = (
+        plain_table("Parts", ("", ">answers", ">encounters"), rows),
+        plain_table(
+            "Always the commonest rating", ("language", "dimension", ">rating", ">share of held-out ratings"), common
+        ),
+    )
+    return FittedJudge(path, "nothing trained", tables, (*rehearse(parts, plan), *notes))
+
+
+def _generative_agreement(trained: "TrainedGenerative", plan: "GenerativePlan") -> "Table":
+    rows = [
+        (
+            *(one.language, one.dimension or "ALL", number(one.value), number_interval(one.ci_low, one.ci_high)),
+            *(str(one.answers), str(one.encounters), one.reason),
+        )
+        for one in trained.agreement
+    ]
+    what = "shuffled ratings, a control" if plan.shuffled else f"fold {plan.fold} of {plan.folds}"
+    heads = ("language", "dimension", ">agreement", ">interval", ">answers", ">encounters", "")
+    return plain_table(f"Agreement on held-out encounters ({what})", heads, rows)
+
+
+def _generative_notes(cases: "Sequence[RatedCase]", images: Path | None) -> tuple[str, ...]:
+    unseen = len({one.case.encounter for one in cases if one.case.images})
+    if images is not None or not unseen:
+        return ()
+    return (f"The pictures of {count_of(unseen, 'encounter')} are not at hand (--media): it learns from texts alone.",)
+
+
+def _write_generative(
+    path: Path,
+    trained: "TrainedGenerative",
+    plan: "GenerativePlan",
+    rated: "Mapping[tuple[str, str], RatedCase]",
+    store: "Store",
+    benchmark: str,
+) -> str:
+    """Writes manifest, card and the scores of held-out answers; says what."""
+    from proctor.runs import add_recorded_scores
+    from proctor.training import judge_card
+
+    text = trained.manifest.model_dump_json(indent=1) + "\n"
+    write_whole(path / "manifest.json", text)
+    write_whole(path / "README.md", judge_card(trained.manifest))
+    keys = {id(one): key for key, one in rated.items()}
+    found = {
+        (*keys[id(one)], name): value
+        for one, own in zip(trained.held, trained.scores, strict=True)
+        for name, value in own.items()
+    }
+    rows = io.StringIO(newline="")
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(["item", "system", "dimension", _GENERATIVE])
+    writer.writerows([*key, value] for key, value in found.items())
+    write_whole(path / "held-out.csv", rows.getvalue())
+    same: dict[str, JsonValue] = {
+        "settings": plan.settings.model_dump(),
+        "base": trained.manifest.base_sha256,
+        "folds": plan.folds,
+    }
+    scorer = f"{_GENERATIVE}/out-of-fold[{content_hash(same)[:8]}]"
+    add_recorded_scores(store, benchmark, scorer, found, more=True)
+    learned = f"{_GENERATIVE} learned from {count_of(trained.manifest.answers, 'answer')}: {path}"
+    return f"{learned}; scores of held-out encounters as {scorer} in {store.shown} and in {path / 'held-out.csv'}"

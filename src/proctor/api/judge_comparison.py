@@ -1,5 +1,4 @@
-"""What agrees with people's ratings, in one table: metrics on text, judges that learned, mixtures of them, as leads over
-metrics named beforehand; with bounds and a learning curve."""
+"""Compare all judges and metrics with people's ratings: `judge_agreement`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -40,7 +39,9 @@ if TYPE_CHECKING:
     from proctor.stats import Estimate, Floats
 
 EMBEDDED = "embedded-judge"
+
 MEAN, STACKED, BEST = "blend-mean", "blend-stacked", "blend-best"
+
 SHARES = (0.125, 0.25, 0.5, 0.75)
 """Shares of the training encounters on the learning curve, beside all of them."""
 

@@ -1,15 +1,16 @@
-"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`; and writing what it holds: `report` and
-`export`."""
+"""Analyze a store: `results`, `compare`, `rank`, `leaderboard`, `analyze`, `audit` and `report`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.exchange_options import ExportOptions
+from proctor.api.benchmarks import excerpts_as, media_at
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
@@ -21,32 +22,15 @@ from proctor.api.options import (
     filled,
     listed,
 )
-from proctor.api.rating_tables import tables_of
-from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
+from proctor.api.sources import Evaluation, Stored, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import (
-    PAGES,
-    FailedPolicy,
-    InputError,
-    Item,
-    PluginReport,
-    UsageError,
-    count_of,
-    reader_or_default,
-    write_whole,
-)
+from proctor.core import PAGES, FailedPolicy, InputError, Item, PluginReport, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
+    from proctor.audits import MetricScores, RatingsTable
     from proctor.media import MediaLibrary
     from proctor.reports import ReportSummary
-    from proctor.runs import Options, Run, Store
-
-TABLE_FORMATS = ("jsonl", "csv", "parquet")
-"""The formats of `export` for one row per item, system, condition and metric."""
-
-JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
-PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
-"""The formats of `export` that every benchmark has."""
+    from proctor.runs import Options, Store
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 
@@ -258,57 +242,6 @@ def report(
     return replace(summary, left_out=(*notes, *summary.left_out))
 
 
-def export(
-    source: Evaluation | Store | str | Path | None = None,
-    out: str | Path | None = None,
-    benchmark: str = "",
-    **options: Unpack[ExportOptions],
-) -> Any:
-    """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
-    many), as `format` or the name's ending says.
-
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other
-    programs returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
-    for an unknown system, condition, scorer or format, and where `out` can't be written or would replace anything but
-    an earlier output of the same kind. The command is `proctor export`.
-    """
-    from proctor.api.exchange import export_place, write_foreign
-    from proctor.interchange import FORMATS
-    from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
-    from proctor.runs import export as write
-
-    given = filled("export", ExportOptions, options)
-    where = stored(source, benchmark, given["systems"], given["conditions"])
-    if out is None:
-        import pandas as pd
-
-        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-        card = where.store.card(where.benchmark)
-        _, rows = export_rows(where.store, where.benchmark, card, all_items=given["all_items"], runs=runs)
-        return pd.DataFrame(list(rows))
-    chosen = {"systems": where.systems, "conditions": where.conditions}
-    form = given["format"] or Path(out).suffix.removeprefix(".")
-    path = export_place(where, Path(out), form, given["template"])
-    if form in {UNRESOLVED, DECIDED}:
-        return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
-    if form == JUDGEMENTS:
-        return _judgements(where, path, given["scorer"])
-    if form == SUMS:
-        return write_sums(group_sums(where.store, where.benchmark, **chosen, all_items=given["all_items"]), path)
-    if form in FORMATS.written():
-        return write_foreign(where, path, form, given)
-    if form not in TABLE_FORMATS:
-        return _submission(where, path, form, given)
-    return write(
-        where.store,
-        where.benchmark,
-        path,
-        form,  # type: ignore[arg-type]
-        all_items=given["all_items"],
-        **chosen,
-    )
-
-
 def thumbnails_of(library: MediaLibrary, side: int) -> Thumbnails:
     """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
     file is missing or broken."""
@@ -349,62 +282,6 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
         raise InputError(str(media), found=found, expected="the folder of the benchmark's media")
     library.check_excerpts(items)
     return library, [f"{media}: found {found}: their items have no pictures"] if missing else []
-
-
-def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
-    """Answers of one run, or one scorer's scores, as the benchmark's organisers take them."""
-    from proctor.runs import chosen_runs, scored_answers
-
-    reader = reader_or_default(where.benchmark)
-    if form in reader.score_formats:
-        scorer = given["scorer"]
-        scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-        template = None if given["template"] is None else Path(given["template"])
-        return reader.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
-    if form in reader.submission_formats:
-        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-        if len(runs) != 1:
-            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise InputError("--system and --condition", found=found, expected="one run")
-        return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
-    from proctor.interchange import FORMATS
-
-    own = (*reader.submission_formats, *reader.score_formats)
-    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise UsageError("--format", expected, found=repr(form))
-
-
-def _judgements(where: Stored, out: Path, scorer: str) -> int:
-    from proctor.runs import judgements_of
-
-    found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-    lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
-    write_whole(out, "".join(f"{line}\n" for line in lines))
-    return len(found)
-
-
-def _known_scorer(where: Stored, scorer: str) -> str:
-    """The scorer, which must have scored something."""
-    from proctor.runs import judges_of
-
-    known = judges_of(where.store, where.benchmark)
-    if scorer not in known:
-        expected = f"one of {', '.join(known)}" if known else "a scorer, and none has scored anything"
-        raise InputError(where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected)
-    return scorer
-
-
-def _scored_runs(where: Stored) -> list[Run]:
-    """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
-    from proctor.runs import BASELINES, chosen_runs
-
-    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-    runs = [run for run in runs if where.systems or run.system not in BASELINES]
-    names = [run.system for run in runs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError("--condition", found=f"{twice} under several", expected="one condition")
-    return runs
 
 
 def options_of(where: Stored, given: Any) -> Options:
@@ -451,3 +328,57 @@ def _run_name(text: str) -> tuple[str, str] | None:
     if not slash or not system or not condition:
         raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
     return system, condition
+
+
+def tables_of(
+    scores: Any, ratings: Any, scorers: Sequence[str], against: Sequence[str], *, allow_missing: bool
+) -> tuple[RatingsTable, list[MetricScores]]:
+    """Scores and ratings as `proctor.audit` takes them, read and matched (see `compared_tables`)."""
+    from proctor.audits import compared_tables
+
+    table = _rated(ratings)
+    return compared_tables(table, _scored(scores, table), scorers, against, allow_missing=allow_missing)
+
+
+def _rated(ratings: Any) -> RatingsTable:
+    from proctor.audits import RatingsTable, read_ratings
+
+    if isinstance(ratings, RatingsTable):
+        return ratings
+    with _as_file(ratings, "ratings") as file:
+        return read_ratings(file)
+
+
+def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
+    from proctor.audits import MetricScores, read_metrics
+
+    named = list(scores.items()) if isinstance(scores, Mapping) else [("", one) for one in listed(scores)]
+    found = []
+    for name, one in named:
+        if isinstance(one, MetricScores):
+            found.append(one)
+            continue
+        with _as_file(one, name or "scores") as file:
+            read = read_metrics(file, table, allow_missing=True)
+        if name and len(read) > 1:
+            raise InputError(name, found=f"{len(read)} metrics", expected="one of each name, or a list of tables")
+        found += [replace(read[0], name=name)] if name else read
+    return found
+
+
+@contextmanager
+def _as_file(given: Any, name: str) -> Iterator[Path]:
+    """A path as it is; a frame, or rows, as a file, since one reader checks them all. Errors name it as it is
+    called."""
+    if isinstance(given, str | Path):
+        yield Path(given)
+        return
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
+        file = Path(folder) / name
+        pd.DataFrame(given).to_csv(file, index=False)
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None

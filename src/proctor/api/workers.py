@@ -1,4 +1,4 @@
-"""Workers: a store's open runs are joined with what the store says of them, and nothing else (`work_async`)."""
+"""Workers that join open runs: on this machine, on SLURM, or on Ray."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,11 +18,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
+from proctor.api.benchmarks import media_at
 from proctor.api.execution import Arranged, PreparedRun, arrange
-from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, RunOptions, Stop, declared, filled, listed
-from proctor.api.slurm import slurm_script
-from proctor.api.sources import DEFAULT_STORE, media_at, open_store
-from proctor.core import Benchmark, ConfigurationError, InputError, Option, ProctorError, UsageError, first_problem
+from proctor.api.model_options import RunOptions
+from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
+from proctor.api.sources import DEFAULT_STORE, open_store
+from proctor.core import (
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Option,
+    ProctorError,
+    UsageError,
+    first_problem,
+    pip_install,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Item
@@ -28,7 +40,9 @@ if TYPE_CHECKING:
     from proctor.runs import OpenOrder, Order, Plan, Run, Store, Tally
 
 _PLACES = ("store", "slurm", "ray")
-_LOOK_S = 10.0  # between looks for runs that are new
+
+_POLL_S = 10.0  # between looks for runs that are new
+
 _OF_THE_MACHINE = {
     "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
     "stop", "share", "conditions", "prompt", "batch",
@@ -110,7 +124,7 @@ async def _work(store: "Store", given: WorkOptions, stop: asyncio.Event) -> Work
         if given["once"]:
             break
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _LOOK_S)
+            await asyncio.wait_for(stop.wait(), _POLL_S)
     return worked
 
 
@@ -361,3 +375,109 @@ def slurm_job(prepared: PreparedRun, count: int) -> str:
     words += [("--base-url", one) for one in listed(given["base_url"])]
     options = [str(part) for name, one in words if one is not None for part in (name, one)]
     return slurm_script(prepared.arranged.benchmark.name, count, options, gpu=prepared.arranged.needs_gpu)
+
+
+_SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=1-{count}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=2
+{gpu}#SBATCH --time=24:00:00
+#SBATCH --output=proctor-%A-%a.log
+#SBATCH --requeue
+#SBATCH --signal=B:TERM@120
+# Each task is a worker; any number may run, start late, or be killed. Two minutes before its time is over it lets the
+# answers under way come in. The store's address and the keys of models come from the environment of sbatch.
+: "${{PROCTOR_STORE:?the address of the store is expected: export it before sbatch}}"
+exec {command}
+"""
+
+
+def slurm_script(benchmark: str, count: int, options: Sequence[str], *, gpu: bool = False) -> str:
+    """A batch script with `count` workers, each with these options of `proctor worker`, and a GPU where one is needed.
+
+    >>> print(slurm_script("focus", 8, ["--media", "/data/my videos"]).splitlines()[2])
+    #SBATCH --array=1-8
+    """
+    name = "proctor-" + (re.sub(r"[^\w.-]+", "-", benchmark) or "run")
+    command = shlex.join([str(Path(sys.executable)), "-m", "proctor", "worker", "--once", *options])
+    return _SCRIPT.format(name=name, count=count, gpu="#SBATCH --gpus-per-task=1\n" if gpu else "", command=command)
+
+
+_RAY_POLL_S = 0.5
+
+_REPLACED = 3  # times as many as there are workers
+
+
+class RayWorker:
+    """What runs in an actor."""
+
+    def __init__(self) -> None:
+        self._stop = asyncio.Event()
+
+    async def work(self, options: dict[str, Any]) -> list[str]:
+        """Joins what is open; what it said."""
+        said: list[str] = []
+        await work_async(**options, once=True, stop=self._stop, said=said.append)
+        return said
+
+    async def stop(self) -> None:
+        """Lets the answers under way come in."""
+        self._stop.set()
+
+
+class RayWorkers:
+    """`count` workers on a cluster: the one at `address`, or ("") one of this machine alone. `options` are those of
+    `work_async`. Raises `ConfigurationError` without Ray or the cluster."""
+
+    def __init__(self, count: int, address: str, options: dict[str, Any], *, gpu: bool = False) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing phones home
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigurationError(f"--on ray needs ray: {pip_install('ray')}") from error
+        self._ray: Any = ray
+        own: dict[str, Any] = {} if address else {"include_dashboard": False, "configure_logging": False}
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConfigurationError(f"no Ray cluster at {address or 'this machine'}: {error}"[:300]) from error
+        gpus = 1 if gpu and ray.cluster_resources().get("GPU", 0) else 0
+        self._actor = ray.remote(num_cpus=1, num_gpus=gpus)(RayWorker)
+        self._options = options
+        self._left = _REPLACED * count
+        self.lost = 0
+        self.said: list[str] = []
+        self._running: dict[Any, Any] = {}
+        for _ in range(count):
+            self._start()
+
+    async def wait(self, settled: Callable[[], bool], stop: asyncio.Event) -> None:
+        """Until all have ended, or all is settled; one that is lost is replaced. Once `stop` is set, until the answers
+        under way are in. Raises what a worker raised that is no loss of its machine."""
+        stopping = False
+        while self._running and not settled():
+            if stop.is_set() and not stopping:
+                stopping = True
+                for actor in self._running.values():
+                    actor.stop.remote()
+            done, _ = await asyncio.to_thread(self._ray.wait, [*self._running], timeout=_RAY_POLL_S)
+            for one in done:
+                actor = self._running.pop(one)
+                try:
+                    self.said += self._ray.get(one)
+                except self._ray.exceptions.RayActorError:
+                    self.lost += 1
+                    if self._left and not stopping:
+                        self._left -= 1
+                        self._start()
+                self._ray.kill(actor)
+
+    def close(self) -> None:
+        """Ends what still waits for a place, and leaves the cluster."""
+        self._ray.shutdown()
+
+    def _start(self) -> None:
+        actor = self._actor.remote()
+        self._running[actor.work.remote(self._options)] = actor

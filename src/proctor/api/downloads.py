@@ -1,4 +1,4 @@
-"""The public data of a benchmark, fetched into a folder: `fetch`."""
+"""Download the public data of a benchmark: `fetch`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from proctor.core import Benchmark, BenchmarkReader, DataSource
 
 _MOST_MB = 4096  # of what a person names
+
 _UNPACKED = 20  # times the size of what is sent, at most
+
 _RECORD, _VIDEOS = "SOURCE.json", "videos.txt"
 
 

@@ -1,4 +1,4 @@
-"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET, 20GB, K/N."""
+"""Reading option values as they are typed (KEY=VALUE, FACET,FACET, 20GB, K/N), and the names that a shell completes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from proctor.core import InputError, UsageError
+from proctor.core import BENCHMARKS, InputError, UsageError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -97,3 +97,50 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError("--shard", "K/N, with K from 1 to N, such as 2/8", found=repr(text))
     return int(found[1]), int(found[2])
+
+
+def system_names() -> list[str]:
+    """The built-in systems and methods."""
+    from proctor.systems import SYSTEMS
+
+    return SYSTEMS.names()
+
+
+def judge_names() -> list[str]:
+    """The judges of stored answers."""
+    from proctor.judges import JUDGES
+
+    return JUDGES.names()
+
+
+def condition_names() -> list[str]:
+    """The conditions."""
+    from proctor.media import CONDITIONS
+
+    return CONDITIONS.names()
+
+
+def validator_names() -> list[str]:
+    """What can be validated."""
+    from proctor.core import VALIDATORS
+
+    return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
+
+
+def benchmark_names() -> list[str]:
+    """The benchmarks that are installed."""
+    return BENCHMARKS.names()
+
+
+def read_formats() -> list[str]:
+    """The formats of other programs that are read."""
+    from proctor.interchange import FORMATS
+
+    return FORMATS.read()
+
+
+def perturbation_names() -> list[str]:
+    """The ways of changing an answer."""
+    from proctor.audits import PERTURBATIONS
+
+    return list(PERTURBATIONS)

@@ -1,26 +1,37 @@
-"""Fine-tuning of a model on a benchmark's training part: FOCUS's second baseline."""
+"""Fine-tune a model on a benchmark (`train_answerer`), and verify a trained judge (`check_parity`)."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, Unpack
 
-from proctor.api.execution import library_as, loaded_as, need_media
-from proctor.api.lora_options import LoraOptions, lora_settings
-from proctor.api.option_names import condition_names
-from proctor.api.options import Draws, ShownOptions, filled
-from proctor.api.parts import parts_of
-from proctor.api.tables import FrameLike, Row
-from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, percent, pip_install, plain_table
+from proctor.api.access import checked
+from proctor.api.benchmarks import library_as, loaded_as, need_media
+from proctor.api.model_choice import parts_of
+from proctor.api.model_options import LoraOptions, ShownOptions
+from proctor.api.option_values import condition_names
+from proctor.api.options import Draws, filled
+from proctor.api.tables import FrameLike, Record
+from proctor.core import (
+    DASH,
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Option,
+    count_of,
+    percent,
+    pip_install,
+    plain_table,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.models import ModelClient
-    from proctor.training import AnswererRehearsal, AnswererTraining, TrainedAnswerer
+    from proctor.training import AnswererRehearsal, AnswererTraining, LoraSettings, TrainedAnswerer
 
 T = TypeVar("T")
 
@@ -44,7 +55,7 @@ class AnswererTable(FrameLike):
     data: "TrainedAnswerer"
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The step, the mean, its interval, and whether it is the one that is kept."""
         return [
             {
@@ -77,7 +88,7 @@ class AnswererTable(FrameLike):
     def tables(self) -> "list[Table]":
         """Checkpoints in the order of training."""
         heads = (">step", ">mean over buckets", ">interval", ">questions", ">groups", "")
-        return [plain_table(self.title, heads, [_shown(row) for row in self.rows])]
+        return [plain_table(self.title, heads, [_checkpoint_cells(row) for row in self.rows])]
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ class RehearsalTable(FrameLike):
     data: "AnswererRehearsal"
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The system's name, the mean, and its interval."""
         return [
             {"system": name, "mean": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high}
@@ -121,11 +132,11 @@ class RehearsalTable(FrameLike):
         return f"{count_of(len(pairs), 'pair')} of media across the parts look the same ({first}), {how}."
 
 
-def _between(row: Row) -> str:
+def _between(row: Record) -> str:
     return DASH if row["ci_low"] is None else f"{percent(row['ci_low'])} to {percent(row['ci_high'])}"
 
 
-def _shown(row: Row) -> tuple[str, ...]:
+def _checkpoint_cells(row: Record) -> tuple[str, ...]:
     counts = str(row["questions"]), str(row["groups"])
     return str(row["step"]), percent(row["mean"]), _between(row), *counts, "kept" if row["chosen"] else ""
 
@@ -230,3 +241,49 @@ def outside_of_loops(work: Callable[[], T]) -> T:
         return work()
     with ThreadPoolExecutor(1, "proctor-training") as pool:
         return pool.submit(work).result()
+
+
+class ParityOptions(TypedDict, total=False):
+    """How a trained judge is compared: with a server of your own under `base_url`, which serves `model`, instead of one
+    that is started for the check. `export` is a new folder for the judge, without anything that it learned from."""
+
+    base_url: Annotated[str | None, Option("A server with the merged weights. [default: its own]", default=None)]
+    model: Annotated[str, Option("What that server calls them.", default="judge")]
+    export: Annotated[Path | None, Option("Write adapter, merged weights and card there.", default=None)]
+    device: Annotated[str, Option("cpu, cuda, or a GPU where there is one.", default="auto")]
+
+
+@dataclass(frozen=True)
+class ParityCheck:
+    """How far the paths are apart (`table`), what is wrong with them, and where the judge was exported to."""
+
+    table: "Table"
+    faults: tuple[str, ...]
+    exported: Path | None
+
+
+def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityCheck:
+    """Compares the scores of a trained judge on up to 50 items: in the trainer's memory, with the adapter loaded again,
+    merged, and served over HTTP. `run` is the folder of the training; merged weights are written into it.
+
+    A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and for an export
+    to a folder that is there. The command is `proctor train check-parity`.
+    """
+    from proctor.models import ModelSpec
+    from proctor.training import check_run, export_run
+
+    given, folder = filled("check_parity", ParityOptions, options), Path(run)
+    if given["export"] is not None and given["export"].exists():
+        raise InputError(given["export"], found="something there", expected="a new folder")
+    server = None if given["base_url"] is None else ModelSpec(name=given["model"], base_url=given["base_url"])
+    report = check_run(folder, server=server, device=given["device"])
+    exported = None if given["export"] is None or report.faults else export_run(folder, given["export"])
+    return ParityCheck(report.table(), report.faults, exported)
+
+
+def lora_settings(given: Mapping[str, Any]) -> "LoraSettings":
+    """The settings of these options, with the `seed` that stands beside them. Raises `InputError` for a value that makes
+    no sense."""
+    from proctor.training import LoraSettings
+
+    return checked(LoraSettings, **{name: given[name] for name in (*LoraOptions.__annotations__, "seed")})

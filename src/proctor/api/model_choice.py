@@ -1,25 +1,69 @@
-"""Of several models the one that is best on a validation part: FOCUS's first baseline."""
+"""Choose the best of several models on a validation part: `choose_model`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from proctor.api.execution import Arranged, PreparedRun, arrange, library_as, loaded_as
-from proctor.api.option_names import condition_names
-from proctor.api.options import AskOptions, Draws, filled, listed
-from proctor.api.parts import parts_of
+from proctor.api.benchmarks import library_as, loaded_as
+from proctor.api.execution import Arranged, PreparedRun, arrange
+from proctor.api.model_options import AskOptions
+from proctor.api.option_values import condition_names
+from proctor.api.options import Draws, filled, listed
 from proctor.api.sources import sync_twin
-from proctor.api.tables import FrameLike, Row
-from proctor.core import DASH, Benchmark, InputError, Option, UsageError, count_of, percent, plain_table, write_whole
+from proctor.api.tables import FrameLike, Record
+from proctor.core import (
+    DASH,
+    Benchmark,
+    InputError,
+    Item,
+    Option,
+    UsageError,
+    count_of,
+    percent,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table
+    from proctor.media import MediaLibrary
     from proctor.runs import ModelChoice, Tally
+
+TRAINING, VALIDATION = "training", "validation"
+
+
+def parts_of(benchmark: Benchmark, library: "MediaLibrary", share: float, seed: int) -> tuple[Benchmark, Benchmark]:
+    """The benchmark with its training items alone, and with its validation items alone: about `share` of them.
+
+    What shares a group, an option pool or a medium is in one part, and so is all that others link. A medium is known
+    by its content, so that a video under two names is one. Raises `InputError` for a share that is none, and where
+    everything is linked.
+    """
+    from proctor.construction import split_items
+
+    if not 0 < share < 1:
+        raise InputError("share", found=f"{share:g}", expected="a share between 0 and 1")
+    known = [_by_content(item, library) for item in benchmark.items]
+    part = split_items(known, {TRAINING: 1 - share, VALIDATION: share}, seed=seed)
+    training, validation = (
+        replace(benchmark, items=tuple(item for item in benchmark.items if part[item.id] == name))
+        for name in (TRAINING, VALIDATION)
+    )
+    return training, validation
+
+
+def _by_content(item: Item, library: "MediaLibrary") -> Item:
+    """The item with its media under the hashes of their files, where these are at hand."""
+    if not item.media or library.missing([item]):
+        return item
+    media = tuple(one.model_copy(update={"source": library.identity(one.source)}) for one in item.media)
+    return item.model_copy(update={"media": media})
+
 
 CHOICE, ANSWERS = "choice.json", "answers.db"
 """The files of the folder that `choose` writes into."""
@@ -45,7 +89,7 @@ class ChosenModel(FrameLike):
     out: Path
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The model, its mean accuracy over the buckets with its interval, its win rate, its lead on the next one."""
         return [one.to_json() for one in self.data.candidates]
 
@@ -71,10 +115,10 @@ class ChosenModel(FrameLike):
             ">rank",
             *(f">{b}" for b in self.data.buckets),
         )
-        return [plain_table(self.title, heads, [_shown(one) for one in self.data.candidates])]
+        return [plain_table(self.title, heads, [_candidate_cells(one) for one in self.data.candidates])]
 
 
-def _shown(one: Any) -> tuple[str, ...]:
+def _candidate_cells(one: Any) -> tuple[str, ...]:
     low, high = one.ci_low, one.ci_high
     between = DASH if low is None else f"{percent(low)} to {percent(high)}"
     ranks = DASH if one.rank_low is None else f"{one.rank_low} to {one.rank_high}"
