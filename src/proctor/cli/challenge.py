@@ -1,18 +1,22 @@
-"""`proctor challenge`: a challenge's folder from the organiser's side."""
+"""`proctor challenge`: host a challenge, from the organiser's side."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from proctor.api import BenchmarkName, Seed, Track
-from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.cli.plugins import show_plugin_report
-from proctor.cli.serve import check_extra
-from proctor.core import Option, PluginReport, count_of
+from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
+from proctor.cli.tree import show_plugin_report
+from proctor.cli.web import check_extra
+from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
+
 PhaseName = Annotated[str, Option("A phase of it.", metavar="PHASE", argument=True)]
+
 ChallengeStore = Annotated[
     str | None,
     Option("The database of submissions. [default: as challenge.yaml says]", "--store", env="PROCTOR_CHALLENGE_STORE"),
@@ -166,3 +170,210 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
         challenge.close()
     tables = status_tables(rows)
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
+
+
+Audience = Annotated[Literal["public", "participant", "organiser"], Option("Who sees them so.")]
+
+
+def demo(
+    out: Annotated[Path, Option("A new folder.", metavar="OUT", argument=True)] = Path("challenge-demo"),
+    videos: Annotated[int, Option("Simulated procedures.", low=6)] = 12,
+    seed: Seed = 0,
+) -> None:
+    """Run a whole simulated challenge.
+
+    Videos are rendered and asked about, a challenge is made of them, four teams hand in files of answers, a worker
+    marks them, and the boards, what they give away, and a receipt are shown. Without network, keys or containers.
+
+    Example: proctor challenge demo challenge-demo
+    """
+    check_extra("challenge")
+    from proctor.challenges import NewChallenge, demonstrate
+
+    started, made = time.monotonic(), out / "procedures"
+    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
+    named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
+    COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
+    last = max(1, videos // 6)
+    groups = {"training": last, "pre_evaluation": videos - 2 * last, "test": last}
+    data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
+    plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
+    shown = demonstrate(out / "challenge", plan, say)
+    boards(shown.folder, shown.phase, out / "boards.html", "organiser")
+    say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
+    note(
+        f"Next: proctor challenge status {shown.folder}; proctor challenge verify {shown.receipt} --key {shown.folder}",
+        f"In the browser: proctor users add {shown.folder} me --role organiser; proctor serve {shown.folder} --same-user",
+    )
+
+
+def boards(
+    folder: ChallengeFolder,
+    phase: PhaseName,
+    out: Annotated[Path | None, Option("Also write them as a page, complete in itself.")] = None,
+    audience: Audience = "public",
+    store: ChallengeStore = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show a phase's boards.
+
+    As the public sees them, or another audience; with --out as a page that can be put anywhere.
+
+    Example: proctor challenge boards sponges pre-evaluation --out boards.html
+    """
+    check_extra("challenge")
+    from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
+
+    challenge = Challenge.open(folder, "organiser", store=store)
+    try:
+        content = seen_boards(challenge, phase, audience)
+        if out is not None:
+            write_boards(challenge, phase, out, audience)
+    finally:
+        challenge.close()
+    tables = board_tables(content)
+    if output is OutputFormat.TABLE:
+        print_blocks(*tables, apart=True)
+    else:
+        show(output, [content] if output is OutputFormat.JSON else tables[0].records)
+
+
+def submit(
+    folder: ChallengeFolder,
+    phase: PhaseName,
+    file: Annotated[Path, Option("Answers, or an image's archive.", metavar="FILE", argument=True)],
+    team: Annotated[str, Option("The team's name.")],
+    store: ChallengeStore = None,
+) -> None:
+    """Hand in for a team.
+
+    For what came by another way than the page: the same check, gate and quota hold.
+
+    Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
+    """
+    check_extra("challenge")
+    from proctor.challenges import Challenge, submit_file
+
+    challenge = Challenge.open(folder, "organiser", store=store)
+    try:
+        number, problems = submit_file(challenge, phase, team, file)
+    finally:
+        challenge.close()
+    for line in problems:
+        say(line)
+    say(f"{team}#{number} was {'refused' if problems else 'queued'}")
+
+
+def _platforms() -> list[str]:
+    from proctor.challenges import PLATFORMS
+
+    return list(PLATFORMS)
+
+
+def pack(
+    platform: Annotated[
+        str, Option("codabench or grand-challenge.", metavar="PLATFORM", argument=True, names=_platforms)
+    ],
+    folder: Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)],
+    out: Annotated[Path | None, Option("Where the pack goes. [default: DIR/sealed/packs/PLATFORM]")] = None,
+    image: Annotated[str, Option("The name of the scorer's image on the platform.")] = "",
+    check: Annotated[bool, Option("Run it as the platform would, and compare.", "--check")] = False,
+) -> None:
+    """Pack a challenge for another platform.
+
+    The pack holds the references, and marks with Proctor itself, without network. --check runs it on a baseline's
+    answers and compares its figures with Proctor's own; a pack that is there already is checked as it is. It runs in
+    the scorer's image where podman or docker has that, else in a process.
+
+    Example: proctor challenge pack codabench my-challenge --check
+    """
+    from proctor.challenges import PLATFORMS, check_pack, pack_folder, write_pack
+
+    if platform not in PLATFORMS:
+        raise UsageError("PLATFORM", f"one of {', '.join(PLATFORMS)}", found=repr(platform))
+    place = pack_folder(folder, platform) if out is None else out
+    if check and (place / "README.md").is_file():
+        note(f"{place} is there already and is checked as it is.")
+    else:
+        with at_work("packing"):
+            written = write_pack(platform, folder, place, image)
+        say(f"{count_of(len(written.phases), 'phase')} packed for {platform} in {place}: read {place / 'README.md'}")
+        note(*written.notes)
+    if not check:
+        return
+    for one in check_pack(platform, folder, place):
+        if not one.ok:
+            found = "; ".join(one.wrong[:3]) or "no figures"
+            raise InputError(place, f"phase {one.phase}", found=found, expected="Proctor's own figures")
+        told = f"{count_of(one.figures, 'figure')} as Proctor's own (largest difference {one.largest:.1e})"
+        say(f"{one.phase}: {one.baseline} in {one.ran}: {told}")
+
+
+def try_image(
+    image: Annotated[str, Option("An image, or an archive of one.", metavar="IMAGE", argument=True)],
+    folder: Annotated[Path, Option("A challenge's public folder.", metavar="DIR", argument=True)],
+    phase: Annotated[str, Option("Whose questions. [default: the first public ones]")] = "",
+    benchmark: Annotated[str, Option("Which, where DIR holds its own files.")] = "",
+    track: Annotated[str, Option("A track of the benchmark.")] = "",
+    media: Annotated[Path | None, Option("The folder with videos or images.")] = None,
+    limit: Annotated[int | None, Option("Ask the first questions only.", low=1)] = None,
+    gpu: Annotated[str, Option("A GPU by its CDI name.", metavar="DEVICE")] = "",
+    executor: ExecutorName = "podman",
+    seed: Seed = 0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Try an image as the challenge runs it.
+
+    On public questions, with the same gateway, deadlines and limits, and without a network. What it prints is shown.
+    With --executor process IMAGE is a program, which nothing keeps away from this machine.
+
+    Example: proctor challenge try my-algorithm my-challenge --limit 20
+    """
+    from proctor.challenges import Trial
+    from proctor.challenges import try_image as tried
+    from proctor.containers import executor_of
+
+    trial = Trial(folder, phase, benchmark, track, media, limit, seed, gpu or None)
+    with at_work("asking"):
+        report = asyncio.run(tried(trial, executor_of(executor), image))
+    show_plugin_report(report, output)
+
+
+def doctor(
+    folder: Annotated[Path | None, Option("The challenge whose limits count.", metavar="[DIR]", argument=True)] = None,
+    gpu: Annotated[str, Option("A GPU by its CDI name.", metavar="DEVICE")] = "",
+    executor: ExecutorName = "podman",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check that this machine can run images.
+
+    Starts containers and tries from inside what they must not be able to do: rights, network, files, and each limit;
+    measures the way of a question and the deadlines. Exit code 1 where something fails.
+
+    Example: proctor challenge doctor my-challenge
+    """
+    from proctor.challenges import examine_machine
+    from proctor.containers import executor_of
+
+    if executor == "process":
+        raise UsageError("--executor", "podman or docker: a process has no limits to check", found="'process'")
+    with at_work("trying"):
+        report = asyncio.run(examine_machine(executor_of(executor), folder, gpu or None))
+    show_plugin_report(report, output)
+
+
+def rerun(
+    folder: ChallengeFolder, why: Annotated[str, Option("Why, for the record.")], store: ChallengeStore = None
+) -> None:
+    """Mark again what another scorer marked.
+
+    After the code, the judge or the references changed, or a judge was away: workers mark by the scorer as it is now
+    what has no result by it. Nothing is asked again. Boards stay as they are until all is marked.
+
+    Example: proctor challenge rerun sponges --why "the key of q17 was wrong"
+    """
+    check_extra("challenge")
+    from proctor.challenges import rerun as run
+
+    version, count = run(folder, why, store)
+    say(f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {folder})")

@@ -15,9 +15,8 @@ from importlib import import_module
 import typer
 
 from proctor import __version__
-from proctor.cli import plugins
-from proctor.cli.former import ReplacedError
-from proctor.cli.tree import Group, add, add_line, new_group, spread_settings
+from proctor.cli.renamed import ReplacedError
+from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
 from proctor.core import ProctorError, UsageError
 
 _OF_THE_MACHINE = {
@@ -61,72 +60,72 @@ PANELS = {
 
 TREE = {
     RUN: {
-        "demo": "demo.demo",
-        "list": "inventory.list_things",
-        "fetch": "fetch.fetch",
+        "demo": "run.demo",
+        "list": "benchmarks.list_things",
+        "fetch": "benchmarks.fetch",
         "run": "run.run",
-        "choose": "choose.choose",
+        "choose": "run.choose",
         "import": "run.import_recorded",
         "merge": "store.merge",
         "score": "score.score",
     },
     READ: {
         "results": "results.results",
-        "show": "items.show_item",
+        "show": "benchmarks.show_item",
         "compare": "results.compare",
         "analyze": "results.analyze",
         "report": "report.report",
         "export": "report.export",
-        "reproduce": "proofs.reproduce",
-        "verify": "proofs.verify",
-        "pool": "pool.pool",
+        "reproduce": "report.reproduce",
+        "verify": "report.verify",
+        "pool": "report.pool",
     },
     CHALLENGE: {
         "rank": "results.rank",
-        "validate": "plugins.validate",
+        "validate": "benchmarks.validate",
         "challenge new": "challenge.new",
         "challenge check": "challenge.check",
         "challenge open": "challenge.open_phase",
         "challenge close": "challenge.close_phase",
         "challenge status": "challenge.status",
-        "challenge submit": "challenge_demo.submit",
-        "challenge boards": "challenge_demo.boards",
+        "challenge submit": "challenge.submit",
+        "challenge boards": "challenge.boards",
         "challenge verify": "challenge.verify",
-        "challenge demo": "challenge_demo.demo",
-        "challenge pack": "challenge_pack.pack",
-        "challenge rerun": "worker.rerun",
-        "worker": "worker.worker",
-        "challenge try": "challenge_try.try_image",
-        "challenge doctor": "challenge_try.doctor",
+        "challenge demo": "challenge.demo",
+        "challenge pack": "challenge.pack",
+        "challenge rerun": "challenge.rerun",
+        "worker": "workers.worker",
+        "challenge try": "challenge.try_image",
+        "challenge doctor": "challenge.doctor",
     },
     JUDGE: {
         "judge fit": "judge.fit",
         "judge compare": "judge.compare",
         "judge grid": "judge.grid",
         "judge index": "judge.index",
-        "train answerer": "train.answerer",
-        "train generative-judge": "train.generative_judge",
-        "audit": "audit.audit",
-        "train check-parity": "train.check_parity",
-        "train classifier-judge": "train.classifier_judge",
+        "train answerer": "judge.answerer",
+        "train generative-judge": "judge.generative_judge",
+        "audit": "score.audit",
+        "train check-parity": "judge.check_parity",
+        "train classifier-judge": "judge.classifier_judge",
     },
-    BUILD: {"items audit": "items.audit_items"},
+    BUILD: {"items audit": "benchmarks.audit_items"},
     REVIEW: {
-        "serve": "serve.serve",
-        "review update": "review.update",
-        "review status": "review.status",
-        "review agreement": "review.agreement",
-        "review export": "review.export",
-        "review scores": "review.scores",
-        "review sheet": "review.sheet",
-        "review decisions": "review.decisions",
-        "review reassign": "review.reassign",
-        "users add": "users.add",
-        "users invite": "users.invite",
-        "users list": "users.list_users",
-        "users role": "users.set_role",
-        "users disable": "users.disable",
-        "users trail": "users.show_trail",
+        "serve": "web.serve",
+        "review update": "web.update",
+        "review status": "web.status",
+        "review agreement": "web.agreement",
+        "review export": "web.export",
+        "review scores": "web.scores",
+        "review sheet": "web.sheet",
+        "review decisions": "web.decisions",
+        "review reassign": "web.reassign",
+        "users add": "web.add",
+        "users invite": "web.invite",
+        "users list": "web.list_users",
+        "users role": "web.set_role",
+        "users disable": "web.disable",
+        "users trail": "web.show_trail",
     },
     MEDIA: {"media frames": "media.frames", "media cache": "media.cached", "media duplicates": "media.duplicates"},
     STORE: {
@@ -155,7 +154,7 @@ def commands(wanted: str | None = None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     groups = {name: new_group(summary) for name, summary in GROUPS.items() if wanted in {None, "", name}}
     for name, group in groups.items() if wanted != "" else ():
-        plugins.add_plugins(group, name)
+        add_plugins(group, name)
     make = add_line if wanted == "" else add
     for panel, own in TREE.items():
         for words, place in own.items():
@@ -165,7 +164,7 @@ def commands(wanted: str | None = None) -> typer.Typer:
             elif below and wanted in {None, name}:
                 add(groups[name], below, _function(place))
     if not wanted:
-        plugins.add_top_commands(app, _own_names(), OWN, make)
+        add_top_commands(app, _own_names(), OWN, make)
     for panel, names in PANELS.items():
         for name in names:
             if name in groups:

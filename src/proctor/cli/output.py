@@ -1,21 +1,31 @@
-"""Printing: tables for people, JSON and CSV for programs. Everything shown is escaped."""
+"""What commands print: tables, JSON and CSV on standard output; notes and progress on standard error."""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option
+from proctor.core import Option, Status, Usage, count_of
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from proctor.judges.dimensions import SearchProgress
     from proctor.reports import Block
+    from proctor.runs import JudgeTally, PaidVotes, Tally
+
+T = TypeVar("T")
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
@@ -47,6 +57,7 @@ class _Terminal(Console):
 
 
 console = _Terminal(emoji=False)
+
 _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
@@ -108,3 +119,150 @@ def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
     """How the intervals of a table were drawn."""
     what = "groups, and over items within each" if two_level else "groups"
     return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
+
+
+_REASON = 60  # characters of a failure beside the bar
+
+_EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
+
+
+class _Line:
+    """One bar with a text that changes; without a terminal, a plain line every few seconds."""
+
+    def __init__(self, progress: Progress | None, task: TaskID | None, what: str) -> None:
+        self._progress = progress
+        self._task = task
+        self._what = what
+        self._last = time.monotonic()
+
+    def update(self, done: int, total: int, text: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total, text=text)
+        elif time.monotonic() - self._last > _EVERY_S:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{self._what}: {done}/{total} {text}\n")
+
+
+@contextmanager
+def _line(what: str, total: int) -> Iterator[_Line]:
+    if not sys.stderr.isatty():
+        yield _Line(None, None, what)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, emoji=False), refresh_per_second=4) as progress:
+        yield _Line(progress, progress.add_task(what, total=total, text=""), what)
+
+
+@contextmanager
+def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
+    """A bar over the answers of a run: answered, failed, rate and cost so far, unreadable ones, the last failure."""
+    from proctor.core import shorten
+
+    with _line("asking", total) as line:
+
+        def update(tally: Tally) -> None:
+            failed = tally.by_status[Status.FAILED]
+            parts = [f"{tally.done - failed} answered", f"{failed} failed", f"{tally.rate:.1f}/s"]
+            if tally.usage.requests:
+                parts.append(cost_of(tally.usage))
+            if tally.unreadable:
+                parts.append(f"{tally.unreadable} unreadable")
+            if tally.last_reason:
+                parts.append(f"last failure: {shorten(tally.last_reason, _REASON)}")
+            line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
+    """A bar over the answers that a judge marks, with what its new judgements cost so far."""
+    with _line("judging", total) as line:
+
+        def update(tally: JudgeTally) -> None:
+            parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
+            parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgress], None]]:
+    """A bar over the answers that sets of few-shot examples are tried on, with what its new judgements cost so far."""
+    with _line("trying", total) as line:
+
+        def update(progress: SearchProgress) -> None:
+            parts = [f"{progress.missing} with a score missing"] if progress.missing else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(progress.done, progress.total, ", ".join(parts))
+
+        yield update
+
+
+def cost_of(usage: Usage) -> str:
+    """What something cost, where that is known."""
+    return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
+@contextmanager
+def show_steps(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """A bar over plain steps."""
+    with _line(what, total) as line:
+        yield lambda done, of: line.update(done, of, "")
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """On a terminal a sign of life over work of unknown length, with the time since it began; gone when it is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(
+        *columns, console=Console(stderr=True, emoji=False), transient=True, refresh_per_second=4
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """An event that the first Ctrl-C (or SIGTERM) sets: what is under way comes in, nothing new starts.
+    The second one interrupts at once. Use inside a running event loop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def pressed() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+            return
+        sys.stderr.write("\nstopping: waiting for the answers under way (again to stop at once)\n")
+        stop.set()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for one in signals:
+            loop.add_signal_handler(one, pressed)
+        yield stop
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)
+
+
+async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
+    """Asks with a progress bar and a clean stop on Ctrl-C."""
+    with stopping() as stop, bar as update:
+        return await ask(stop, update)

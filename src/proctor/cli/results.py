@@ -1,4 +1,4 @@
-"""`proctor results`, `compare`, `rank` and `analyze`: what a store's answers are worth."""
+"""`proctor results`, `compare`, `rank` and `analyze`: scores, comparisons, rankings and analysis of a store."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from proctor.api import (
 from proctor.cli.output import (
     Output,
     OutputFormat,
+    at_work,
     drawn_over,
     note,
     print_blocks,
@@ -31,8 +32,7 @@ from proctor.cli.output import (
     settings_of,
     show,
 )
-from proctor.cli.plugins import show_plugin_report
-from proctor.cli.progress import at_work
+from proctor.cli.tree import show_plugin_report
 from proctor.core import Option, UsageError, count_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _ANALYZED = {
     "pairs": "Paired differences",
     "ensembles": "Ensembles (p is not adjusted)",
 }
+
 _LEAD_DRAWS = 2000
 
 

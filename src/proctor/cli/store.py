@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
-from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.cli.progress import at_work
+from proctor.cli.output import Output, OutputFormat, at_work, note, say, show
 from proctor.core import Option, UsageError, count_of
 
 if TYPE_CHECKING:

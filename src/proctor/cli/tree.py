@@ -1,23 +1,33 @@
-"""How commands behave whatever they do: options from declarations, help in groups, suggestions for what is misspelt,
-answers to old spellings."""
+"""Commands made from functions and their declared options, and the commands that tasks bring."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import takewhile, zip_longest
 from typing import Annotated, Any, get_origin, is_typeddict
 
 import typer
+from pydantic import JsonValue
 from typer.core import TyperCommand, TyperGroup
 
 from proctor.api import declared
-from proctor.cli.former import ALIASES, COMMANDS, DELETING, MEANT, NO_CHOICE, replaced_command, replaced_option
-from proctor.core import Option, UsageError
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
+from proctor.cli.renamed import (
+    ALIASES,
+    DELETING,
+    NO_CHOICE,
+    RENAMED_COMMANDS,
+    SIMILAR,
+    replaced_command,
+    replaced_option,
+)
+from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
 _PROGRAM = "proctor"
+
 _PREFIX = "Value error, "  # what the library says before the reason
 
 
@@ -201,7 +211,7 @@ def _read(option: Option, value: Any) -> Any:
 def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -> str:
     """That there is no such command, with those that were probably meant: by a whole word what it stands for, or where
     it stands in a group; by a word that is like it whatever deletes nothing."""
-    others = {} if path else MEANT | COMMANDS
+    others = {} if path else SIMILAR | RENAMED_COMMANDS
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(one, one) for one in get_close_matches(name, alike, n=1)]
     meant = [others[name]] if name in others else list(below) or near
@@ -264,3 +274,74 @@ def _is_setting(argument: str) -> bool:
 
 def _is_word(argument: str) -> bool:
     return bool(argument) and "=" not in argument and not argument.startswith("-")
+
+
+def add_plugins(group: typer.Typer, name: str) -> None:
+    """Adds all commands of a group, by name. One that can't be loaded says so when it is called."""
+    for full in COMMANDS.names():
+        where, _, command = full.partition(".")
+        if where == name and command:
+            add(group, command, _command(full))
+
+
+def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:
+    """Adds (`make`) the commands of packages that belong to no group; a name that the program has itself stays its
+    own."""
+    for name in COMMANDS.names():
+        if "." not in name and name not in taken:
+            make(program, name, _command(name), panel)
+
+
+def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
+    """Prints a report and ends with exit code 1 where a person must act. Texts may be hostile."""
+    tables = [one for one in report.shown if isinstance(one, Table) and one.rows]
+    if output is OutputFormat.JSON:
+        print_json(report.json)
+    elif output is OutputFormat.CSV and (rows := _flat(report.json)):
+        print_records(rows)
+    elif output is OutputFormat.CSV:
+        if len(tables) != 1:
+            raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
+        print_records(tables[0].records)
+    else:
+        for one in report.shown:
+            if isinstance(one, str):
+                say(" ".join(one.split()))
+            elif one.rows:
+                print_blocks(one)
+        note(*report.notes)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _flat(json: JsonValue) -> list[dict[str, JsonValue]]:
+    """The rows of a list of objects without lists or objects in them; none for another value."""
+    rows = [row for row in json if isinstance(row, dict)] if isinstance(json, list) else []
+    return [] if any(isinstance(cell, list | dict) for row in rows for cell in row.values()) else rows
+
+
+def _command(full: str) -> Callable[..., None]:
+    try:
+        function = COMMANDS.get(full)
+    except ProctorError as error:
+        return _broken(full, error)
+    signature = inspect.signature(function, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "steps"]
+    wants_steps = "steps" in signature.parameters
+
+    def command(output: OutputFormat, **given: Any) -> None:
+        show_plugin_report(function(**given, **({"steps": show_steps} if wants_steps else {})), output)
+
+    extra = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output)
+    command.__doc__ = function.__doc__
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    command.__signature__ = inspect.Signature([*own, extra])  # type: ignore[attr-defined]
+    return command
+
+
+def _broken(full: str, error: ProctorError) -> Callable[..., None]:
+    def command(_rest: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+        raise error
+
+    command.__doc__ = f"Can't be loaded: {full}."
+    return command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-COMMANDS = {
+RENAMED_COMMANDS = {
     "analyse": "analyze",
     "audit-items": "items audit",
     "cache list": "media cache",
@@ -24,7 +24,7 @@ COMMANDS = {
 }
 """Old command → new command."""
 
-OPTIONS = {
+RENAMED_OPTIONS = {
     "analyze": {"--json": "--format json"},
     "export": {"--decided": "--format decided"},
     "import": {"--as": "--name"},
@@ -61,7 +61,7 @@ ALIASES = {"lint": "validate"}
 DELETING = "store delete"
 """What nobody is led to by a mistyped letter."""
 
-MEANT = {
+SIMILAR = {
     "benchmarks": "list benchmarks",
     "conditions": "list conditions",
     "eval": "run",
@@ -97,7 +97,7 @@ def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedE
     old = " ".join(path)
     if old in REWRITTEN:
         return ReplacedError(f"{old!r} is now: {REWRITTEN[old]}")
-    new = COMMANDS.get(old)
+    new = RENAMED_COMMANDS.get(old)
     if new is None:
         return None
     return ReplacedError(f"{old!r} is now {new!r}: {_line(new, arguments)}")
@@ -109,7 +109,7 @@ def replaced_option(command: str, option: str, arguments: Sequence[str]) -> Repl
     >>> print(replaced_option("run", "--as", ["focus", "--as", "mine"]))
     '--as' is now '--name': proctor run focus --name mine
     """
-    new = OPTIONS.get(command, {}).get(option)
+    new = RENAMED_OPTIONS.get(command, {}).get(option)
     if new is None:
         return None
     return ReplacedError(f"{option!r} is now {new!r}: {_line(command, arguments)}")
@@ -118,7 +118,7 @@ def replaced_option(command: str, option: str, arguments: Sequence[str]) -> Repl
 def _line(command: str, arguments: Sequence[str]) -> str:
     """The whole command line in the new spelling."""
     words = command.split()
-    known = OPTIONS.get(" ".join(word for word in words if not word.startswith("-")), {})
+    known = RENAMED_OPTIONS.get(" ".join(word for word in words if not word.startswith("-")), {})
     for argument in arguments:
         if words[-1].endswith("="):
             words[-1] += argument

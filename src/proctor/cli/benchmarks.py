@@ -1,15 +1,27 @@
-"""`proctor show`, one item in the terminal or how many there are; and `proctor items audit`."""
+"""`proctor list`, `fetch`, `check`-ing submissions with `validate`, `show` and `items audit`."""
 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
-from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
-from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError, count_of, reader_or_default
+from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track, validator_names
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    at_work,
+    note,
+    print_blocks,
+    print_json,
+    print_records,
+    say,
+    show,
+    show_steps,
+)
+from proctor.cli.tree import show_plugin_report
+from proctor.core import BENCHMARKS, Option, Registry, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +29,129 @@ if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
+
+Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "formats", "metrics", "runs"]
+
+_INSTALLED = {
+    "benchmarks": "proctor.core:BENCHMARKS",
+    "systems": "proctor.systems:SYSTEMS",
+    "methods": "proctor.systems:SYSTEMS",
+    "judges": "proctor.judges:JUDGES",
+    "conditions": "proctor.media:CONDITIONS",
+    "formats": "proctor.interchange:FORMATS",
+}
+"""Where the names of a kind are known; the other kinds are those of a store."""
+
+Rows = list[dict[str, Any]]
+
+
+def list_things(
+    kind: Annotated[
+        Kind | None,
+        Option(
+            "benchmarks, systems, methods, judges, conditions, formats, metrics, runs.", metavar="KIND", argument=True
+        ),
+    ] = None,
+    store: StoreUrl = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List benchmarks, systems, judges, runs.
+
+    Without an argument: all that is installed. Formats are those of other programs, for import and export. Metrics and
+    runs are those of a store; of every run answers, failures, when it began, and with --format json what it was asked
+    with.
+
+    Example: proctor list systems
+    """
+    from proctor import api
+    from proctor.reports import records_table
+
+    if kind is None:
+        _list_installed(output)
+    elif kind in _INSTALLED:
+        rows = _installed(kind)
+        show(output, rows, records_table(kind, rows))
+    elif kind == "metrics":
+        rows = _metrics(api.open_store(store, create=False))
+        show(output, rows, records_table(kind, rows))
+    else:
+        from proctor.runs import stored_runs
+
+        rows = stored_runs(api.open_store(store, create=False))
+        names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "servers")
+        short = [{name: row[name] for name in names} for row in rows]
+        show(output, rows if output is OutputFormat.JSON else short, records_table(kind, short))
+
+
+def _list_installed(output: OutputFormat) -> None:
+    """Every kind that needs no store, one after another."""
+    from proctor.cli.output import print_json
+    from proctor.reports import records_table
+
+    found = {kind: _installed(kind) for kind in _INSTALLED}
+    if output is OutputFormat.JSON:
+        print_json(found)
+        return
+    rows = [{"kind": kind, **row} for kind, own in found.items() for row in own]
+    show(output, rows, *(records_table(kind, own) for kind, own in found.items()), apart=True)
+    if output is OutputFormat.TABLE:
+        note("Runs and metrics of a store: proctor list runs --store STORE")
+
+
+def _installed(kind: str) -> Rows:
+    module, _, name = _INSTALLED[kind].partition(":")
+    registry: Registry[Any] = getattr(import_module(module), name)
+    names = registry.names()
+    if kind in {"systems", "methods"}:
+        from proctor.systems import asks_models
+
+        names = [one for one in names if asks_models(one) is (kind == "methods")]
+    return [{"name": one, "summary": registry.summary(one)} for one in names]
+
+
+def _metrics(store: Any) -> Rows:
+    return [
+        {
+            "benchmark": name,
+            "metric": metric.name,
+            "label": metric.label,
+            "low": metric.low,
+            "high": metric.high,
+            "better": "up" if metric.higher_is_better else "down",
+        }
+        for name in store.benchmark_names()
+        for metric in store.card(name).metrics
+    ]
+
+
+def fetch(
+    benchmark: Annotated[
+        str, Option("A benchmark's name.", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True)
+    ],
+    out: Annotated[Path | None, Option("A new folder. [default: the benchmark's name]")] = None,
+    url: Annotated[str, Option("A mirror's address, or a file that you downloaded.")] = "",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Fetch a benchmark's public data.
+
+    Where the licence allows it: the archive is checked, and unpacked into a new folder; run the command again to go on
+    where it broke off. Else one message says whose the data are, and where to ask. Videos on others' platforms are
+    listed.
+
+    Example: proctor fetch rexsonovqa
+    """
+    from proctor import api
+
+    with show_steps("fetching MB", 0) as progress:
+        found = api.fetch(benchmark, out, url=url, on_change=progress)
+    if output is OutputFormat.JSON:
+        told = {"out": str(found.out), "files": found.files, "sha256": found.sent, "content_sha256": found.content}
+        print_json(told | {"notes": [*found.notes]})
+        return
+    for line in found.done:
+        say(line)
+    note(*found.notes)
+
 
 _FRAMES = 64
 
@@ -244,3 +379,50 @@ def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
         for one in audit.formats
         for each in one.baselines
     ]
+
+
+def validate(
+    benchmark: Annotated[
+        str,
+        Option(
+            "A benchmark's name, or workflow for a workflow file.",
+            metavar="BENCHMARK",
+            names=validator_names,
+            argument=True,
+        ),
+    ],
+    file: Annotated[Path, Option("The file to check.", metavar="FILE", argument=True)],
+    data: Annotated[
+        Path | None,
+        Option(
+            "The benchmark's own files; the store remembers them. mediqa-eval: ratings, or a template without values.",
+            "--data --ratings",
+        ),
+    ] = None,
+    media: Annotated[Path | None, Option("The folder with its videos or images.")] = None,
+    track: Track = "",
+    store: StoreUrl = None,
+    options: Annotated[
+        list[str] | None,
+        Option(
+            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1.",
+            "--option",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    every: Annotated[bool, Option("Each finding by itself, not by cause.", "--all")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a submission before it is sent.
+
+    Findings are grouped by cause, with their number and three places. References are not needed; what can't be
+    checked without them is said. Exit code 1 where something is wrong.
+
+    Example: proctor validate focus answer.json --data focus --track procedure
+    """
+    from proctor import api
+    from proctor.models import parse_settings
+
+    own = parse_settings(options or (), what="--option")
+    report = api.validate(benchmark, file, data=data, media=media, track=track, every=every, options=own, store=store)
+    show_plugin_report(report, output)
