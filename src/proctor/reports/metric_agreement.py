@@ -4,6 +4,7 @@ raters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from proctor.audits import ALL, Agreement, Audit, Ceiling, LengthBias, SystemLevel
 from proctor.core import (
@@ -20,10 +21,12 @@ from proctor.core import (
     signed,
     thousands,
 )
-from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Matrix, draw_matrix
 from proctor.stats import Contrast, Estimate
+
+if TYPE_CHECKING:
+    from proctor.reports.source import AuditSource
 
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
 REASON = "Reason missing"
