@@ -147,8 +147,7 @@ def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
     print_blocks(Table(title, heads, tuple(rows), title=title))
     note(
         f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "
-        f"an "
-        "item. Retries and output come on top. Nothing was asked."
+        "an item. Retries and output come on top. Nothing was asked."
     )
 
 

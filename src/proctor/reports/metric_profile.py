@@ -74,9 +74,8 @@ def calibration_section(source: AuditSource) -> Section:
         key="calibration",
         title="Calibration",
         lead="Answers in bins of about as many, by their score: each dot is the mean rating of a bin, at its mean "
-        "score, "
-        f"with the {source.level} interval. A line that rises steadily says that the score can be read; a flat one "
-        "that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
+        f"score, with the {source.level} interval. A line that rises steadily says that the score can be read; a flat "
+        "one that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
         blocks=blocks,
     )
 

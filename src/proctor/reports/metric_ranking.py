@@ -124,8 +124,7 @@ def metrics_section(source: AuditSource) -> Section:
         lead=f"How far each metric agrees with {source.raters}: the mean of Kendall's τ-b, Pearson's r and Spearman's "
         f"ρ, averaged over the dimensions of a language, with its {source.level} interval (whole groups are drawn). "
         "The rank is 1 plus the number of metrics that are significantly better, and never better than that of a "
-        "metric "
-        "with a higher mean.",
+        "metric with a higher mean.",
         blocks=blocks,
         opened=True,
     )

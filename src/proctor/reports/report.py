@@ -28,9 +28,8 @@ from proctor.reports.subgroups import facets_section, orders_section
 from proctor.runs import Options, Store, public_copy, reading_once
 
 _BROWSING = (
-    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on "
-    "the "
-    "left, read on the right, or walk with the arrow keys; the address keeps your filters."
+    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose "
+    "on the left, read on the right, or walk with the arrow keys; the address keeps your filters."
 )
 _BROWSING_RATED = (
     "Every question with its references and answers: what {raters} gave beside what each metric gave. Each "
