@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         choose_model_async,
     )
     from proctor.api.model_options import ModelOptions, RunOptions, ScoreOptions
-    from proctor.api.option_values import size_in_bytes, system_names, validator_names
+    from proctor.api.option_values import names_in, size_in_bytes, system_names, validator_names
     from proctor.api.options import (
         AllItems,
         AnalyzeOptions,
@@ -125,7 +125,7 @@ __all__ = [
     "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
     "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch",
     "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge",
-    "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
+    "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "names_in",
     "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",
     "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
     "score_async", "score_predictions", "size_in_bytes", "slurm_job", "system", "system_names", "train_answerer",

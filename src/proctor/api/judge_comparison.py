@@ -5,9 +5,8 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
@@ -165,6 +164,7 @@ def judge_agreement(
     it has learned from.
     """
     from proctor.runs import compared, people_ratings
+    from proctor.training import RunFolder
 
     given = filled("judge_agreement", AgreementOptions, options)
     where = stored(source, benchmark)
@@ -173,42 +173,22 @@ def judge_agreement(
     table = people_ratings(where.store, where.benchmark)
     others = compared(where.store, where.benchmark, (*fixed, *learned))[1] if fixed or learned else []
     refuse_in_sample(where.store, where.benchmark, (*fixed, *learned))
-    work = _Comparing(table, rated, scheme, given)
-    with work.kept() as kept:
-        return work.found(kept, others[: len(fixed)], others[len(fixed) :])
+    comparison = _Comparison(table, rated, scheme, given)
+    if given["keep"] is None:
+        return comparison.compare(others[: len(fixed)], others[len(fixed) :])
+    with RunFolder.opened(Path(given["keep"]), comparison.settings) as folder:
+        return replace(comparison, folder=folder.path).compare(others[: len(fixed)], others[len(fixed) :])
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """Scores that are read where they were written before. None of the table's answers may lack one."""
-
-    table: "RatingsTable"
-    folder: Path | None
-
-    def __call__(self, name: str, make: "Callable[[], MetricScores]") -> "MetricScores":
-        from proctor.audits import MetricScores, read_scores
-
-        file = None if self.folder is None else self.folder / f"{name}.csv"
-        if file is not None and file.exists():
-            return read_scores(file, self.table)
-        found = MetricScores(name, make().scores)
-        if file is not None and None not in found.scores.values():
-            out = io.StringIO()
-            rows = csv.writer(out, lineterminator="\n")
-            rows.writerow(("item", "system", "dimension", "value"))
-            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
-            write_whole(file, out.getvalue())
-        return found
-
-
-@dataclass(frozen=True)
-class _Comparing:
-    """One comparison under way."""
+class _Comparison:
+    """Computes the scores of all judges and compares them; `folder` keeps scores for the next call."""
 
     table: "RatingsTable"
     rated: "Mapping[tuple[str, str], RatedCase]"
     scheme: "RatingScheme"
     given: AgreementOptions
+    folder: Path | None = None
 
     @cached_property
     def recipe(self) -> "Recipe":
@@ -235,33 +215,39 @@ class _Comparing:
         told: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
         return {"ratings_sha256": content_hash(told), "recipe": asdict(self.recipe)}
 
-    @contextmanager
-    def kept(self) -> Iterator[_Kept]:
-        """Where scores are kept: a folder that is for these ratings alone, or none."""
-        from proctor.training import RunFolder
+    def _kept(self, name: str, compute: "Callable[[], MetricScores]") -> "MetricScores":
+        """Scores as an earlier call wrote them, or computed and written. A table in which a score is missing is not
+        written."""
+        from proctor.audits import MetricScores, read_scores
 
-        if self.given["keep"] is None:
-            yield _Kept(self.table, None)
-            return
-        with RunFolder.opened(Path(self.given["keep"]), self.settings) as folder:
-            yield _Kept(self.table, folder.path)
+        file = None if self.folder is None else self.folder / f"{name}.csv"
+        if file is not None and file.exists():
+            return read_scores(file, self.table)
+        found = MetricScores(name, compute().scores)
+        if file is not None and None not in found.scores.values():
+            out = io.StringIO()
+            rows = csv.writer(out, lineterminator="\n")
+            rows.writerow(("item", "system", "dimension", "value"))
+            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
+            write_whole(file, out.getvalue())
+        return found
 
-    def found(self, kept: _Kept, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
+    def compare(self, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
         """All figures; `fixed` are scorers of the store that learned nothing, `learned` those that did."""
         from proctor.audits import CorrelationSettings, bounds, leads
 
         over = tuple(listed(self.given["lead_over"])) or OVER
-        plain = [*self._texts(kept), *fixed]
-        held_out = [self._held_out(kept, draw) for draw in range(self.given["repeats"])]
+        plain = [*self._texts(), *fixed]
+        held_out = [self._held_out(draw) for draw in range(self.given["repeats"])]
         metrics: dict[str, Sequence[MetricScores]] = {one.name: [one] for one in (*plain, *learned)}
         metrics[EMBEDDED] = held_out
         together = [*(one for one in plain if one.name in over), *learned]
         metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
-        metrics |= {} if self.given["quick"] else self._weighed(plain, self._leaving(kept))
+        metrics |= {} if self.given["quick"] else self._weighed(plain, self._leaving())
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
         rows = leads(self.table, metrics, over, settings)
         oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
-        curve = self._curve(kept, held_out[0], settings) if self.given["curve"] else ()
+        curve = self._curve(held_out[0], settings) if self.given["curve"] else ()
         told: dict[str, JsonValue] = {
             "draws": settings.draws,
             "level": settings.level,
@@ -269,21 +255,21 @@ class _Comparing:
         }
         return ComparedJudges(rows, oracles, curve, over, self.settings | told)
 
-    def _texts(self, kept: _Kept) -> "list[MetricScores]":
+    def _texts(self) -> "list[MetricScores]":
         from proctor.metrics.text import text_metrics
         from proctor.runs import similarity_scores
 
         def made(name: str) -> "MetricScores":
             return similarity_scores(self.table, self.rated, self.scheme, [name])[0]
 
-        return [kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
+        return [self._kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
 
     def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
         from proctor.judges.embedded import scores_of
 
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
-    def _held_out(self, kept: _Kept, draw: int) -> "MetricScores":
+    def _held_out(self, draw: int) -> "MetricScores":
         """Each answer's score by an embedded judge that learned from other folds of this draw."""
         from proctor.judges.embedded import out_of_fold
 
@@ -291,9 +277,9 @@ class _Comparing:
             seed = self.recipe.seed + draw
             return self._scores(EMBEDDED, [out_of_fold(one, self.recipe, folds_seed=seed) for one in self.known])
 
-        return kept(f"{EMBEDDED}.draw{draw + 1}", made)
+        return self._kept(f"{EMBEDDED}.draw{draw + 1}", made)
 
-    def _leaving(self, kept: _Kept) -> "list[MetricScores]":
+    def _leaving(self) -> "list[MetricScores]":
         """For each fold of the first draw the embedded judge's scores by what was learned without it."""
         from proctor.judges.embedded import leaving_each_fold
 
@@ -305,7 +291,8 @@ class _Comparing:
             return self._scores(EMBEDDED, [each[number] for each in made])
 
         return [
-            kept(f"{EMBEDDED}.draw1.without{number + 1}", partial(fold, number)) for number in range(self.recipe.folds)
+            self._kept(f"{EMBEDDED}.draw1.without{number + 1}", partial(fold, number))
+            for number in range(self.recipe.folds)
         ]
 
     def _folds(self, draw: int) -> dict[tuple[str, str], int]:
@@ -335,9 +322,7 @@ class _Comparing:
         ways = {STACKED: stacked_weights, BEST: best_alone}
         return {name: [blended(name, self.table, members, self._folds(0), way)] for name, way in ways.items()}
 
-    def _curve(
-        self, kept: _Kept, everything: "MetricScores", settings: "CorrelationSettings"
-    ) -> tuple[CurvePoint, ...]:
+    def _curve(self, everything: "MetricScores", settings: "CorrelationSettings") -> tuple[CurvePoint, ...]:
         """In the first draw of the folds."""
         from proctor.audits import leads
         from proctor.judges.embedded import out_of_fold_from_part
@@ -347,7 +332,7 @@ class _Comparing:
             return self._scores(EMBEDDED, tables)
 
         encounters = len({one.cluster for one in self.table.ratings}) * (self.recipe.folds - 1) / self.recipe.folds
-        shares = {share: kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
+        shares = {share: self._kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
         return tuple(
             CurvePoint(row.language, share, round(share * encounters), row.figure)
             for share, scores in {**shares, 1.0: everything}.items()

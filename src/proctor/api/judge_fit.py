@@ -14,7 +14,18 @@ from proctor.api.model_options import ModelOptions
 from proctor.api.options import Draws, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
 from proctor.api.sources import Evaluation, stored, sync_twin
-from proctor.core import DASH, HUMAN, InputError, Option, UsageError, count_of, number, number_interval, write_whole
+from proctor.core import (
+    DASH,
+    HUMAN,
+    InputError,
+    Option,
+    UsageError,
+    count_of,
+    number,
+    number_interval,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -187,7 +198,7 @@ def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> Fit
     settings = CorrelationSettings(draws=given["draws"], seed=seed)
     found = choose_judges(table, scores, folds=folds, seed=seed, settings=settings)
     write_whole(out, found.model_dump_json(indent=1) + "\n")
-    shown = _table(
+    shown = plain_table(
         f"Agreement on encounters that the choice was not made on ({folds} folds), and on those it was made on",
         ["language", "dimension", "chosen", ">in folds", ">agreement", ">interval", ">looks like"],
         [
@@ -250,7 +261,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
             rows.append((language, str(len(tried.held_out)), *shown))
         title = "Agreement on held-out answers (the best of several: it flatters)"
         heads = ["language", ">answers", ">worst set", ">mean", ">best set", ">number"]
-        return FittedJudge(out, str(out), (_table(title, heads, rows),))
+        return FittedJudge(out, str(out), (plain_table(title, heads, rows),))
 
     return PreparedFit(make, (before,), calls, paid)
 
@@ -313,7 +324,7 @@ def _beside_best(
     from proctor.judges.embedded import beside_best
 
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
-    return _table(
+    return plain_table(
         f"Agreement on encounters it did not learn from ({folds} folds, all choices made inside the training folds)",
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
@@ -352,9 +363,3 @@ def _material(
         stacked={name: scored_cases(store, benchmark, scheme, name) for name in stack},
         weak=tuple(RatedCase(case, values) for case, values in scored.items() if case not in people),
     )
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Table":
-    from proctor.core import Table, columns
-
-    return Table(title, columns(*heads), tuple(rows), title=title)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
-from proctor.core import BENCHMARKS, InputError, UsageError
+from proctor.core import BENCHMARKS, InputError, Registry, UsageError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -99,25 +100,23 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     return int(found[1]), int(found[2])
 
 
-def system_names() -> list[str]:
-    """The built-in systems and methods."""
-    from proctor.systems import SYSTEMS
+def names_in(place: str) -> Callable[[], list[str]]:
+    """The names of a registry or table, given as "module:NAME", for completion. The module is imported when a shell
+    asks for the names, not before."""
 
-    return SYSTEMS.names()
+    def names() -> list[str]:
+        module, _, name = place.partition(":")
+        found: Any = getattr(import_module(module), name)
+        return found.names() if isinstance(found, Registry) else list(found)
 
-
-def judge_names() -> list[str]:
-    """The judges of stored answers."""
-    from proctor.judges import JUDGES
-
-    return JUDGES.names()
+    return names
 
 
-def condition_names() -> list[str]:
-    """The conditions."""
-    from proctor.media import CONDITIONS
-
-    return CONDITIONS.names()
+benchmark_names = names_in("proctor.core:BENCHMARKS")
+condition_names = names_in("proctor.media:CONDITIONS")
+judge_names = names_in("proctor.judges:JUDGES")
+perturbation_names = names_in("proctor.audits:PERTURBATIONS")
+system_names = names_in("proctor.systems:SYSTEMS")
 
 
 def validator_names() -> list[str]:
@@ -127,20 +126,8 @@ def validator_names() -> list[str]:
     return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
 
 
-def benchmark_names() -> list[str]:
-    """The benchmarks that are installed."""
-    return BENCHMARKS.names()
-
-
 def read_formats() -> list[str]:
     """The formats of other programs that are read."""
     from proctor.interchange import FORMATS
 
     return FORMATS.read()
-
-
-def perturbation_names() -> list[str]:
-    """The ways of changing an answer."""
-    from proctor.audits import PERTURBATIONS
-
-    return list(PERTURBATIONS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from proctor.api import BenchmarkName, Seed, Track
+from proctor.api import BenchmarkName, Seed, Track, names_in
 from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
 from proctor.cli.tree import show_plugin_report
 from proctor.cli.web import check_extra
@@ -23,13 +24,10 @@ ChallengeStore = Annotated[
 ]
 
 
-def _executors() -> list[str]:
-    from proctor.containers import EXECUTORS
-
-    return list(EXECUTORS)
-
-
-ExecutorName = Annotated[str, Option("podman, docker, or process.", "--executor", metavar="NAME", names=_executors)]
+ExecutorName = Annotated[
+    str,
+    Option("podman, docker, or process.", "--executor", metavar="NAME", names=names_in("proctor.containers:EXECUTORS")),
+]
 
 
 def new(
@@ -122,11 +120,8 @@ def open_phase(
     from proctor.challenges import open_phase as opened
     from proctor.containers import executor_of
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         checked = opened(challenge, phase, None if no_oracle else executor_of(executor))
-    finally:
-        challenge.close()
     for line in checked:
         note(line)
     say(f"{phase} is open")
@@ -143,11 +138,8 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
     from proctor.challenges import Challenge
     from proctor.challenges import close_phase as closed
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         closed(challenge, phase)
-    finally:
-        challenge.close()
     say(f"{phase} is closed")
 
 
@@ -162,12 +154,8 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     check_extra("challenge")
     from proctor.challenges import Challenge, phase_rows, status_tables
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
-        with challenge.reading() as connection:
-            rows = phase_rows(connection, challenge)
-    finally:
-        challenge.close()
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge, challenge.reading() as connection:
+        rows = phase_rows(connection, challenge)
     tables = status_tables(rows)
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
@@ -224,13 +212,10 @@ def boards(
     check_extra("challenge")
     from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         content = seen_boards(challenge, phase, audience)
         if out is not None:
             write_boards(challenge, phase, out, audience)
-    finally:
-        challenge.close()
     tables = board_tables(content)
     if output is OutputFormat.TABLE:
         print_blocks(*tables, apart=True)
@@ -254,25 +239,22 @@ def submit(
     check_extra("challenge")
     from proctor.challenges import Challenge, submit_file
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         number, problems = submit_file(challenge, phase, team, file)
-    finally:
-        challenge.close()
     for line in problems:
         say(line)
     say(f"{team}#{number} was {'refused' if problems else 'queued'}")
 
 
-def _platforms() -> list[str]:
-    from proctor.challenges import PLATFORMS
-
-    return list(PLATFORMS)
-
-
 def pack(
     platform: Annotated[
-        str, Option("codabench or grand-challenge.", metavar="PLATFORM", argument=True, names=_platforms)
+        str,
+        Option(
+            "codabench or grand-challenge.",
+            metavar="PLATFORM",
+            argument=True,
+            names=names_in("proctor.challenges:PLATFORMS"),
+        ),
     ],
     folder: Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)],
     out: Annotated[Path | None, Option("Where the pack goes. [default: DIR/sealed/packs/PLATFORM]")] = None,

@@ -33,7 +33,7 @@ from proctor.cli.output import (
     show_trials,
     watched,
 )
-from proctor.core import DASH, InputError, Option, Usage, count_of, output_file
+from proctor.core import DASH, InputError, Option, Usage, count_of, output_file, plain_table
 
 if TYPE_CHECKING:
     from proctor.api import FittedJudge, JudgeGrid
@@ -159,7 +159,6 @@ def index(
 
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"
     """
-    from proctor.core import Table, columns
     from proctor.judges import Chunking, IndexSettings, default_folder, open_index
 
     if overlap is not None and overlap > size // 2:
@@ -170,16 +169,16 @@ def index(
     passages, read = count_of(len(opened.index.passages), "passage"), count_of(len(opened.documents), "document")
     say(f"{passages} of {read}, {state}: {folder}")
     if query:
-        title, heads = f"Found for {query!r}", columns("source", ">page", ">by words", ">by meaning", "passage")
-        rows = tuple(
+        title, heads = f"Found for {query!r}", ("source", ">page", ">by words", ">by meaning", "passage")
+        rows = [
             (
                 one.passage.source,
                 *(DASH if each is None else str(each) for each in (one.passage.page, one.by_words, one.by_meaning)),
                 " ".join(one.passage.text.split())[:160],
             )
             for one in opened.index.search([query], top)
-        )
-        print_blocks(Table(title, heads, rows, title=title))
+        ]
+        print_blocks(plain_table(title, heads, rows))
 
 
 def classifier_judge(

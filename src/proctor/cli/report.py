@@ -20,7 +20,7 @@ from proctor.cli.output import (
     show,
     show_steps,
 )
-from proctor.core import DASH, Option, Table, columns, number, number_interval
+from proctor.core import DASH, Option, number, number_interval, plain_table
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -183,7 +183,7 @@ def pool(
         for one in found
         for system, mean in zip(one.systems, one.means, strict=True)
     ]
-    heads = columns("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
+    heads = ("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
     title = f"{benchmark}: {len(files)} sites"
     pairs = [
         (
@@ -199,14 +199,14 @@ def pool(
         for one in found
         for pair in one.pairs
     ]
-    between = columns("condition", "metric", "scorer", "first", "second", ">difference", ">interval", ">p (Holm)")
+    between = ("condition", "metric", "scorer", "first", "second", ">difference", ">interval", ">p (Holm)")
     records = [
         {"condition": one.condition, "metric": one.metric, "scorer": one.scorer, **row}
         for one in found
         for row in one.rows()
     ]
-    tables = [Table(title, heads, tuple(rows), title=title)]
-    tables += [Table("Differences", between, tuple(pairs), title="Differences")] if pairs else []
+    tables = [plain_table(title, heads, rows)]
+    tables += [plain_table("Differences", between, pairs)] if pairs else []
     show(output, records, *tables)
     out = {f"{name} under {one.condition}" for one in found for name in one.left_out}
     note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))

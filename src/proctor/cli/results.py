@@ -33,7 +33,7 @@ from proctor.cli.output import (
     show,
 )
 from proctor.cli.tree import show_plugin_report
-from proctor.core import Option, UsageError, count_of
+from proctor.core import Option, UsageError, count_of, plain_table
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -153,22 +153,21 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
 
 
 def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
-    from proctor.core import Table, columns
     from proctor.runs import evaluation_content
 
     with at_work("reading answers, scores and judgements"):
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
-    heads = columns("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
-    rows = tuple(
+    heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
+    rows = [
         (one.system, one.condition, f"{one.answers:,}", f"{one.failed:,}", f"{one.scores:,}", one.sha256)
         for one in found.runs
-    )
+    ]
     title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
     records = [asdict(one) | {"sha256_of_all": found.sha256} for one in found.runs]
-    show(output, records, Table(title, heads, rows, title=title))
+    show(output, records, plain_table(title, heads, rows))
     if output is OutputFormat.TABLE:
         say(f"SHA-256 of all: {found.sha256}")
 

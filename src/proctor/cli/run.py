@@ -13,7 +13,7 @@ import typer
 
 from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
 from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
-from proctor.core import COMMANDS, InputError, Option, count_of, read_text
+from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text
 
 if TYPE_CHECKING:
     from proctor.api import ChosenModel, Evaluation, PreparedRun
@@ -138,13 +138,12 @@ def _note_wrong(tally: Tally) -> None:
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
-    from proctor.core import Table, columns
     from proctor.runs import PICTURE_TOKENS
 
     title = f"{benchmark}: what would be asked"
-    heads = columns("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
+    heads = ("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
     rows = [(one.system, one.condition, one.already, one.items, one.pictures, one.tokens) for one in found]
-    print_blocks(Table(title, heads, tuple(rows), title=title))
+    print_blocks(plain_table(title, heads, rows))
     note(
         f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "
         "an item. Retries and output come on top. Nothing was asked."

@@ -35,7 +35,7 @@ from proctor.cli.output import (
 )
 from proctor.cli.renamed import ReplacedError, replaced_command
 from proctor.cli.tree import show_plugin_report
-from proctor.core import DASH, Option, UsageError, count_of, percent
+from proctor.core import DASH, Option, UsageError, count_of, percent, plain_table
 
 if TYPE_CHECKING:
     from proctor.audits import AuditReport, MetricRanking, PowerTable
@@ -103,14 +103,11 @@ async def _score(
 
 
 def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> None:
-    from proctor.core import Table, columns
-
     if output is OutputFormat.JSON:
         print_json([{"scorer": name, "scored": count} for name, count in told.items()])
         return
-    rows = tuple((name, str(count)) for name, count in told.items())
-    title = f"Answers scored in {store}"
-    print_blocks(Table(title, columns("scorer", ">answers"), rows, title=title))
+    rows = [(name, str(count)) for name, count in told.items()]
+    print_blocks(plain_table(f"Answers scored in {store}", ("scorer", ">answers"), rows))
 
 
 def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
@@ -134,7 +131,6 @@ def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: O
 
 
 def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) -> None:
-    from proctor.core import Table, columns
     from proctor.runs import rating_summary
 
     store, tally, paid = one.where.store, scored.tally, one.paid
@@ -146,7 +142,7 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
         print_json({"judge": one.scorer.name, "store": store.shown, **counts, **cost, **said})
         return
     title = f"Scores by {one.scorer.name} in {store.shown}"
-    heads = columns("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
+    heads = ("language", "dimension", ">scores", ">missing", ">mean", ">disagreement between members")
     cells = [
         (
             *(row.language, row.dimension, str(row.scores), str(row.missing)),
@@ -154,7 +150,7 @@ def _tell_dimensions(one: PreparedScorer, scored: Scored, output: OutputFormat) 
         )
         for row in rows
     ]
-    print_blocks(Table(title, heads, tuple(cells), title=title))
+    print_blocks(plain_table(title, heads, cells))
     for what, found in (("broken rules", breaks), ("flags", flags)):
         if found:
             note(f"{what}: {', '.join(f'{name} {count}' for name, count in sorted(found.items()))}")
@@ -204,15 +200,13 @@ def _agreement(one: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | N
 
 
 def _tell_agreement(agreement: JudgeAgreement) -> None:
-    from proctor.core import Table, columns
-
     title = "How far the judges agree"
-    heads = columns("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")
-    rows = tuple(
+    heads = ("judge", "and judge", ">both voted", ">agree", ">right by the first", ">by the second")
+    rows = [
         (pair.first, pair.second, pair.n, percent(pair.share), pair.right_by_first, pair.right_by_second)
         for pair in agreement.pairs
-    )
-    print_blocks(Table(title, heads, rows, title=title))
+    ]
+    print_blocks(plain_table(title, heads, rows))
     alpha = agreement.alpha
     shown = DASH if alpha.value is None else f"{alpha.value:.2f}"
     ends = "" if alpha.ci_low is None or alpha.ci_high is None else f" ({alpha.ci_low:.2f} to {alpha.ci_high:.2f})"

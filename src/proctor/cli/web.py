@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from proctor.api import names_in
 from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
 from proctor.core import ConfigurationError, Option, count_of, pip_install
 
@@ -116,12 +117,6 @@ StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument
 PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
 
 
-def _export_kinds() -> list[str]:
-    from proctor.web import EXPORTS
-
-    return list(EXPORTS)
-
-
 def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
     """Bring studies up to date and deal work.
 
@@ -178,7 +173,9 @@ def export(
     folder: ReviewFolder,
     study: StudyName,
     out: Annotated[Path, Option("The file: .jsonl, .csv, .parquet; .md for a datasheet.")],
-    what: Annotated[str, Option("readings, consensus or datasheet.", names=_export_kinds)] = "readings",
+    what: Annotated[
+        str, Option("readings, consensus or datasheet.", names=names_in("proctor.web:EXPORTS"))
+    ] = "readings",
     store: ReviewStore = None,
 ) -> None:
     """Export readings, or the consensus.
@@ -275,16 +272,12 @@ def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: Re
 Name = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
 
 
-def _roles() -> list[str]:
-    from proctor.web import ROLES
-
-    return list(ROLES)
-
-
 def add(
     folder: ReviewFolder,
     name: Name,
-    role: Annotated[str, Option("What the person may do. [default: reviewer, participant]", names=_roles)] = "",
+    role: Annotated[
+        str, Option("What the person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES"))
+    ] = "",
     language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
     store: ReviewStore = None,
 ) -> None:
@@ -330,7 +323,7 @@ def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output =
 def set_role(
     folder: ReviewFolder,
     name: Name,
-    role: Annotated[str, Option("The new role.", metavar="ROLE", names=_roles, argument=True)],
+    role: Annotated[str, Option("The new role.", metavar="ROLE", names=names_in("proctor.web:ROLES"), argument=True)],
     store: ReviewStore = None,
 ) -> None:
     """Change what a person may do.

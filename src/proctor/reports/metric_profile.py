@@ -65,7 +65,7 @@ def calibration_section(source: AuditSource) -> Section:
         blocks.append(spoken_language(language))
         first, *others = [
             _of_metric(source, one, language, f"meaning-{number_}-{order.index(one.metric)}")
-            for one in _ranked(source, language)
+            for one in source.profiles(language)
         ]
         blocks += first
         names = source.ranked(language)[1:]
@@ -78,11 +78,6 @@ def calibration_section(source: AuditSource) -> Section:
         "one that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
         blocks=blocks,
     )
-
-
-def _ranked(source: AuditSource, language: str) -> list[MetricProfile]:
-    by_name = {one.metric: one for one in source.found.profiles}
-    return [by_name[name] for name in source.ranked(language)]
 
 
 def _of_metric(source: AuditSource, profile: MetricProfile, language: str, key: str) -> list[Block]:
@@ -187,7 +182,7 @@ def bias_section(source: AuditSource) -> Section:
 
 
 def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
-    profiles = _ranked(source, language)
+    profiles = source.profiles(language)
     alone = source.dimensions(language)[0] if len(source.dimensions(language)) == 1 else ""
     slopes = [
         (one.metric, slope)
@@ -346,7 +341,7 @@ def _biases(profiles: Sequence[MetricProfile], language: str, facet: str, head: 
 def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
-    profiles = _ranked(source, source.languages[0])
+    profiles = source.profiles(source.languages[0])
     told = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
     if not told:
         return [Prose("No dimension was rated in more than one language, so these can't be compared.")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from proctor.audits import ALL, AuditReport, MetricRanking, RatingsTable
+from proctor.audits import ALL, Audit, AuditReport, MetricProfile, MetricRanking, RatingsTable
 from proctor.core import (
     ACCURACY,
     Answer,
@@ -508,3 +508,13 @@ class AuditSource:
     def ranked(self, language: str) -> list[str]:
         """The metrics' names, best first on a language's main board."""
         return [place.metric for place in self.main_board(language).metrics]
+
+    def audits(self, language: str) -> list[Audit]:
+        """The audit of each metric, best first."""
+        by_name = {audit.metric: audit for audit in self.found.each}
+        return [by_name[name] for name in self.ranked(language)]
+
+    def profiles(self, language: str) -> list[MetricProfile]:
+        """The profile of each metric, best first."""
+        by_name = {profile.metric: profile for profile in self.found.profiles}
+        return [by_name[name] for name in self.ranked(language)]
