@@ -40,10 +40,10 @@ _FRAMES = 4
 def results(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
 ) -> ResultsTable:
-    """Every metric of every run, with its interval, its denominator and what is missing.
+    """Every metric of every run, with its confidence interval, the number of items, and what is missing.
 
-    `source` is what `run` returned, a store, or its path (None: the default store); `benchmark` is needed where a store
-    has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
+    `source` is what `run` returned, a store, or its path (None: the default store). `benchmark` is required if the
+    store has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
     `proctor results`.
     """
     from proctor.runs import results as compute
@@ -59,8 +59,8 @@ def official_summary(
     protocol: str = "official",
     **options: Unpack[ResultOptions],
 ) -> PluginReport:
-    """The summary that a benchmark's own program gives of every run, as it is ("official") or "corrected". Raises
-    `InputError` for a benchmark that has none. The command is `proctor results --protocol`."""
+    """The summary of every run as the benchmark's own program computes it ("official"), or "corrected". Raises
+    `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
         expected = "one of them: the figures of --protocol official have two levels as they are"
@@ -79,10 +79,10 @@ def official_summary(
 def compare(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
 ) -> ComparisonTable:
-    """Paired differences on the items that both runs have a score for: conditions of each system, or, under one
-    condition, systems; or all runs with one ("SYSTEM/CONDITION", `against`).
+    """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
+    system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
-    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` where nothing can be compared. The command is
+    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` if nothing can be compared. The command is
     `proctor compare`.
     """
     from proctor.runs import compare as compute
@@ -100,9 +100,9 @@ def compare(
 def rank(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[RankOptions]
 ) -> RankingTable:
-    """Systems ranked over buckets of questions, so that those that do not differ significantly share a rank.
+    """Rank systems over buckets of questions. Systems that do not differ significantly share a rank.
 
-    Raises `InputError` where nothing can be ranked. The command is `proctor rank`.
+    Raises `InputError` if nothing can be ranked. The command is `proctor rank`.
     """
     from proctor.runs import Contest, rank_runs
     from proctor.stats import RankingPlan
@@ -122,12 +122,11 @@ def leaderboard(
     metric: str = "",
     **options: Unpack[LeaderboardOptions],
 ) -> LeaderboardTable:
-    """Systems ranked by any metric over all questions at once (the benchmark's headline, where none is named), so that
-    those that do not differ significantly share a rank.
+    """Rank systems by one metric over all questions (by default the benchmark's headline metric). Systems that do not
+    differ significantly share a rank.
 
-    A metric over many items, such as "balanced_accuracy" or "class_f1:clip", is one, too. Raises `InputError` for an
-    unknown metric, and where several scorers gave it, or it has parts, and none is named. The command is
-    `proctor rank --metric`.
+    The metric may be one over many items, such as "balanced_accuracy" or "class_f1:clip". Raises `InputError` for an
+    unknown metric, and if several scorers gave it and `scorer` names none. The command is `proctor rank --metric`.
     """
     from proctor.runs import leaderboard as compute
 
@@ -148,8 +147,8 @@ def leaderboard(
 def analyze(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[AnalyzeOptions]
 ) -> AnalysisTables:
-    """Accuracy by capability, regression, gaps, spread between videos, pairs, ensembles and causes of failure, for the
-    systems that `rank` ranks. The command is `proctor analyze`."""
+    """Analyze the systems that `rank` ranks: accuracy by capability, regression, gaps, variation between videos, paired
+    tests, ensembles and causes of failure. The command is `proctor analyze`."""
     from proctor.runs import Contest, analyse
     from proctor.stats import Resampling
 
@@ -165,14 +164,14 @@ def analyze(
 def audit(
     scores: Any = None, ratings: Any = None, *, benchmark: str = "", **options: Unpack[AuditOptions]
 ) -> AuditTable:
-    """How far metrics or judges agree with ratings.
+    """Measure how far metrics or judges agree with people's ratings.
 
-    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or
-    instead of value one column for each metric), and dimension where there are several (without it a score is one of
-    quality, and is turned round on a dimension where lower is better); or a dict of these by the metrics' names.
-    `ratings` is a path or a frame with the columns item, system, rater, value, and where they are wanted candidate,
-    dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an evaluation whose
-    answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
+    `scores` is a CSV file or a frame with the columns item, system, value (or, instead of value, one column for each
+    metric) and optionally dimension; or a list of these; or a dict of them by metric name. A score without a dimension
+    is one of quality: its sign is reversed on a dimension where lower is better. `ratings` is a CSV file or a frame
+    with the columns item, system, rater, value, and optionally candidate, dimension, lower_is_better, group, dataset,
+    language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError`
+    that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
     from proctor.runs import compared
@@ -199,11 +198,11 @@ def report(
     benchmark: str = "",
     **options: Unpack[ReportOptions],
 ) -> ReportSummary:
-    """One HTML file that opens offline: tables, figures, and an item browser. It speaks of all runs of the benchmark
-    in the store, the baselines among them.
+    """Write one HTML file that opens offline, with tables, figures and an item browser. It covers all runs of the
+    benchmark in the store, with the baselines.
 
-    Returns what was written: the path, the size, and what was left out. Raises `InputError` where there is no run, and
-    where `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
+    Returns what was written: the path, the size, and what was left out. Raises `InputError` if there is no run, or if
+    `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
     """
     from proctor.reports import write_public_report, write_report
     from proctor.runs import audit_stored, derive_guessable, pseudonyms_of
@@ -243,8 +242,8 @@ def report(
 
 
 def thumbnails_of(library: MediaLibrary, side: int) -> Thumbnails:
-    """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
-    file is missing or broken."""
+    """A function that returns small pictures of an item: a few frames of its clip, or its images. None if a file is
+    missing or broken."""
     from proctor.media import MediaLibrary, MediaSettings, view
 
     settings = MediaSettings(max_side=side, quality=70, max_frames=_FRAMES)
@@ -266,7 +265,8 @@ async def _frames(shown: Any) -> list[Any]:
 
 
 def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
-    """The folder's files, and which are missing. Raises `InputError` where it is not there, or has none of them."""
+    """The media of a folder, with a note on missing files. Raises `InputError` if the folder is missing, or holds none
+    of the files."""
     from proctor.media import MediaLibrary
 
     folder = media_at(media)
@@ -285,7 +285,7 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
 
 
 def options_of(where: Stored, given: Any) -> Options:
-    """The options as the rooms below take them."""
+    """The options of `proctor.runs` for these arguments."""
     from proctor.runs import Options
 
     names = ("all_items", "draws", "level", "seed", "two_level")
@@ -300,7 +300,7 @@ def options_of(where: Stored, given: Any) -> Options:
 
 
 def _contest(where: Stored, given: Any) -> dict[str, Any]:
-    """Who takes part, and how items count; the condition is the one named, else the first one of an evaluation, else
+    """Who is ranked, and how items count. The condition is the given one, else the first of an evaluation, else
     `video`."""
     return {
         "condition": given["condition"] or next(iter(where.conditions), "video"),
@@ -312,7 +312,7 @@ def _contest(where: Stored, given: Any) -> dict[str, Any]:
 
 
 def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
-    """The policy for what runs lack, also by its name; None is the benchmark's own."""
+    """The policy for items without a score, also by its name. None is the benchmark's own."""
     if named is None or isinstance(named, FailedPolicy):
         return named
     known = [policy.value for policy in FailedPolicy]
@@ -333,7 +333,7 @@ def _run_name(text: str) -> tuple[str, str] | None:
 def tables_of(
     scores: Any, ratings: Any, scorers: Sequence[str], against: Sequence[str], *, allow_missing: bool
 ) -> tuple[RatingsTable, list[MetricScores]]:
-    """Scores and ratings as `proctor.audit` takes them, read and matched (see `compared_tables`)."""
+    """Read and match scores and ratings as `proctor.audit` takes them (see `compared_tables`)."""
     from proctor.audits import compared_tables
 
     table = _rated(ratings)
@@ -368,8 +368,8 @@ def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
 
 @contextmanager
 def _as_file(given: Any, name: str) -> Iterator[Path]:
-    """A path as it is; a frame, or rows, as a file, since one reader checks them all. Errors name it as it is
-    called."""
+    """A path itself; a frame or rows as a temporary CSV file, so that one reader checks all of them. Errors show `name`
+    in place of the file."""
     if isinstance(given, str | Path):
         yield Path(given)
         return

@@ -45,13 +45,12 @@ def load(
     seed: int = 0,
     columns: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Benchmark:
-    """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
+    """Load a benchmark's items from the folder `data` with its own files; `media` is the folder of its videos or images.
 
-    Your own questions need no name: `benchmark` is the path of a folder or a file (CSV, JSON, JSON Lines, Excel,
-    Parquet) with them, and `columns` says by field which column holds it, where its name does not. `Benchmark.reading`
-    says how they were understood.
+    For your own questions, `benchmark` is the path of a folder or file (CSV, JSON, JSON Lines, Excel, Parquet).
+    `columns` maps fields to columns whose names differ. `Benchmark.reading` says how the questions were understood.
 
-    Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
+    Raises `InputError` that names the file and the place (with all faults of your own questions as notes), and
     `UnknownNameError` that lists the benchmarks.
     """
     folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
@@ -77,7 +76,7 @@ def as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, lis
 
 
 def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
-    """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
+    """The benchmark itself, or loaded from its files. Folders that are not given are those that the store remembers."""
     media, columns, seed = media_at(given.get("media"), given.get("cache")), given["columns"], given["seed"]
     if isinstance(benchmark, Benchmark):
         if given["data"] is not None:
@@ -96,7 +95,7 @@ def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
 
 
 def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
-    """The benchmark's media as options (see `ShownOptions`) have them shown."""
+    """The benchmark's media with the settings of the options (see `ShownOptions`)."""
     from proctor.media import MediaLibrary, MediaSettings
 
     settings = checked(
@@ -117,8 +116,7 @@ def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
 
 
 def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
-    """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is
-    asked."""
+    """Raises `InputError` if media are missing that the conditions show, with a note on how to get them."""
     from proctor.media import CONDITIONS, shown_place
 
     if not any(CONDITIONS.get(condition).sees for condition in conditions):
@@ -140,15 +138,15 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
 
 
 def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
-    """The folder of media at a place: a path, or the URL of a folder in object storage, whose files are fetched into
-    the cache when they are needed. None for None. Raises `InputError` for a URL that carries more than an address."""
+    """The folder of media at a path, or at the URL of a folder in object storage, whose files are fetched into the cache
+    when they are needed. None for None. Raises `InputError` for a URL with credentials or a query."""
     from proctor.media import cache_folder, media_folder
 
     return None if place is None else media_folder(place, cache_folder(cache))
 
 
 def _still_there(place: str) -> bool:
-    """Whether a folder of media that the store remembers can be named again."""
+    """Whether a remembered folder of media can be used again."""
     return "://" in place or Path(place).is_dir()
 
 
@@ -159,10 +157,10 @@ def recalled(
     media: str | Path | None = None,
     track: str = "",
 ) -> tuple[str | Path, str | Path | None, str]:
-    """A benchmark's own files, its media and its track: what is given, completed by what the store remembers of the
-    last run or import.
+    """A benchmark's own files, its media and its track: as given, else as the store remembers them from the last run or
+    import.
 
-    Raises `UsageError` where nobody knows the files, or where they are not there any more.
+    Raises `UsageError` if the files are not known, or no longer there.
     """
     if data is not None:
         return data, media, track
@@ -180,7 +178,7 @@ def recalled(
 
 
 def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, str]:
-    """What a store remembers of the files at a path: see `BenchmarkCard.folders`."""
+    """What a store remembers about the files at a path (see `BenchmarkCard.folders`)."""
     opened = existing_store(store)
     if opened is None:
         return {}
@@ -189,8 +187,8 @@ def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, 
 
 
 def known_media(folders: Mapping[str, str], path: Path) -> str | None:
-    """The folder of media that was named at the last run or import; one beside the questions is looked for each
-    time."""
+    """The folder of media that was given at the last run or import. None if it lies beside the questions, where it is
+    looked for each time."""
     known = folders.get("media")
     if known is None or not _still_there(known):
         return None
@@ -199,14 +197,14 @@ def known_media(folders: Mapping[str, str], path: Path) -> str | None:
 
 
 def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
-    """The columns that were named for fields at the last run or import."""
+    """The columns that were given for fields at the last run or import."""
     found: dict[str, list[str]] = json.loads(folders.get("columns", "{}"))
     return found
 
 
 def remember(store: Store, benchmark: Benchmark) -> None:
-    """Keeps where the files and the media lie, and how they are read, for the next command; what is not known now stays
-    as it was."""
+    """Store the places of files and media, and the columns, for the next command. What is not known now keeps its
+    value."""
     card, origin = store.card(benchmark.name), benchmark.origin
     kept = dict(card.folders)
     if origin is not None:
@@ -222,7 +220,7 @@ def remember(store: Store, benchmark: Benchmark) -> None:
 
 
 def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
-    """What a benchmark's video files are. Raises `UsageError` where nothing is known of them."""
+    """How a benchmark's videos were cut from their sources. Raises `UsageError` for `media_as` if they were not."""
     from proctor.media import Excerpts, MediaAs
 
     if media_as is not None and not known:
@@ -233,14 +231,14 @@ def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
 @dataclass(frozen=True, repr=False)
 class CheckTable(FrameLike):
     """A row for each fault: `file`, `row`, `column`, what was `found` and what was `expected`. `notes` say how the
-    questions were understood."""
+    questions were read."""
 
     report: PluginReport
 
     @property
     def rows(self) -> list[Record]:
         """One fault a row, in the order of the file."""
-        return cast("list[Record]", self._told["faults"])
+        return cast("list[Record]", self._json["faults"])
 
     @property
     def ok(self) -> bool:
@@ -250,12 +248,12 @@ class CheckTable(FrameLike):
     @property
     def items(self) -> int:
         """How many questions could be read."""
-        return int(self._told["items"])
+        return int(self._json["items"])
 
     @property
     def groups(self) -> int:
         """How many groups they are in."""
-        return int(self._told["groups"])
+        return int(self._json["groups"])
 
     @property
     def title(self) -> str:
@@ -265,10 +263,10 @@ class CheckTable(FrameLike):
     @property
     def notes(self) -> tuple[str, ...]:
         """How the questions were understood."""
-        return tuple(self._told["notes"])
+        return tuple(self._json["notes"])
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _json(self) -> dict[str, Any]:
         return cast("dict[str, Any]", self.report.json)
 
 
@@ -279,10 +277,10 @@ def check(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     out: str | Path | None = None,
 ) -> CheckTable:
-    """Checks your own questions (a folder or a file, as in `load`) and their media files, and lists all faults at once.
+    """Check your own questions (a folder or a file, as in `load`) and their media files, and list all faults at once.
 
-    Where there are none, `out` is a page with ten questions as a model gets them, if it is named. Raises `InputError`
-    where there is nothing at the path, or a file of another kind. The command is `proctor check`.
+    If there are none, a page with ten questions as a model gets them is written to `out`. Raises `InputError` if there
+    is nothing at the path, or a file of another kind. The command is `proctor check`.
     """
     reader = reader_of_paths().with_columns(as_lists(columns))
     folder, page = media_at(media), None if out is None else Path(out)

@@ -52,7 +52,8 @@ _SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
 
 
 def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
-    """Where a format goes; raises `InputError` where that would replace anything but an earlier export of its kind."""
+    """The path to write an export to. Raises `InputError` if a file is there that is not an earlier export of the same
+    kind."""
     from proctor.interchange import FORMATS
 
     kinds = _KINDS.get(form, () if form in FORMATS.written() else _SUBMISSIONS)
@@ -60,9 +61,9 @@ def export_place(where: Stored, out: Path, form: str, template: str | Path | Non
 
 
 def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
-    """The format of another program that a file is read as: the one that was named, or the one that its content says;
-    "" for the benchmark's own. A plain table that `proctor export` did not write is the benchmark's own where it has a
-    format for recorded answers."""
+    """The format to read a file as: the one that is `named`, or the one recognised from its content; "" is the
+    benchmark's own. A plain table that `proctor export` did not write is read in the benchmark's own format, if it has
+    one for recorded answers."""
     from proctor.interchange import FORMATS, TABLE, is_export, recognised
 
     if named:
@@ -73,14 +74,14 @@ def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
 
 
 def read_foreign(path: Path, form: str, benchmark: Benchmark, given: ImportOptions) -> RecordedAnswers:
-    """The answers in another program's file."""
+    """Read the answers in a file of another program."""
     from proctor.interchange import FORMATS
 
     return FORMATS.get(form).read(path, benchmark, given["id_column"], given["answer_column"], given["name"])
 
 
 def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> Written:
-    """The chosen runs, or the benchmark, in the format of another program."""
+    """Write the chosen runs, or the benchmark, in the format of another program."""
     from proctor.api.analysis import options_of
     from proctor.interchange import FORMATS, ExportSource
 
@@ -102,10 +103,11 @@ def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> 
 async def import_answers_async(
     benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
 ) -> Evaluation:
-    """Answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`), kept as the
-    system `name`; of a file that names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings
-    as scores by `human:RATER`; with `scorer` an automatic scorer's scores of answers in the store.
+    """Import answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`). They
+    are stored under the system `name`.
 
+    A file that names its systems and holds people's ratings (MEDIQA-EVAL) brings all its systems, and the ratings as
+    scores by `human:RATER`. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
     Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
     read. The command is `proctor import`.
     """
@@ -163,7 +165,7 @@ import_answers = sync_twin(import_answers_async)
 
 
 def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
-    """What may be wrong with answers from elsewhere, though each of them can be read."""
+    """Warnings about imported answers that are valid one by one, and suspicious together."""
     keys = {
         item.id: item.answer.write(item.reference.answer)
         for item in benchmark.items
@@ -227,33 +229,31 @@ def validate(
     options: Mapping[str, Any] | None = None,
     **files: Unpack[Files],
 ) -> PluginReport:
-    """Checks a submission, or another file that a task knows, before it is sent. The store remembers the benchmark's
-    own files. A benchmark without a check of its own has its recorded answers read (its own format, a table of ids and
-    answers, or another program's), and nothing is kept. Raises `InputError` for what can't be read at all. The command
-    is `proctor validate`."""
+    """Check a submission, or another file that a task can check, before it is sent.
+
+    The benchmark's own files are those that the store remembers, unless `data` is given. For a benchmark without a
+    validator, the file is read as recorded answers in any known format, and nothing is stored. Raises `InputError` for
+    a file that can't be read at all. The command is `proctor validate`.
+    """
     given = filled("validate", Files, files)
     data, track, path, known = given["data"], given["track"], Path(file), None
     if data is None and benchmark in BENCHMARKS.names():
         with suppress(UsageError):  # a check may do without
             known, media, track = recalled(benchmark, store, None, media, track)
-    folder, pictures, remembered = (
-        None if data is None else Path(data),
-        media_at(media),
-        None if known is None else Path(known),
-    )
-    request = ValidationRequest(folder, pictures, track, every, dict(options or {}), remembered)
+    folder = None if data is None else Path(data)
+    remembered = None if known is None else Path(known)
+    request = ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
     if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
         return VALIDATORS.get(benchmark)(path, request)
     request.known_options()
     reader = reader_of(benchmark, track)
     loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
     form = form_of(path, "", reader)
-    how: ImportOptions = {"name": path.stem}
-    found = (
-        read_foreign(path, form, loaded, filled("validate", ImportOptions, how))
-        if form
-        else reader.read_recorded(path, loaded)
-    )
+    if form:
+        named: ImportOptions = {"name": path.stem}
+        found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
+    else:
+        found = reader.read_recorded(path, loaded)
     counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
     counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
     answers, items = count_of(counts["answers"], "answer"), count_of(counts["items"], "item")
@@ -276,13 +276,13 @@ def export(
     benchmark: str = "",
     **options: Unpack[ExportOptions],
 ) -> Any:
-    """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
-    many), as `format` or the name's ending says.
+    """Export one row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` in the given
+    `format` (by default that of the file's ending). Returns the frame, or the number of rows.
 
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other
-    programs returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
-    for an unknown system, condition, scorer or format, and where `out` can't be written or would replace anything but
-    an earlier output of the same kind. The command is `proctor export`.
+    In CSV, a text that a spreadsheet would take for a formula gets a leading apostrophe. For a format of another
+    program, returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
+    for an unknown system, condition, scorer or format, and if `out` can't be written or would replace anything but an
+    earlier output of the same kind. The command is `proctor export`.
     """
     from proctor.interchange import FORMATS
     from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
@@ -321,7 +321,7 @@ def export(
 
 
 def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
-    """Answers of one run, or one scorer's scores, as the benchmark's organisers take them."""
+    """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
     from proctor.runs import chosen_runs, scored_answers
 
     reader = reader_or_default(where.benchmark)
@@ -353,7 +353,7 @@ def _judgements(where: Stored, out: Path, scorer: str) -> int:
 
 
 def _known_scorer(where: Stored, scorer: str) -> str:
-    """The scorer, which must have scored something."""
+    """The scorer's name. Raises `InputError` if it has scored nothing."""
     from proctor.runs import judges_of
 
     known = judges_of(where.store, where.benchmark)
@@ -364,7 +364,7 @@ def _known_scorer(where: Stored, scorer: str) -> str:
 
 
 def _scored_runs(where: Stored) -> list[Run]:
-    """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
+    """The runs to export scores of, one for each system. Baselines only if they are named."""
     from proctor.runs import BASELINES, chosen_runs
 
     runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)

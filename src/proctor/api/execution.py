@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arranged:
-    """A run of which all is read and checked that can be before a store is touched."""
+    """A run whose input is read and checked. The store is not touched yet."""
 
     benchmark: Benchmark
     systems: list[System]
@@ -38,11 +38,11 @@ class Arranged:
 
     @property
     def needs_gpu(self) -> bool:
-        """Whether weights are read in this process."""
+        """Whether weights are loaded in this process."""
         return any(client.spec.is_local for client in self.access.opened)
 
     async def estimate(self) -> list[RunEstimate]:
-        """What would be asked and sent (see `RunEstimate`); nothing is asked, and nothing written."""
+        """Estimate what the run would ask and send (see `RunEstimate`), without asking or writing anything."""
         from proctor.runs import estimate_runs
 
         store = existing_store(self.options["store"])
@@ -50,7 +50,7 @@ class Arranged:
             return estimate_runs(store, self.benchmark, self.systems, self.conditions, self.library, self.plan)
 
     async def prepare(self) -> PreparedRun:
-        """The run in its store: servers are there, baselines have answered."""
+        """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
         from proctor.runs import add_baselines, plan
 
@@ -69,7 +69,7 @@ class Arranged:
         return PreparedRun(self, opened, planned, notes)
 
     def _warnings(self) -> list[str]:
-        """What a person should look at before pictures go out."""
+        """Warnings about the media, to read before they are sent."""
         from proctor.media import CONDITIONS
 
         sees = any(CONDITIONS.get(condition).sees for condition in self.conditions)
@@ -82,7 +82,7 @@ class Arranged:
         return found + (self._seen_before(items) if sees else [])
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
-        """Which of the media trained weights know already."""
+        """Warnings about media that local weights were trained on."""
         from proctor.models import seen_media
 
         told = []
@@ -103,7 +103,7 @@ class Arranged:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that only has to be asked. `notes` say what is left out."""
+    """A run that is ready to start. `notes` say what is left out."""
 
     arranged: Arranged
     store: Store
@@ -111,7 +111,7 @@ class PreparedRun:
     notes: tuple[str, ...]
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> Evaluation:
-        """Asks what is left to ask, and closes the connections to models."""
+        """Ask what is not answered yet, and close the connections to models."""
         from proctor.runs import ItemClaims, Limits, execute
 
         options = self.arranged.options
@@ -127,7 +127,7 @@ class PreparedRun:
         return self.evaluation(outcome)
 
     def evaluation(self, outcome: Outcome) -> Evaluation:
-        """What came of it, in words too."""
+        """The result of the run."""
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         nothing = "no reply is there yet" if outcome.tally.pending else "nothing left to ask"
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or nothing}; in {self.store.shown}"
@@ -137,7 +137,7 @@ class PreparedRun:
         )
 
     def _by_batch(self, outcome: Outcome) -> list[str]:
-        """Whose replies are awaited, and where the requests stand."""
+        """How many replies of a batch are missing, and where new requests were written."""
         batch, pending = self.arranged.access.batch, outcome.tally.pending
         if batch is None or not pending:
             return []
@@ -145,7 +145,7 @@ class PreparedRun:
         return [f"Replies to come by {batch.folder}: {pending}{new}"]
 
     def _waiting(self) -> list[str]:
-        """What a judge has to score, with the command."""
+        """What a judge has to score, with the command to run."""
         free = {item.id: item for job in self.plan.jobs for item in job.items if item.answer.kind == "free_text"}
         ruled = {name for name, item in free.items() if item.reference is not None and item.reference.criteria}
         own, told = self.arranged.benchmark.judge, []
@@ -163,7 +163,7 @@ def arrange(
     system: SystemLike | Sequence[SystemLike] | None = None,
     **options: Unpack[RunOptions],
 ) -> Arranged:
-    """The first part of `run`, which `proctor run` does in steps to show what it will do."""
+    """The first step of `run`: read and check everything. `proctor run` takes the steps one by one to report on them."""
     from proctor.runs import PlanOptions, chosen_items
 
     given = filled("run", RunOptions, options)
@@ -212,16 +212,15 @@ async def run_async(
     system: SystemLike | Sequence[SystemLike] | None = None,
     **options: Unpack[RunOptions],
 ) -> Evaluation:
-    """Asks a benchmark's items of systems and models under conditions; call it again to go on where it stopped.
+    """Run systems and models on a benchmark's items under conditions. Call it again to continue where it stopped.
 
     `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions.
     `system` is one or several of: a function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in
     system or a method, a `System`. `model` is one or several models, `conditions` are what they may see. Baselines that
-    need no media are asked beside.
+    need no media are run as well.
 
-    Raises `InputError` before anything is asked where something is missing or does not fit, and `ConfigurationError`
-    for a model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await
-    `run_async`.
+    Raises `InputError` before anything is asked if input is missing or does not fit, and `ConfigurationError` for a
+    model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await `run_async`.
     """
     prepared = await arrange(benchmark, system, **options).prepare()
     given = prepared.arranged.options
@@ -232,7 +231,7 @@ run = sync_twin(run_async)
 
 
 def plan_notes(planned: Plan) -> tuple[str, ...]:
-    """What a person should know before the first item is asked."""
+    """Notes on items that are not asked, and on answers that are there already."""
     notes = [str(problem) for problem in planned.problems]
     if planned.left_out:
         notes.append(f"{count_of(planned.left_out, 'item')} left out: broken or missing media.")
@@ -244,7 +243,7 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
 
 
 def baseline_notes(benchmark: Benchmark) -> tuple[str, ...]:
-    """Which baselines do not stand in the tables, and why."""
+    """Which baselines are skipped, and why."""
     from proctor.runs import skipped_baselines
 
     skipped = skipped_baselines(benchmark)

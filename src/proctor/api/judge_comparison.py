@@ -42,22 +42,22 @@ EMBEDDED = "embedded-judge"
 MEAN, STACKED, BEST = "blend-mean", "blend-stacked", "blend-best"
 
 SHARES = (0.125, 0.25, 0.5, 0.75)
-"""Shares of the training encounters on the learning curve, beside all of them."""
+"""Fractions of the training encounters on the learning curve; the last point is all of them."""
 
 
 class AgreementOptions(TypedDict, total=False):
-    """What is compared beside the metrics on text and the embedded judge: scorers of the store that learned nothing from
-    these ratings (`scorer`), and those that did and are out of fold (`learned`). Leads are over `lead_over`. Folds are
-    drawn `repeats` times. `curve`: also what the embedded judge learns from fewer encounters; `quick`: without mixtures
-    whose weights are learned. `keep` is a folder for all scores: a second call takes from it what it finds."""
+    """What is compared in addition to the metrics on text and the embedded judge: scorers of the store that were not
+    trained on these ratings (`scorer`), and trained ones with out-of-fold scores (`learned`). Leads over `lead_over`
+    are shown. Folds are drawn `repeats` times. `curve` adds the learning curve of the embedded judge. `quick` leaves
+    out mixtures with learned weights. `keep` is a folder that keeps all scores for the next call."""
 
     scorer: Annotated[
         str | Sequence[str],
-        Option("A scorer of the store that learned nothing from these ratings.", "--scorer", (), shell=list[str]),
+        Option("A scorer of the store that was not trained on these ratings.", "--scorer", (), shell=list[str]),
     ]
     learned: Annotated[
         str | Sequence[str],
-        Option("One that learned from these ratings; its scores are out of fold.", "--learned", (), shell=list[str]),
+        Option("A scorer trained on these ratings, with out-of-fold scores.", "--learned", (), shell=list[str]),
     ]
     lead_over: Annotated[
         str | Sequence[str],
@@ -68,22 +68,22 @@ class AgreementOptions(TypedDict, total=False):
             shell=list[str],
         ),
     ]
-    repeats: Annotated[int, Option("How often folds are drawn; figures are means.", default=5, low=1, high=20)]
-    curve: Annotated[bool, Option("Also learn from fewer encounters.", default=False)]
+    repeats: Annotated[int, Option("How often folds are drawn; results are averaged.", default=5, low=1, high=20)]
+    curve: Annotated[bool, Option("Add the learning curve of the embedded judge.", default=False)]
     quick: Annotated[bool, Option("Leave out mixtures with learned weights.", default=False)]
-    keep: Annotated[str | Path | None, Option("Keep all scores in this folder; go on from it.", shell=Path)]
+    keep: Annotated[str | Path | None, Option("Keep all scores in this folder for the next call.", shell=Path)]
     draws: Draws
     seed: Seed
 
 
 OVER = ("rouge-1-mean", "bertscore-mean")
-"""What leads are over where nothing else is named."""
+"""The metrics that leads are over by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The embedded judge's figure when it learned from a `share` of the training encounters (`encounters` of them in each
-    fold)."""
+    """The agreement of the embedded judge when it is trained on a `share` of the encounters (`encounters` of them in
+    each fold)."""
 
     language: str
     share: float
@@ -93,9 +93,8 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ComparedJudges:
-    """What agrees with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`);
-    the same of oracles that know part of the ratings (`bounds`); the learning curve, where it was asked for; and how it
-    was computed."""
+    """Agreement with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`),
+    the same for oracles that use part of the ratings (`bounds`), the learning curve, and the settings."""
 
     rows: "tuple[LeadRow, ...]"
     bounds: "tuple[LeadRow, ...]"
@@ -105,7 +104,7 @@ class ComparedJudges:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Leads by language, part and dimension, bounds, the curve."""
+        """Leads by language, part and dimension; the bounds; the learning curve."""
         from proctor.reports import lead_tables
 
         found = [*lead_tables(self.rows), _bounds_table(self.bounds)]
@@ -113,13 +112,14 @@ class ComparedJudges:
 
     @property
     def ahead(self) -> dict[str, list[str]]:
-        """By metric that leads are over: what is ahead of it on a language's mean by the adjusted test."""
+        """For each metric of `over`, what is significantly ahead of it on the mean of a language, by the adjusted
+        test."""
         from proctor.audits import leading
 
         return {name: leading(self.rows, name) for name in self.over}
 
     def to_json(self) -> "dict[str, JsonValue]":
-        """Everything, never NaN, with the tables as they are printed."""
+        """All results as JSON without NaN, with the tables as they are printed."""
         from proctor.audits import leads_json
 
         return {
@@ -142,7 +142,7 @@ class ComparedJudges:
         }
 
     def write(self, out: str | Path) -> Path:
-        """The same as a JSON file, which may replace another one."""
+        """Write `to_json` to a file, which may replace a JSON file."""
         write_whole(
             output_file(out, (".json",)),
             json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
@@ -153,15 +153,14 @@ class ComparedJudges:
 def judge_agreement(
     source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[AgreementOptions]
 ) -> ComparedJudges:
-    """Compares everything at hand with people's ratings of stored answers: all metrics on text, the embedded judge on
-    encounters that it has not learned from, scorers of the store, and mixtures, validated by folds that part no
-    encounter. The command is `proctor judge compare`.
+    """Compare all metrics and judges with people's ratings of stored answers: the metrics on text, the embedded judge
+    (out of fold), scorers of the store, and mixtures of them. Folds keep encounters together. The command is
+    `proctor judge compare`.
 
-    `blend-mean` is the mean of the metrics that leads are over, the embedded judge and those that `learned`; the weights
-    of `blend-stacked` (of all that learned nothing, and the embedded judge) and the choice of `blend-best` (the best of
-    these for each dimension) are learned without each fold, from scores that have not seen it either. Raises
-    `InputError` where nobody rated anything, for scorers that there are not, and for a judge's scores of encounters that
-    it has learned from.
+    `blend-mean` is the mean of the metrics that leads are over, the embedded judge and the `learned` scorers.
+    `blend-stacked` has learned weights for the scorers that were not trained and the embedded judge; `blend-best`
+    chooses the best of these for each dimension. Both are learned without the fold that they score. Raises `InputError`
+    if there are no ratings, for unknown scorers, and for a judge's scores of encounters that it was trained on.
     """
     from proctor.runs import compared, people_ratings
     from proctor.training import RunFolder
@@ -198,7 +197,7 @@ class _Comparison:
 
     @cached_property
     def known(self) -> "tuple[RatedAnswers, ...]":
-        """The rated answers, read once, and not before they are needed: it takes minutes."""
+        """The rated answers. Reading takes minutes, so it is done once, when they are needed."""
         from proctor.judges.embedded import read_rated
 
         return read_rated(list(self.rated.values()))
@@ -211,9 +210,9 @@ class _Comparison:
 
     @property
     def settings(self) -> "dict[str, JsonValue]":
-        """What changes scores."""
-        told: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
-        return {"ratings_sha256": content_hash(told), "recipe": asdict(self.recipe)}
+        """The settings that scores depend on."""
+        ratings: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
+        return {"ratings_sha256": content_hash(ratings), "recipe": asdict(self.recipe)}
 
     def _kept(self, name: str, compute: "Callable[[], MetricScores]") -> "MetricScores":
         """Scores as an earlier call wrote them, or computed and written. A table in which a score is missing is not
@@ -233,7 +232,7 @@ class _Comparison:
         return found
 
     def compare(self, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
-        """All figures; `fixed` are scorers of the store that learned nothing, `learned` those that did."""
+        """Compute all results; `fixed` are scorers of the store that were not trained, `learned` those that were."""
         from proctor.audits import CorrelationSettings, bounds, leads
 
         over = tuple(listed(self.given["lead_over"])) or OVER
@@ -243,17 +242,17 @@ class _Comparison:
         metrics[EMBEDDED] = held_out
         together = [*(one for one in plain if one.name in over), *learned]
         metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
-        metrics |= {} if self.given["quick"] else self._weighed(plain, self._leaving())
+        metrics |= {} if self.given["quick"] else self._weighted(plain, self._without_each_fold())
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
         rows = leads(self.table, metrics, over, settings)
         oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
         curve = self._curve(held_out[0], settings) if self.given["curve"] else ()
-        told: dict[str, JsonValue] = {
+        drawn: dict[str, JsonValue] = {
             "draws": settings.draws,
             "level": settings.level,
             "repeats": self.given["repeats"],
         }
-        return ComparedJudges(rows, oracles, curve, over, self.settings | told)
+        return ComparedJudges(rows, oracles, curve, over, self.settings | drawn)
 
     def _texts(self) -> "list[MetricScores]":
         from proctor.metrics.text import text_metrics
@@ -270,7 +269,7 @@ class _Comparison:
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
     def _held_out(self, draw: int) -> "MetricScores":
-        """Each answer's score by an embedded judge that learned from other folds of this draw."""
+        """Out-of-fold scores of the embedded judge, for one draw of the folds."""
         from proctor.judges.embedded import out_of_fold
 
         def made() -> "MetricScores":
@@ -279,8 +278,8 @@ class _Comparison:
 
         return self._kept(f"{EMBEDDED}.draw{draw + 1}", made)
 
-    def _leaving(self) -> "list[MetricScores]":
-        """For each fold of the first draw the embedded judge's scores by what was learned without it."""
+    def _without_each_fold(self) -> "list[MetricScores]":
+        """For each fold of the first draw, the scores of an embedded judge trained without it."""
         from proctor.judges.embedded import leaving_each_fold
 
         made: list[list[Floats]] = []
@@ -306,16 +305,16 @@ class _Comparison:
         }
 
     def _mean(self, draw: int, held_out: "MetricScores", others: "Sequence[MetricScores]") -> "MetricScores":
-        """No rating weighs anything here, so that scores out of fold are enough."""
+        """The mean of all. No weight is learned, so out-of-fold scores are enough."""
         from proctor.judges.dimensions import BlendMember, blended, equal_weights
 
         members = [BlendMember.fixed(one, self.recipe.folds) for one in (held_out, *others)]
         return blended(MEAN, self.table, members, self._folds(draw), equal_weights)
 
-    def _weighed(
+    def _weighted(
         self, plain: "Sequence[MetricScores]", leaving: "Sequence[MetricScores]"
     ) -> "dict[str, Sequence[MetricScores]]":
-        """Weights are learned from scores that have not seen the ratings of the fold that they are used on."""
+        """Mixtures whose weights are learned from scores that have not seen the ratings of the fold they score."""
         from proctor.judges.dimensions import BlendMember, best_alone, blended, stacked_weights
 
         members = [*(BlendMember.fixed(one, self.recipe.folds) for one in plain), BlendMember(EMBEDDED, tuple(leaving))]
@@ -323,7 +322,7 @@ class _Comparison:
         return {name: [blended(name, self.table, members, self._folds(0), way)] for name, way in ways.items()}
 
     def _curve(self, everything: "MetricScores", settings: "CorrelationSettings") -> tuple[CurvePoint, ...]:
-        """In the first draw of the folds."""
+        """The learning curve, on the first draw of the folds."""
         from proctor.audits import leads
         from proctor.judges.embedded import out_of_fold_from_part
 
@@ -351,10 +350,8 @@ def _figure(one: "Estimate") -> str:
 
 
 def _bounds_table(rows: "Sequence[LeadRow]") -> Table:
-    languages, names = (
-        list(dict.fromkeys(row.language for row in rows)),
-        list(dict.fromkeys(row.metric for row in rows)),
-    )
+    languages = list(dict.fromkeys(row.language for row in rows))
+    names = list(dict.fromkeys(row.metric for row in rows))
     figures = {(row.metric, row.language): row.figure for row in rows if (row.dimension, row.part) == ("", "all")}
     shown = [(name, *(_figure(figures[name, language]) for language in languages)) for name in names]
     return plain_table("Oracles: what part of the ratings would tell", ("Oracle", *_heads(languages)), shown)

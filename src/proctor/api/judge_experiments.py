@@ -53,9 +53,9 @@ _MOST_CELLS = 64
 
 
 class GridOptions(ModelOptions, total=False):
-    """What is tried: each of `prompts` (task, general, or a folder with rating.txt.j2), with `references`, a `reason`
-    and `images` on, off or both; with `documents` (a folder) the same beside passages of them. `limit` answers at most
-    are judged in each cell."""
+    """The factors of the grid: `prompts` (task, general, or a folder with rating.txt.j2); `references`, a `reason` and
+    `images`, each on, off or both; and `documents` (a folder), with and without passages of them. At most `limit`
+    answers are judged in each cell."""
 
     model: Annotated[str, Option("The model that judges.", default="")]
     prompts: Annotated[
@@ -70,7 +70,7 @@ class GridOptions(ModelOptions, total=False):
     references: Annotated[Switch, Option("Show the reference answers: on, off or both.", default="on")]
     reason: Annotated[Switch, Option("Ask for a reason before the scores: on, off or both.", default="on")]
     images: Annotated[Switch, Option("Show the images: on, off or both.", default="on")]
-    documents: Annotated[str | Path | None, Option("Judge beside passages of this folder, too.", shell=Path)]
+    documents: Annotated[str | Path | None, Option("Also judge with passages retrieved from this folder.", shell=Path)]
     media: MediaFolder
     limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1)]
     concurrency: Concurrency
@@ -82,7 +82,7 @@ class GridOptions(ModelOptions, total=False):
 
 @dataclass(frozen=True)
 class GridCell:
-    """One combination: the judge's name in the store, its settings, and what its new judgements cost."""
+    """One combination of levels: the judge's name in the store, the levels, and the cost of its new judgements."""
 
     scorer: str
     factors: Mapping[str, str]
@@ -92,9 +92,9 @@ class GridCell:
 
 @dataclass(frozen=True)
 class JudgeGrid:
-    """All combinations beside people's ratings: `rows` are their figures and leads over the first of them, `effects` the
-    mean figures of all combinations that share a level of a factor ("reason=on") and their leads over its first level,
-    the other factors being the same on both sides."""
+    """The agreement of all combinations with people's ratings, and their leads over the first combination (`rows`); and
+    the mean over all combinations with the same level of a factor ("reason=on"), with its lead over the factor's first
+    level (`effects`)."""
 
     cells: tuple[GridCell, ...]
     rows: "tuple[LeadRow, ...]"
@@ -102,7 +102,7 @@ class JudgeGrid:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Of each language the combinations, and what each factor is worth."""
+        """For each language a table of the combinations and one of the factors' effects."""
         from proctor.reports import spoken_language
 
         made = []
@@ -134,11 +134,11 @@ class JudgeGrid:
 async def judge_grid_async(
     source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[GridOptions]
 ) -> JudgeGrid:
-    """Judges stored answers under every combination, and compares all with people's ratings.
+    """Judge stored answers under every combination of settings, and compare all with people's ratings.
 
-    Each combination is a scorer of its own in the store, so a second call asks nothing that was asked before, and
-    `proctor audit` reads them like any other. Raises `InputError` for one combination alone, for more than 64, and where
-    an answer got no scores under one of them. The command is `proctor judge grid`.
+    Each combination is a scorer of its own in the store, so a second call repeats no request, and `proctor audit` reads
+    them like any other. Raises `InputError` for fewer than 2 or more than 64 combinations, and if an answer has no
+    scores under one of them. The command is `proctor judge grid`.
     """
     given = filled("judge_grid", GridOptions, options)
     where = stored(source, benchmark)
@@ -191,7 +191,7 @@ def _scored_as(given: GridOptions, factors: Mapping[str, str], judge: str) -> An
 
 
 def _refuse_gaps(scorer: str, done: Scored, limit: int | None) -> None:
-    """Combinations are compared on the same answers."""
+    """Raises `InputError` if answers have no scores: combinations are compared on the same answers."""
     tally = done.tally
     gaps = 0 if tally is None else tally.left if limit is None else tally.unmarked + tally.awaiting
     if tally is not None and gaps:
@@ -230,7 +230,7 @@ def _means(rows: "Sequence[LeadRow]", language: str) -> "list[LeadRow]":
 
 
 def _figure_cells(row: "LeadRow") -> tuple[Cell | str, ...]:
-    """Figure and lead with their intervals; a dash for what the others are compared with."""
+    """The cells of agreement and lead with their intervals; dashes for the reference combination."""
     from proctor.reports import contrast_cells, ends_of
 
     shown = (Cell(number(row.figure.value), raw=row.figure.value), ends_of(row.figure))
@@ -243,10 +243,10 @@ _GROUP = "Changed answers"
 
 
 class ProbeOptions(ModelOptions, total=False):
-    """Which answers are changed, how, and what the judges among the scorers are told (as by `ScoreOptions`)."""
+    """Which answers are changed, how, and the options of judges among the scorers (as in `ScoreOptions`)."""
 
     perturb: Annotated[
-        bool, Option("Score changed answers by --scorer, and say how far it moves.", default=False, group=_GROUP)
+        bool, Option("Score changed answers by --scorer, and report the shifts.", default=False, group=_GROUP)
     ]
     perturbations: Annotated[
         str | Sequence[str],
@@ -280,8 +280,8 @@ class ProbeOptions(ModelOptions, total=False):
 
 
 class PerturbOptions(ProbeOptions, total=False):
-    """The same, with the `scorer` (a name, several, or scorers), the folder of `media` that it sees, and how intervals
-    are drawn."""
+    """`ProbeOptions` with the `scorer` (names or scorers), the folder of `media` that it sees, and the settings of
+    intervals."""
 
     scorer: Annotated[_Scorers, Option(default=())]
     media: Annotated[str | Path | None, Option()]
@@ -293,14 +293,14 @@ class PerturbOptions(ProbeOptions, total=False):
 
 @dataclass(frozen=True, repr=False)
 class PerturbationTable(FrameLike):
-    """A row for each scorer, language, perturbation and dimension ("": the mean over all): how far scores move, in
-    standard deviations, better above 0. `data` are the scorers (see `proctor.audits.Sensitivity`)."""
+    """A row for each scorer, language, perturbation and dimension ("": the mean over all): the shift of the scores in
+    standard deviations, positive for better. `data` are the scorers (see `proctor.audits.Sensitivity`)."""
 
     data: "tuple[Sensitivity, ...]"
 
     @cached_property
     def rows(self) -> list[Record]:
-        """The fields of `proctor.audits.Shift`, figures with the ends of their intervals."""
+        """The fields of `proctor.audits.Shift`, with the limits of intervals."""
         found = []
         for one in (shift for each in self.data for shift in each.shifts):
             row: Record = {
@@ -315,7 +315,7 @@ class PerturbationTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """Whose answers were changed."""
+        """The names of the scorers."""
         return f"{', '.join(one.scorer for one in self.data)}: changed answers"
 
     @property
@@ -327,7 +327,7 @@ class PerturbationTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What each scorer fails at, and what is lacking."""
+        """What each scorer fails at, and what is missing."""
         from proctor.reports import perturbation_notes
 
         return tuple(line for one in self.data for line in perturbation_notes(one))
@@ -335,7 +335,7 @@ class PerturbationTable(FrameLike):
 
 @dataclass(frozen=True)
 class PreparedProbes:
-    """Scorers, and the answers that they are to be asked about: as they stand and changed. `asked` is how many."""
+    """Scorers, with the original and changed answers that they are to score."""
 
     scorers: tuple[tuple[PreparedScorer, PreparedScorer], ...]
     probes: "tuple[Probe, ...]"
@@ -344,11 +344,11 @@ class PreparedProbes:
 
     @property
     def asked(self) -> int:
-        """Texts that each scorer scores, counting those that it scored before."""
+        """The number of texts for each scorer, with those that it scored before."""
         return len(self.probes)
 
     async def ask(self, stop: asyncio.Event | None, on_change: "Callable[[JudgeTally], None]") -> PerturbationTable:
-        """Scores them, and closes the connections to models."""
+        """Score the texts, and close the connections to models."""
         from proctor.audits import Sensitivity
         from proctor.runs import JudgeLimits, probe
         from proctor.stats import Resampling
@@ -379,7 +379,7 @@ def filled_probes(given: Mapping[str, Any]) -> PerturbOptions:
 async def prepare_probes(
     source: "Evaluation | Store | str | Path | None", benchmark: str, given: PerturbOptions
 ) -> PreparedProbes:
-    """The first half of `perturb_async`, which checks all that can be checked before a call is paid."""
+    """The first step of `perturb_async`: check everything before a call is paid."""
     from proctor.audits import PERTURBATIONS
     from proctor.core import one_of
     from proctor.runs import BASELINES, AnswersOf, SecondVotes, chosen_runs
@@ -407,7 +407,7 @@ async def prepare_probes(
 
 
 def _as_scored(given: PerturbOptions, scorer: "str | Scorer | JudgeFunction") -> ScoreOptions:
-    """The options of a judge as `proctor score` takes them."""
+    """The options for `proctor score`."""
     names = (*ModelOptions.__annotations__, "model", "options", "prompt", "media", "all_items", "concurrency")
     known: dict[str, Any] = {name: one for name, one in given.items() if name in names}
     judge = scorer if isinstance(scorer, str) else ""
@@ -417,14 +417,14 @@ def _as_scored(given: PerturbOptions, scorer: "str | Scorer | JudgeFunction") ->
 async def perturb_async(
     source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[PerturbOptions]
 ) -> PerturbationTable:
-    """How far scorers move when answers are changed: negated, with a wrong diagnosis or dose, padded, doubled, in
-    another language, exchanged for another case's or a reference, with an order to the judge, with the references in
-    another order or number, and asked once more.
+    """Measure how scores shift when answers are changed: negated, with a wrong diagnosis or dose, padded, doubled, in
+    another language, replaced by that of another case or by a reference, with an instruction to the judge, with the
+    references in another order or number, and scored once more.
 
-    `scorer` names judges and metrics that can score new text, or holds scorers. At most `answers` answers of a store in
-    each language are changed, spread over the groups. Shifts are in standard deviations of the scorer's own scores,
-    intervals resample groups. Only what judges' models reply is kept, so a second call asks none. Raises `InputError`
-    where nothing can be scored. The command is `proctor audit --perturb`.
+    `scorer` names judges and metrics that can score new text, or holds scorers. At most `answers` answers in each
+    language are changed, spread over the groups. Shifts are in standard deviations of the scorer's own scores;
+    intervals resample groups. Replies of models are cached, so a second call asks none. Raises `InputError` if nothing
+    can be scored. The command is `proctor audit --perturb`.
     """
     given = filled_probes(options)
     prepared = await prepare_probes(source, benchmark, given)

@@ -59,7 +59,7 @@ _Rated = Mapping[tuple[str, str], "RatedCase"]
 
 
 def _encoders(given: Any) -> dict[str, str]:
-    """Encoders by language ('': of every other one)."""
+    """Encoders by language ('': all others)."""
     found = {"": _EMBEDDED}
     for one in listed(given):
         language, _, folder = one.partition("=")
@@ -69,9 +69,10 @@ def _encoders(given: Any) -> dict[str, str]:
 
 
 class ClassifierOptions(ModelOptions, total=False):
-    """How a classifier is trained. `encoders` are names or folders by language ('': of every other one), of which the
-    top `layers` are trained besides the heads. `audited` is a store with answers that the judge is to be audited on: what
-    shares an encounter with them is refused. `on_change` is told how many networks are done, of how many."""
+    """How a classifier is trained. `encoders` are names or folders by language ('': all others), of which the top
+    `layers` are trained as well as the heads. `audited` is a store with answers for a later audit: training answers
+    that share an encounter with them are refused. `on_change` is called with the number of finished networks and of
+    all."""
 
     encoders: Annotated[
         Mapping[str, str],
@@ -84,25 +85,23 @@ class ClassifierOptions(ModelOptions, total=False):
             metavar="[LANGUAGE=]DIR",
         ),
     ]
-    layers: Annotated[int, Option("Top layers of the encoder that are trained.", default=0, low=0, high=200)]
+    layers: Annotated[int, Option("Top layers of the encoder to train.", default=0, low=0, high=200)]
     loss: Annotated[
-        Literal["ordinal", "classes"], Option("Ordered levels, or classes without an order.", default="ordinal")
+        Literal["ordinal", "classes"], Option("Treat ratings as ordered levels, or as classes.", default="ordinal")
     ]
     class_weights: Annotated[
-        Literal["balanced", "none"], Option("Rare levels weigh more, or as much as all.", default="balanced")
+        Literal["balanced", "none"], Option("Weight rare levels more, or not.", default="balanced")
     ]
-    references: Annotated[bool, Option("Read the reference answers, too.", default=False)]
+    references: Annotated[bool, Option("Include the reference answers in the input.", default=False)]
     caption_model: Annotated[
-        str, Option("A model that puts the pictures into words; its captions are kept in the store.", default="")
+        str, Option("A model that writes captions of the pictures; they are kept in the store.", default="")
     ]
     media: MediaFolder
-    max_tokens: Annotated[int, Option("Longest input; longer ones are cut and counted.", default=512, low=16)]
-    seeds: Annotated[int, Option("Networks that are averaged.", default=5, low=1, high=100)]
-    folds: Annotated[
-        int, Option("Parts of the encounters that are left out in turn; 0: no figures.", default=5, low=0, high=100)
-    ]
+    max_tokens: Annotated[int, Option("Longest input; longer ones are truncated.", default=512, low=16)]
+    seeds: Annotated[int, Option("Number of networks to average.", default=5, low=1, high=100)]
+    folds: Annotated[int, Option("Folds of cross-validation over encounters; 0: none.", default=5, low=0, high=100)]
     epochs: Annotated[int, Option("Passes over the training answers, at most.", default=20, low=1, high=1000)]
-    learning_rate: Annotated[float, Option("Of the encoder's layers.", default=5e-5, low=0.0)]
+    learning_rate: Annotated[float, Option("Learning rate of the encoder's layers.", default=5e-5, low=0.0)]
     audited: Annotated[
         _Store, Option("A store whose encounters must not be trained on: the audit's.", default=None, shell=str)
     ]
@@ -122,12 +121,12 @@ async def train_classifier_judge_async(
     out: str | Path,
     **options: Unpack[ClassifierOptions],
 ) -> FittedJudge:
-    """Trains `classifier-judge` on people's ratings of stored answers.
+    """Train `classifier-judge` on people's ratings of stored answers.
 
-    The folder `out` keeps settings, steps and states, so that the same call goes on where it was stopped; in the end it
-    holds the judge (`judge`) and its scores of the answers of left-out encounters (`out-of-fold.csv`), which are in the
-    store as well, as those of a scorer. Raises `InputError` where nobody rated anything, for a folder of another
-    training, and where an encounter is among the `audited` ones. The command is `proctor train classifier-judge`.
+    The folder `out` keeps settings, steps and states, so that the same call continues where it stopped. In the end it
+    holds the judge (`judge`) and its out-of-fold scores (`out-of-fold.csv`), which are also stored as those of a
+    scorer. Raises `InputError` if there are no ratings, for a folder of another training, and if an encounter is among
+    the `audited` ones. The command is `proctor train classifier-judge`.
     """
     from proctor.training import RunFolder, classifier_settings, train_classifier
 
@@ -177,7 +176,7 @@ def _recipe(given: ClassifierOptions, captioner: str) -> "ClassifierRecipe":
 
 
 def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str, images: Path | None) -> None:
-    """Raises `InputError` where a rated answer shares its encounter with an item that another store is audited on."""
+    """Raises `InputError` if a rated answer shares its encounter with an item of the store for the audit."""
     from proctor.judges.dimensions import case_of
     from proctor.training import refuse_leaks
 
@@ -192,8 +191,8 @@ def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str,
 async def _captions(
     store: "Store", benchmark: str, cases: "Sequence[RatedCase]", given: ClassifierOptions
 ) -> tuple[list[str], str, "PaidVotes | None"]:
-    """A caption for each answer ('' without a model), the model's name, and what was paid. Raises `InfrastructureError`
-    where the model gives none: those that it gave are kept, and not asked for again."""
+    """A caption for each answer ('' without a model), the model's name, and the cost. Raises `InfrastructureError` if the
+    model fails; captions that were written are kept for the next call."""
     if not given["caption_model"]:
         return [""] * len(cases), "", None
     from proctor.judges.classifier import write_captions
@@ -217,7 +216,7 @@ async def _captions(
 
 
 def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, store: "Store", benchmark: str) -> str:
-    """Writes the judge and the scores of left-out encounters, where they are not there yet; says what."""
+    """Write the judge and the out-of-fold scores, if they are not there yet. Returns what was done."""
     from proctor.judges.classifier import save_classifier
     from proctor.runs import add_recorded_scores
 
@@ -249,7 +248,7 @@ def _write_classifier(path: Path, trained: "TrainedClassifier", rated: _Rated, s
 def _classifier_agreement(
     cases: "Sequence[RatedCase]", trained: "TrainedClassifier", recipe: "ClassifierRecipe", given: ClassifierOptions
 ) -> "Table":
-    """The agreement on left-out encounters: of all seeds together, and how far the seeds are apart."""
+    """The agreement on left-out encounters: the average of all seeds, and the variation between seeds."""
     from proctor.training import held_out_agreement, shuffled_ratings
 
     people = shuffled_ratings(cases, recipe.seed) if recipe.shuffled else list(cases)
@@ -303,29 +302,31 @@ _REWARDS = "Rewards"
 
 
 class RewardOptions(TypedDict, total=False):
-    """Whether a judge learns on from rewards after it was fine-tuned, and how (see `GrpoSettings`)."""
+    """Reinforcement learning after fine-tuning (see `GrpoSettings`)."""
 
     then: Annotated[
         Literal["nothing", "grpo"],
-        Option("grpo: learn on from rewards for sampled replies.", default="nothing", group=_REWARDS),
+        Option("grpo: continue with rewards for sampled replies.", default="nothing", group=_REWARDS),
     ]
     reward: Annotated[
         Literal["graded", "exact"],
         Option("Distance and order, or exact match as published.", default="graded", group=_REWARDS),
     ]
     samples: Annotated[int, Option("Replies to each prompt.", default=8, low=2, group=_REWARDS)]
-    step_prompts: Annotated[int, Option("Prompts of a step.", default=8, low=2, group=_REWARDS)]
+    step_prompts: Annotated[int, Option("Prompts per step.", default=8, low=2, group=_REWARDS)]
     reward_steps: Annotated[int, Option("Steps.", default=200, low=1, group=_REWARDS)]
-    reward_rate: Annotated[float, Option("Rate of learning.", default=1e-5, low=1e-9, group=_REWARDS)]
-    kl: Annotated[float, Option("Weight of the distance from before.", default=0.0, low=0, group=_REWARDS)]
+    reward_rate: Annotated[float, Option("Learning rate.", default=1e-5, low=1e-9, group=_REWARDS)]
+    kl: Annotated[
+        float, Option("Weight of the KL divergence from the initial policy.", default=0.0, low=0, group=_REWARDS)
+    ]
     sampling_temperature: Annotated[float, Option("Temperature of sampling.", default=1.0, low=0.01, group=_REWARDS)]
 
 
 class GenerativeOptions(LoraOptions, RewardOptions, total=False):
-    """How a judge is fine-tuned (see `LoraSettings`), on all encounters but those of `fold`, one of `folds`, and
-    those of the next one, by which the checkpoint is chosen. `audited` is a store with answers that the judge is to be
-    audited on: what shares an encounter with them is refused. `shuffled` permutes the ratings by the seed, as a control.
-    `licence` goes into the model card."""
+    """How a judge is fine-tuned (see `LoraSettings`). Of the `folds` parts of the encounters, part `fold` is held out,
+    the next one is used to choose the checkpoint, and the others are the training data. `audited` is a store with
+    answers for a later audit: training answers that share an encounter with them are refused. `shuffled` permutes the
+    ratings by the seed, as a control. `licence` goes into the model card."""
 
     media: MediaFolder
     folds: Annotated[int, Option("Parts of the encounters.", default=5, low=3, high=100)]
@@ -349,12 +350,12 @@ def train_generative_judge(
     dry_run: bool = False,
     **options: Unpack[GenerativeOptions],
 ) -> FittedJudge:
-    """Fine-tunes the weights in the folder `base` on people's ratings of stored answers, as `generative-judge`.
+    """Fine-tune the weights in the folder `base` as `generative-judge`, on people's ratings of stored answers.
 
-    The folder `out` keeps settings, steps and checkpoints, so that the same call goes on where it was stopped; in the
-    end it is the judge, with a model card. Its scores of the held-out answers are in `held-out.csv`, and in the store
-    under a name that all folds share. With `dry_run` nothing is trained: lengths, memory and what the commonest rating
-    earns are told. Raises `InputError` where nobody rated anything, for a folder of another training, and where an
+    The folder `out` keeps settings, steps and checkpoints, so that the same call continues where it stopped. In the end
+    it is the judge, with a model card. Its scores of the held-out answers are in `held-out.csv`, and in the store under
+    a name that all folds share. `dry_run` trains nothing, and reports lengths, memory and the result of always giving
+    the most frequent rating. Raises `InputError` if there are no ratings, for a folder of another training, and if an
     encounter is among the `audited` ones. The command is `proctor train generative-judge`.
     """
     from proctor.training import GenerativePlan, part_encounters
@@ -452,7 +453,7 @@ def _write_generative(
     store: "Store",
     benchmark: str,
 ) -> str:
-    """Writes manifest, card and the scores of held-out answers; says what."""
+    """Write the manifest, the card and the scores of held-out answers. Returns what was done."""
     from proctor.runs import add_recorded_scores
     from proctor.training import judge_card
 

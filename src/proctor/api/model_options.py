@@ -51,7 +51,7 @@ def _own(text: str, read: Callable[[Any], Any]) -> Option:
 
 
 class ModelOptions(TypedDict, total=False):
-    """How models are asked, whichever they are (see `ModelSpec`)."""
+    """How models are asked (see `ModelSpec`)."""
 
     base_url: Annotated[
         str | Sequence[str] | None,
@@ -72,26 +72,25 @@ class ModelOptions(TypedDict, total=False):
         ),
     ]
     timeout_s: Annotated[
-        float, Option("Seconds until one call counts as hanging; it is retried.", "--timeout", 180.0, 0.1, group=_MODEL)
+        float, Option("Seconds after which a call is aborted and retried.", "--timeout", 180.0, 0.1, group=_MODEL)
     ]
     retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
     price: Annotated[
         str | Sequence[str] | None,
         _many(
-            "Dollars for a million tokens, if the price is not known: 0.15/0.60. One for all models, or one for each.",
+            "Dollars per million tokens, if not known: 0.15/0.60. One for all models, or one for each.",
             group=_MODEL,
             metavar="INPUT/OUTPUT",
         ),
     ]
     structured: Annotated[
         Literal["auto", "native", "tool", "prompted"],
-        Option("How a structured reply is asked for.", default="auto", group=_MODEL),
+        Option("How structured replies are requested.", default="auto", group=_MODEL),
     ]
 
 
 class ShownOptions(Files, total=False):
-    """What a model is shown of a benchmark's items. For your own questions `columns` says by field which column holds
-    it."""
+    """How items are shown to a model. For your own questions, `columns` maps fields to columns."""
 
     columns: Columns
     media: MediaFolder
@@ -99,7 +98,7 @@ class ShownOptions(Files, total=False):
     seed: Seed
     prompt: PromptChoice
     media_as: MediaAs
-    fps: Annotated[float, Option("Frames a second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
+    fps: Annotated[float, Option("Frames per second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
     max_frames: Annotated[int, Option("At most this many frames.", default=64, low=1, group=_MEDIA)]
     max_side: MaxSide
     overlay: Overlay
@@ -111,7 +110,7 @@ class ShownOptions(Files, total=False):
     cache_size: Annotated[
         str | int | None,
         Option(
-            "Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
+            "Largest size of the cache of frames (20GB, 500MB); the least recently read are removed.",
             shell=str,
             group=_MEDIA,
             metavar="SIZE",
@@ -120,9 +119,9 @@ class ShownOptions(Files, total=False):
 
 
 class AskOptions(ShownOptions, ModelOptions, total=False):
-    """What is asked of a benchmark's items. `model` is one or several of `provider:name` (keys come from the
-    environment), or names at the server `base_url`. `on_change` is called with the tally after every answer; `stop`,
-    once set, lets the answers under way come in and asks no more."""
+    """Which models are asked. `model` is one or several of `provider:name` (keys come from the environment), or names at
+    the server `base_url`. `on_change` is called with the tally after every answer. Once `stop` is set, running requests
+    are completed and no more are sent."""
 
     model: Annotated[
         _Models,
@@ -132,7 +131,7 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
     budget_s: Annotated[
         float | None,
         Option(
-            "Seconds of model time a question; later is wrong. [default: the benchmark's, if any]",
+            "Seconds of model time per question; later answers are wrong. [default: the benchmark's, if any]",
             "--budget",
             low=0.001,
             group=_LIMITS,
@@ -144,45 +143,46 @@ class AskOptions(ShownOptions, ModelOptions, total=False):
 
 
 class RunOptions(AskOptions, total=False):
-    """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
-    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside. With `batch`, a folder, models are asked by files. With `share` other processes may ask the same at the same
-    time, on any machine that reaches the store."""
+    """Options of a run. `name` stores the answers under another name. `store` is a path or a URL, by default
+    `proctor.db` in the working folder (or `PROCTOR_STORE`), so that paid answers are not lost; ":memory:" is a
+    temporary store. `baselines` False runs no baselines. With `batch`, a folder, models are asked through batch files.
+    With `share`, other processes may work on the same run, on any machine that reaches the store."""
 
     options: Annotated[
         _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
     ]
     store: StoreUrl
-    name: Annotated[str, Option("Keep the results under this name.", default="")]
+    name: Annotated[str, Option("Store the answers under this name.", default="")]
     conditions: Annotated[
         _Names,
         _many(
-            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
+            "What systems may see; may be repeated. [default: video]",
+            "--condition",
+            default="video",
+            names=condition_names,
         ),
     ]
-    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
+    skip_broken: Annotated[bool, Option("Leave out items with broken media.", default=False, group=_MEDIA)]
     limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
     baselines: Annotated[bool, Option(default=True)]
     batch: Annotated[
         str | Path | None,
-        Option(
-            "Write requests there for a batch (OpenAI's, vllm run-batch), read its replies.", shell=Path, group=_LIMITS
-        ),
+        Option("Folder for batch requests and replies (OpenAI, vllm run-batch).", shell=Path, group=_LIMITS),
     ]
     share: Annotated[
         bool,
-        Option(
-            "Ask beside others that run the same command: each takes what nobody has.", default=False, group=_LIMITS
-        ),
+        Option("Share the questions with other processes that run the same command.", default=False, group=_LIMITS),
     ]
 
 
 class ScoreOptions(Selection, ModelOptions, total=False):
-    """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
-    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate,
-    `rated` the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see;
-    `prompt` another template, by name or file; `limit` answers at most are judged, and with `shard` only those to one
-    part of the items. `on_change` is called with the tally; `stop`, once set, asks no more."""
+    """Which scorers score which answers.
+
+    For a judge: `model` (several form a panel), `fallback` models for what the others leave unresolved, and the judge's
+    own `options`. `dimensions` is a file (YAML) of dimensions to rate, `rated` the store with rated answers for
+    few-shot examples, `media` the folder of frames or images that a judge sees, and `prompt` another template, by name
+    or file. At most `limit` answers are judged, and with `shard` only one part of the items. `on_change` is called with
+    the tally. Once `stop` is set, no more requests are sent."""
 
     judge: Annotated[
         "str | JudgeFunction",
@@ -225,7 +225,7 @@ class ScoreOptions(Selection, ModelOptions, total=False):
             shell=str,
         ),
     ]
-    media: Annotated[str | Path | None, Option("Where the frames or images lie that a judge is to see.", shell=Path)]
+    media: Annotated[str | Path | None, Option("The folder of frames or images that the judge sees.", shell=Path)]
     all_items: AllItems
     prompt: PromptChoice
     media_as: MediaAs
@@ -248,14 +248,14 @@ class LoraOptions(TypedDict, total=False):
     rank: Annotated[int, Option("The adapter's rank; 0 trains all weights.", default=16, low=0, group=_TRAINING)]
     alpha: Annotated[int, Option("The adapter's scale is alpha over rank.", default=32, low=1, group=_TRAINING)]
     dropout: Annotated[float, Option("Dropout in the adapter.", default=0.0, low=0, high=1, group=_TRAINING)]
-    vision: Annotated[bool, Option("Adapt the picture encoder, too.", default=False, group=_TRAINING)]
-    learning_rate: Annotated[float, Option("The highest rate of learning.", default=2e-4, group=_TRAINING)]
+    vision: Annotated[bool, Option("Adapt the image encoder, too.", default=False, group=_TRAINING)]
+    learning_rate: Annotated[float, Option("Peak learning rate.", default=2e-4, group=_TRAINING)]
     epochs: Annotated[int, Option("Passes over the examples.", default=3, low=1, group=_TRAINING)]
-    batch: Annotated[int, Option("Examples that run together.", default=4, low=1, group=_TRAINING)]
-    accumulate: Annotated[int, Option("Batches of one step.", default=1, low=1, group=_TRAINING)]
+    batch: Annotated[int, Option("Examples per batch.", default=4, low=1, group=_TRAINING)]
+    accumulate: Annotated[int, Option("Batches per step.", default=1, low=1, group=_TRAINING)]
     evaluate_every: Annotated[
         int, Option("Steps between evaluations. [default: an epoch]", default=0, low=0, group=_TRAINING)
     ]
-    checkpointing: Annotated[bool, Option("Save memory, spend time.", default=False, group=_TRAINING)]
+    checkpointing: Annotated[bool, Option("Save memory at the cost of time.", default=False, group=_TRAINING)]
     device: Annotated[str, Option("cpu, cuda, or a GPU where there is one.", default="auto", group=_TRAINING)]
     dtype: Annotated[str, Option("float32, bfloat16, or the weights' own.", default="auto", group=_TRAINING)]

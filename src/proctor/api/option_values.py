@@ -13,6 +13,8 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def settings_pairs(what: str) -> Callable[[Any], Any]:
+    """A reader of KEY=VALUE pairs whose values are JSON; `what` names them in errors."""
+
     def read(pairs: Any) -> Any:
         from proctor.models import parse_settings
 
@@ -22,7 +24,7 @@ def settings_pairs(what: str) -> Callable[[Any], Any]:
 
 
 def conditions_of(given: Any) -> tuple[str, ...]:
-    """What may be seen: one condition or several. Raises `UsageError` for none, for one twice, and for what is no name.
+    """The names of one or several conditions. Raises `UsageError` for none, duplicates, and what is no name.
 
     >>> conditions_of("video"), conditions_of(["video", "black"])
     (('video',), ('video', 'black'))
@@ -38,7 +40,7 @@ def conditions_of(given: Any) -> tuple[str, ...]:
 
 
 def check_limits(given: Any) -> None:
-    """Raises `UsageError` for limits of a run that are no numbers, or too small."""
+    """Raises `UsageError` for limits of a run that are not numbers, or too small."""
     for name, option, least in (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001)):
         value = given[name]
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -47,7 +49,7 @@ def check_limits(given: Any) -> None:
 
 
 def texts(pairs: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE pairs as they are typed, each key once."""
+    """KEY=VALUE pairs as texts. Raises `InputError` for a duplicate key."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -73,7 +75,7 @@ def facets_of(text: str) -> tuple[str, ...]:
 
 
 def size_in_bytes(text: str | None) -> int | None:
-    """Bytes of a size as people write it (powers of ten); None stays None.
+    """The number of bytes of a size such as "20GB" (powers of ten); None stays None.
 
     >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
     (1500000000, 800000000, 4096)
@@ -87,7 +89,7 @@ def size_in_bytes(text: str | None) -> int | None:
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
-    """Which part of how many; None stays None.
+    """The part and the number of parts of "K/N"; None stays None.
 
     >>> shard_of("2/8")
     (2, 8)
@@ -120,14 +122,14 @@ system_names = names_in("proctor.systems:SYSTEMS")
 
 
 def validator_names() -> list[str]:
-    """What can be validated."""
+    """What `validate` can check."""
     from proctor.core import VALIDATORS
 
     return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
 
 
 def read_formats() -> list[str]:
-    """The formats of other programs that are read."""
+    """The formats of other programs that can be read."""
     from proctor.interchange import FORMATS
 
     return FORMATS.read()

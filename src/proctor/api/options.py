@@ -34,8 +34,7 @@ _MODEL, _MEDIA, _LIMITS = "Model", "Media", "Limits"
 
 
 def filled(function: str, kind: type[Given], given: Given) -> Given:
-    """The options with their defaults. Raises `TypeError` for one that the function does not have, as Python does for
-    a parameter."""
+    """The options with their defaults. Raises `TypeError` for an unknown option, as Python does for a parameter."""
     known = {name: option.default for name, (_, option) in declared(kind).items()}
     for name in given:
         if name not in known:
@@ -51,7 +50,7 @@ def declared(kind: Any) -> dict[str, tuple[Any, Option]]:
 
 
 def listed(given: Any) -> list[Any]:
-    """One thing or several, as a list; None is none.
+    """One value or several as a list; None is an empty list.
 
     >>> listed("a"), listed(["a", "b"]), listed(None)
     (['a'], ['a', 'b'], [])
@@ -73,9 +72,9 @@ def _by(text: str) -> Option:
     return Option(text, "--by", (), shell=str, read=facets_of, metavar="FACET[,FACET]")
 
 
-_TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
+_TWO_LEVEL = "Resample groups, and then questions within each: wider intervals."
 
-AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.", default=False)]
+AllItems = Annotated[bool, Option("Include items that the benchmark does not count.", default=False)]
 
 BenchmarkName = Annotated[
     str,
@@ -97,8 +96,7 @@ Baselines = Annotated[
 ]
 
 Cache = Annotated[
-    str | Path | None,
-    Option("Where frames are kept: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path),
+    str | Path | None, Option("The cache of frames: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path)
 ]
 
 Columns = Annotated[
@@ -113,14 +111,14 @@ Columns = Annotated[
     ),
 ]
 
-Concurrency = Annotated[int, Option("Questions or answers under way at once.", default=8, low=1, group=_LIMITS)]
+Concurrency = Annotated[int, Option("Questions or answers processed at once.", default=8, low=1, group=_LIMITS)]
 
-Draws = Annotated[int, Option("Bootstrap draws behind each interval.", default=2000, low=100)]
+Draws = Annotated[int, Option("Bootstrap draws for each interval.", default=2000, low=100)]
 
 MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
 
 MediaAs = Annotated[
-    Literal["full", "trimmed", "cropped"] | None, Option("Videos: whole, cut to length, or cropped too.", group=_MEDIA)
+    Literal["full", "trimmed", "cropped"] | None, Option("The videos are full, trimmed, or also cropped.", group=_MEDIA)
 ]
 
 MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
@@ -131,14 +129,14 @@ OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
 
 Overlay = Annotated[
     Literal["none", "absolute", "clip"],
-    Option("Burn the elapsed time into each frame: the video's, or the clip's.", default="none", group=_MEDIA),
+    Option("Draw the elapsed time of the video or the clip on each frame.", default="none", group=_MEDIA),
 ]
 
 PromptChoice = Annotated[
     str, Option("Another prompt: paper, where there is one, or a file.", "", "", group=_MODEL, metavar="NAME|FILE")
 ]
 
-Seed = Annotated[int, Option("The seed of every draw; recorded.", default=0)]
+Seed = Annotated[int, Option("The random seed; it is recorded.", default=0)]
 
 Stop = Annotated[asyncio.Event | None, Option()]
 
@@ -160,7 +158,7 @@ Track = Annotated[
 
 
 class Files(TypedDict, total=False):
-    """Where a benchmark's own files lie (a store remembers it), and its track where it comes in several."""
+    """The folder with a benchmark's own files (a store remembers it), and the track, if the benchmark has several."""
 
     data: Annotated[
         str | Path | None, Option("The folder with the benchmark's own files; the store remembers it.", shell=Path)
@@ -169,16 +167,16 @@ class Files(TypedDict, total=False):
 
 
 class Selection(TypedDict, total=False):
-    """Which runs are meant: systems and conditions by name (all, where none are named)."""
+    """The runs to read: systems and conditions by name (by default all)."""
 
     systems: Systems
     conditions: Annotated[_Names, _many("Only this condition; may be repeated.", "--condition", names=condition_names)]
 
 
 class Counting(TypedDict, total=False):
-    """`failed` says how items count that a run lacks a score for: "wrong", "exclude", or the benchmark's own rule (a
-    range, where it has none); `all_items` takes also those that the benchmark does not count. `draws` and `seed` are
-    those of the bootstrap."""
+    """`failed` says how items without a score count: "wrong", "exclude", or by the benchmark's own rule (if it has none,
+    scores are ranges). `all_items` includes the items that the benchmark does not count. `draws` and `seed` are those
+    of the bootstrap."""
 
     failed: Annotated[
         FailedPolicy | str | None,
@@ -192,8 +190,8 @@ class Counting(TypedDict, total=False):
 
 
 class ResultOptions(Selection, Counting, total=False):
-    """How `results` are chosen and computed: `by` splits by facets, on these `metrics`; `level` is that of the
-    intervals; with `two_level` groups are drawn, and then questions within each."""
+    """How `results` are computed: split `by` facets, for these `metrics`, with intervals at this `level`. `two_level`
+    resamples groups, and then questions within each."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     metrics: Metrics
@@ -202,54 +200,53 @@ class ResultOptions(Selection, Counting, total=False):
 
 
 class CompareOptions(Selection, Counting, total=False):
-    """What is compared with what: every run with one (`against`), on these `metrics`; `by` splits by facets."""
+    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     against: Annotated[
-        str | tuple[str, str], Option("Set every run against this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
+        str | tuple[str, str], Option("Compare every run with this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
     ]
     metrics: Metrics
 
 
 class ContestOptions(Counting, total=False):
-    """Who is ranked or analyzed: what was answered under a `condition` (`video`, or the first one of an evaluation) by
-    these `systems`; `baselines` are shown and not ranked ("none": there is none). `latency` "required" counts an answer
-    without one as late; `stability` samples of videos are ranked again."""
+    """What is ranked or analyzed: the answers of these `systems` under a `condition` (`video`, or the first one of an
+    evaluation). `baselines` are shown and not ranked ("none" for no baseline). With `latency` "required", an answer
+    without a latency is late. The ranking is repeated on `stability` bootstrap samples of the groups."""
 
-    condition: Annotated[str, Option("What was answered under it. [default: video]", default="", names=condition_names)]
+    condition: Annotated[str, Option("Rank the answers under it. [default: video]", default="", names=condition_names)]
     systems: Systems
     baselines: Baselines
     latency: Annotated[
         Literal["required", "optional"] | None,
         Option("Answers without a latency: late, or in time. [default: late, where others have one]"),
     ]
-    stability: Annotated[int, Option("Samples of videos on which all is done again.", default=1000, low=0)]
+    stability: Annotated[int, Option("Bootstrap samples used to estimate rank stability.", default=1000, low=0)]
 
 
 class AnalyzeOptions(ContestOptions, total=False):
-    """What is analyzed; with `two_level` intervals draw groups, and then questions within each."""
+    """What is analyzed. `two_level` resamples groups, and then questions within each."""
 
     two_level: Annotated[bool, Option(_TWO_LEVEL, default=False)]
 
 
 class RankOptions(ContestOptions, total=False):
-    """How systems are ranked: `by` are the facets that make the buckets (the benchmark's own, where none are named),
-    `rule` makes one order of the ranks in them; the others are those of `proctor.stats.rank_buckets`."""
+    """How systems are ranked: `by` are the facets that define the buckets (by default the benchmark's own), and `rule`
+    combines the ranks in the buckets. The others are options of `proctor.stats.rank_buckets`."""
 
-    by: Annotated[_Names, _by("Other buckets than the benchmark's own.")]
+    by: Annotated[_Names, _by("Facets that define the buckets.")]
     rule: Annotated[
-        Literal["copeland", "borda", "mean"],
-        Option("What makes one order of the ranks in the buckets.", "", "copeland"),
+        Literal["copeland", "borda", "mean"], Option("The rule that combines the ranks in the buckets.", "", "copeland")
     ]
-    alpha: Annotated[float, Option("The level of the tests in the buckets.", default=0.05)]
+    alpha: Annotated[float, Option("Significance level of the tests in the buckets.", default=0.05)]
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]
 
 
 class LeaderboardOptions(Counting, total=False):
-    """Who is ranked by a metric: what was answered under a `condition` (`video`, or the first one of an evaluation) by
-    these `systems`; `scorer` is the judge whose scores are meant, where several gave the metric."""
+    """What is ranked by a metric: the answers of these `systems` under a `condition` (`video`, or the first one of an
+    evaluation). `scorer` chooses a judge if several gave the metric."""
 
     condition: Annotated[str, Option(default="")]
     systems: Systems
@@ -257,9 +254,9 @@ class LeaderboardOptions(Counting, total=False):
 
 
 class ReportOptions(Counting, total=False):
-    """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
-    what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret,
-    `pseudonyms` (system to shown name, or True: numbers) replaces names in it."""
+    """What a report shows. `media` is the folder of the benchmark's videos or images for the item browser, `media_as`
+    says how these files were cut, and `max_side` is the size of its frames. `publish` leaves out everything that must
+    stay secret; `pseudonyms` then replaces the names of systems (a mapping, or True for numbers)."""
 
     media: MediaFolder
     media_as: MediaAs
@@ -274,8 +271,8 @@ class ReportOptions(Counting, total=False):
 
 
 class ReproduceOptions(Files, Selection, total=False):
-    """Whose pictures are made again: of these `items` (all, where none are named), the first `limit` answers of each
-    run. `media` is the folder of the videos or images (the store remembers it), `media_as` what these files are."""
+    """Which pictures are reproduced: those of these `items` (by default all), for the first `limit` answers of each run.
+    `media` is the folder of the videos or images (the store remembers it), `media_as` says how these files were cut."""
 
     media: MediaFolder
     media_as: MediaAs
@@ -285,17 +282,17 @@ class ReproduceOptions(Files, Selection, total=False):
 
 
 class AuditOptions(TypedDict, total=False):
-    """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
-    all people). `allow_missing` leaves out rated answers that a scorer has not scored. `lead_over` names those whose
-    leads are shown; `power` simulates how many groups, and second ratings where raters agree by `rater_agreement`, tell
-    two scorers apart. Without `draws` there are no intervals."""
+    """Which scorers are compared with which: those of `scorer` (by default all) with those of `against` (by default all
+    people). `allow_missing` leaves out rated answers that a scorer has not scored. Leads over the scorers `lead_over`
+    are shown. `power` simulates how many groups, or second ratings (by raters who agree by `rater_agreement`), are
+    needed to tell two scorers apart. 0 `draws` give no intervals."""
 
     scorer: Annotated[_Names, _many("Only this judge or metric; may be repeated. [default: all]", "--scorer --judge")]
     against: Annotated[_Names, _many("The scorer that stands for the raters. [default: all people]")]
     all_items: AllItems
     allow_missing: Annotated[bool, Option("Leave out rated answers that a scorer has not scored.", default=False)]
-    lead_over: Annotated[_Names, _many("Also show how far all are ahead of this one; may be repeated.")]
-    power: Annotated[bool, Option("Also show how many groups tell two scorers apart.", default=False)]
+    lead_over: Annotated[_Names, _many("Also show leads over this one; may be repeated.")]
+    power: Annotated[bool, Option("Also show how many groups can tell two scorers apart.", default=False)]
     rater_agreement: Annotated[
         float | None, Option("--power: Pearson's r of two raters. [default: as in the ratings]", low=0.0, high=1.0)
     ]
@@ -305,14 +302,13 @@ class AuditOptions(TypedDict, total=False):
 
 
 class ImportOptions(Files, total=False):
-    """How answers are read: `name` is that of the system, `condition` what it had seen (as the files say, else
-    `video`), `track` and `seed` as they were asked; `answers_only` leaves people's ratings in the file alone. `scorer`
-    is the name of the automatic scorer whose scores of stored answers the file holds. `form` is the format of another
-    program (what the file's content says, where none is named), `id_column` and `answer_column` are where its ids and
-    answers stand."""
+    """How answers are imported: under the system `name` and a `condition` (by default that of the files, else `video`),
+    with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
+    automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
+    recognised from the content), with `id_column` and `answer_column`."""
 
     name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
-    condition: Annotated[str, Option("What the system had seen. [default: as the files say, else video]", default="")]
+    condition: Annotated[str, Option("What the system saw. [default: as the files say, else video]", default="")]
     answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
     scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
     columns: Columns
@@ -327,19 +323,23 @@ class ImportOptions(Files, total=False):
             names=read_formats,
         ),
     ]
-    id_column: Annotated[
-        str, Option("Where the item's id stands; \"position\": its number is the item's place, from 0.", default="")
-    ]
-    answer_column: Annotated[str, Option("Of a table: where the answer stands.", default="")]
+    id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
+    answer_column: Annotated[str, Option("The column with the answer.", default="")]
 
 
 class ExportOptions(Selection, total=False):
-    """What is exported: `format` is jsonl, csv or parquet for a row per item, system, condition and metric; judgements
-    for what `scorer` said; unresolved (decided: also those) for what waits for a person; sums of groups; or one of the benchmark's
-    formats of submissions, of one run or of the scores of `scorer`: of these the rows alone that `template` has, those
-    without a score left out where `allow_missing`; or a format of another program (`proctor list formats`). For these
-    `origin` says where data and results come from, `media` is the folder of videos or images, copied only with
-    `copy_media`, and `no_references` leaves out the reference answers."""
+    """What is exported. `format` is one of
+
+    - jsonl, csv or parquet: a row per item, system, condition and metric;
+    - judgements: the replies of `scorer`;
+    - unresolved: answers that wait for a person's decision (decided: also those with one);
+    - sums: sums by group, for `proctor pool`;
+    - a submission format of the benchmark, of one run or of the scores of `scorer`. Only the rows of `template` are
+      written; `allow_missing` leaves out those without a score;
+    - a format of another program (`proctor list formats`). `origin` says where data and results come from, `media` is
+      the folder of videos or images, copied only with `copy_media`, and `no_references` leaves out the reference
+      answers.
+    """
 
     format: Annotated[
         str,

@@ -30,8 +30,8 @@ _COUNTS = ("same", "different", "unrecorded", "unreadable")
 
 @dataclass(frozen=True, repr=False)
 class ReproductionTable(FrameLike):
-    """A row for each answer: `state` is same, different, unrecorded (it holds no record) or unreadable (its media are
-    missing or broken); `reason` says why; `media` are the files that are other files now."""
+    """A row for each answer. `state` is same, different, unrecorded (the store has no record) or unreadable (media are
+    missing or broken); `reason` says why; `media` are the files that have changed."""
 
     data: tuple[ReproducedAnswer, ...]
 
@@ -42,12 +42,12 @@ class ReproductionTable(FrameLike):
 
     @property
     def ok(self) -> bool:
-        """Whether there are records, and all pictures are the same."""
+        """Whether there are records and all pictures are the same."""
         return {one.state.value for one in self.data} == {"same"}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Files that changed without changing what was shown, and answers without a record."""
+        """Files that changed without changing the pictures, and answers without a record."""
         same = sorted({name for one in self.data if one.state == "same" for name in one.media})
         without = sum(one.state == "unrecorded" for one in self.data)
         lines = [f"Other files than before, with the same pictures: {', '.join(same[:_LISTED])}."] if same else []
@@ -59,7 +59,7 @@ class ReproductionTable(FrameLike):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """How many answers of each run are in each state, and the first ones that are not the same."""
+        """The number of answers of each run by state, and the first answers that differ."""
         from proctor.reports import records_table
 
         counts: dict[tuple[str, str], Counter[str]] = {}
@@ -89,10 +89,10 @@ class ReproductionTable(FrameLike):
 def reproduce(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ReproduceOptions]
 ) -> ReproductionTable:
-    """Makes what systems were shown again, from the media files alone, and compares it with the record in the store:
-    the times and the SHA-256 of every picture, as the system got it.
+    """Reproduce what systems were shown from the media files, and compare it with the record in the store: the time and
+    the SHA-256 of every picture, as the system got it.
 
-    No kept frame is used. Raises `InputError` where the media folder is not known, and for an unknown item, system or
+    Cached frames are not used. Raises `InputError` if the media folder is not known, and for an unknown item, system or
     condition. The command is `proctor reproduce`.
     """
     from proctor.runs import chosen_runs
@@ -114,10 +114,10 @@ def write_shown(
     benchmark: str = "",
     **options: Unpack[ReproduceOptions],
 ) -> list[str]:
-    """Writes the pictures that each chosen answer to an item was shown into SYSTEM/CONDITION below `folder`, made again
-    from the media. Returns a sentence for each answer: how many, and whether they are those of the record.
+    """Reproduce the pictures that systems were shown for an item, and write them into SYSTEM/CONDITION below `folder`.
+    Returns a sentence for each answer: the number of pictures, and whether they are those of the record.
 
-    Raises `InputError` as `reproduce` does, and where the folder can't be written.
+    Raises `InputError` as `reproduce` does, and if the folder can't be written.
     """
     from proctor.runs import item_history
 
@@ -150,7 +150,7 @@ def write_shown(
 
 @contextmanager
 def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
-    """With a cache of frames of its own, which is empty: what was kept of other runs proves nothing."""
+    """A reproducer with an empty cache, so that frames cached by runs are not used."""
     from proctor.media import MediaLibrary
     from proctor.runs import Reproducer
 
@@ -168,7 +168,7 @@ def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
 
 
 def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
-    """The folder of the media: as given, as the store remembers it, else as the benchmark's own files say."""
+    """The folder of the media: the given one, else the one that the store remembers, else that of the benchmark."""
     if given["media"] is not None:
         root = media_at(given["media"])
         if root is None or not root.is_dir():
@@ -194,7 +194,7 @@ def _write(folder: Path, pictures: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _safe(name: str) -> str:
-    """A name as a folder's: what could lead elsewhere, or a file system refuses, becomes "_"."""
+    """A name that is safe for a folder: special characters become "_"."""
     kept = "".join(one if one.isalnum() or one in "-_. " else "_" for one in name).strip(". ")
     return kept[:80] or "_"
 
@@ -206,16 +206,16 @@ def _reason(one: ReproducedAnswer) -> str:
 
 @dataclass(frozen=True, repr=False)
 class VerificationTable(FrameLike):
-    """A row for each published figure: `published`, `ours` (None: the recorded answers behind it are not at hand),
-    `difference` (ours minus published), `state` (see `proctor.core.Verified`) and the reason of a difference that is
-    known. `missing` are the benchmarks whose recorded answers were not found."""
+    """A row for each published figure: `published`, `ours` (None if its recorded answers are missing), `difference` (ours
+    minus published), `state` (see `proctor.core.Verified`) and the reason of an explained difference. `missing` are the
+    benchmarks whose recorded answers were not found."""
 
     figures: tuple[tuple[str, VerifiedFigure], ...]
     missing: tuple[str, ...] = ()
 
     @property
     def rows(self) -> list[Record]:
-        """One figure a row, by benchmark."""
+        """One row for each figure, by benchmark."""
         return [
             {
                 "benchmark": name,
@@ -238,7 +238,7 @@ class VerificationTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """What is compared."""
+        """The title of the table."""
         return "Published figures, computed again from recorded answers"
 
     @property
@@ -248,7 +248,7 @@ class VerificationTable(FrameLike):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """How many figures of each benchmark are in each state, and those that differ."""
+        """The number of figures of each benchmark by state, and those that differ."""
         from proctor.reports import records_table
 
         counts: dict[str, Counter[Verified]] = {}
@@ -270,11 +270,11 @@ class VerificationTable(FrameLike):
 def verify(
     folder: str | Path, benchmarks: str | Sequence[str] = (), *, on_change: Callable[[int, int], None] | None = None
 ) -> VerificationTable:
-    """Computes the published figures of benchmarks again, from the recorded answers in `folder` and the folders in it,
-    and compares them, as exactly as they were published.
+    """Recompute the published figures of benchmarks from the recorded answers in `folder` and its subfolders, and compare
+    them at the published precision.
 
-    `benchmarks` are all that bring published figures, where none are named. Raises `InputError` where the folder is not
-    there or files in it can't be read. The command is `proctor verify`.
+    By default, `benchmarks` are all that bring published figures. Raises `InputError` if the folder is missing or files
+    can't be read. The command is `proctor verify`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -305,7 +305,7 @@ def _verifies(name: str) -> bool:
 
 
 def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
-    """The folder itself or the first one in it that holds all these; the folder itself where nothing is needed."""
+    """The folder, or its first subfolder, that has all needed files; None if there is none."""
     places = [root, *sorted(one for one in root.iterdir() if one.is_dir())]
     return next((one for one in places if all((one / name).exists() for name in needed)), None)
 

@@ -39,19 +39,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DEFAULT_STORE = "proctor.db"
-"""Where no store is named: this file in the working folder, or what `PROCTOR_STORE` names, as in the shell."""
+"""The store if none is given and `PROCTOR_STORE` is not set: a file in the working folder."""
 
 IN_MEMORY = ":memory:"
-"""The name of a store that is gone when nothing uses it any more."""
+"""The name of a temporary store, which is deleted when nothing uses it any more."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one call left in a store: `runs` of one benchmark, by system and condition. `outcome` says how asking ended
-    (None for imported answers), `notes` what a person should know, `done` what was done, in a sentence each.
+    """The result of one call of `run` or `import_answers`: `runs` of one benchmark in a store, by system and condition.
+    `outcome` says how the run ended (None for imported answers). `notes` and `done` are sentences on what to know and
+    on what was done.
 
-    Its methods are the functions of the same names, on these runs alone; `proctor.results(evaluation.store)` speaks of
-    all runs in the store, the baselines among them.
+    Its methods are the functions of the same names, restricted to these runs. `proctor.results(evaluation.store)`
+    covers all runs in the store, with the baselines.
     """
 
     store: Store
@@ -114,7 +115,7 @@ class Evaluation:
         return export(self, out, **options)
 
     def to_pandas(self) -> Any:
-        """How asking ended: a row a run, a column a status."""
+        """The number of answers by status: a row for each run, a column for each status."""
         import pandas as pd
 
         from proctor.runs import load_items, status_counts
@@ -127,7 +128,7 @@ class Evaluation:
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
-        """Where it is and whose answers it holds."""
+        """The benchmark, the store and the runs."""
         runs = ", ".join(f"{run.system} / {run.condition}" for run in self.runs)
         return f"Evaluation({self.benchmark!r}, store={self.store.shown!r}, runs=[{runs}])"
 
@@ -139,7 +140,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Stored:
-    """A benchmark in a store, and the systems and conditions that are meant (all, where none are named)."""
+    """A benchmark in a store, with the chosen systems and conditions (empty: all)."""
 
     store: Store
     benchmark: str
@@ -147,8 +148,8 @@ class Stored:
     conditions: tuple[str, ...] = ()
 
     def output(self, out: str | Path, kinds: Sequence[str] = (), read: Sequence[str | Path] = ()) -> Path:
-        """The place of a file to write, which replaces neither the store, nor the questions, nor what else is `read`
-        (see `output_file`)."""
+        """The path of a file to write. It may replace neither the store, nor the questions, nor a file in `read` (see
+        `output_file`)."""
         from proctor.runs import store_files
 
         data = self.store.card(self.benchmark).folders.get("data")
@@ -161,8 +162,8 @@ class Stored:
 
 
 def open_store(store: Store | str | Path | None = None, *, create: bool = True) -> Store:
-    """A store by path or URL; None is `DEFAULT_STORE`, `IN_MEMORY` one that nothing is kept of. Raises `InputError`
-    where there is none, unless `create`."""
+    """Open a store by path or URL; None is `DEFAULT_STORE`, `IN_MEMORY` a temporary one. Raises `InputError` if it does
+    not exist, unless `create`."""
     from proctor.runs import Store
 
     if isinstance(store, Store):
@@ -181,7 +182,7 @@ def stored(
     systems: str | Sequence[str] = (),
     conditions: str | Sequence[str] = (),
 ) -> Stored:
-    """What a function on results speaks of. Raises `InputError` where the benchmark has to be named."""
+    """The benchmark and runs that a function reads. Raises `InputError` if the benchmark has to be named."""
     named, under = tuple(listed(systems)), tuple(listed(conditions))
     if isinstance(source, Evaluation):
         if benchmark not in {"", source.benchmark}:
@@ -199,8 +200,8 @@ def stored(
 
 
 def name_in(store: Store, benchmark: str) -> str:
-    """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a
-    path from which nothing in the store was read."""
+    """A benchmark's name in a store, given by name or by the path of your own questions. Raises `InputError` for a path
+    from which nothing in the store was read."""
     path = None if benchmark in {"", *store.benchmark_names()} else benchmark_path(benchmark)
     if path is None:
         return benchmark
@@ -213,7 +214,7 @@ def name_in(store: Store, benchmark: str) -> str:
 
 
 def existing_store(store: Store | str | Path | None) -> Store | None:
-    """The store, or None where there is none yet: a run will make it."""
+    """The store, or None if there is none yet."""
     try:
         return open_store(store, create=False)
     except InputError:
@@ -221,7 +222,7 @@ def existing_store(store: Store | str | Path | None) -> Store | None:
 
 
 def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function for plain code, under its name without `_async`, with its signature and docstring."""
+    """The blocking version of an async function: the same signature and docstring, its name without `_async`."""
 
     @functools.wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -232,10 +233,10 @@ def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def wait_for(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Runs what `make` makes to its end and returns its result, or raises what it raised.
+    """Run the coroutine that `make` returns, and return its result.
 
-    Where an event loop runs in this thread, as in a notebook, another one is started in a thread of its own. Ctrl-C
-    stops the work in both cases; what is on disk stays there.
+    If an event loop runs in this thread, as in a notebook, the coroutine runs in a loop in another thread. Ctrl-C stops
+    the work in both cases; what is on disk stays there.
     """
     try:
         asyncio.get_running_loop()

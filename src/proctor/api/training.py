@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 
 class AnswererOptions(ShownOptions, LoraOptions, total=False):
-    """What is learned from what. `share` of the benchmark's items, by `seed`, are its validation part, as for `choose`;
-    both parts are shown under `condition`. Of a clip that is longer than its frames there are `windows` examples."""
+    """How an answerer is trained. The validation part is this `share` of the benchmark's items, drawn by `seed`, as for
+    `choose`. Both parts are shown under `condition`. A clip that is longer than its frames gives `windows` examples."""
 
     share: Annotated[float, Option("The share of the validation part.", default=0.2, low=0, high=1)]
     condition: Annotated[
@@ -56,7 +56,7 @@ class AnswererTable(FrameLike):
 
     @property
     def rows(self) -> list[Record]:
-        """The step, the mean, its interval, and whether it is the one that is kept."""
+        """The step, the mean with its interval, and whether the checkpoint was chosen."""
         return [
             {
                 "step": one.step,
@@ -72,12 +72,12 @@ class AnswererTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """Whose it is."""
+        """The title of the table."""
         return "Checkpoints on the validation part"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to compare with, and what comes next."""
+        """Baselines to compare with, and the next command."""
         known = ", ".join(f"{name} {percent(value)}" for name, value in self.data.baselines.items())
         told = [f"Examples: {self.data.lengths}."] if self.data.lengths else []
         told += [f"Without looking: {known}."] if known else []
@@ -93,7 +93,7 @@ class AnswererTable(FrameLike):
 
 @dataclass(frozen=True)
 class RehearsalTable(FrameLike):
-    """A row for each system that never looks, with its mean accuracy over the buckets of the validation part."""
+    """A row for each text-only baseline, with its mean accuracy over the buckets of the validation part."""
 
     data: "AnswererRehearsal"
 
@@ -107,17 +107,17 @@ class RehearsalTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """What is to beat."""
+        """The title of the table."""
         return "Without looking, on the validation part"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lengths, memory, and media that look the same."""
+        """Lengths of the examples, memory, and near-duplicate media across the parts."""
         return f"Examples: {self.data.lengths}.", f"{self.data.memory}: an estimate.", self._alike()
 
     @property
     def tables(self) -> "list[Table]":
-        """As they are listed elsewhere."""
+        """The baselines with their accuracy."""
         rows = [(str(row["system"]), percent(row["mean"]), _between(row)) for row in self.rows]
         return [plain_table(self.title, ("system", ">mean over buckets", ">interval"), rows)]
 
@@ -143,14 +143,14 @@ def _checkpoint_cells(row: Record) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AnswererPlan:
-    """A training of which all is checked that can be before weights are loaded."""
+    """A training whose input is checked. Weights are not loaded yet."""
 
     what: "AnswererTraining"
     out: Path
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is learned from what."""
+        """The sizes of the training and validation parts."""
         what = self.what
         groups = [len({item.group for item in part.counted()}) for part in (what.training, what.validation)]
         told = f"{count_of(len(what.lessons), 'example')} from {count_of(groups[0], 'group')}; "
@@ -164,14 +164,14 @@ class AnswererPlan:
         return (told, *([left] if left else []))
 
     def rehearse(self) -> "RehearsalTable":
-        """What training would take and has to beat; the weights are not loaded. Raises `InputError` for examples that
-        are too long."""
+        """Estimate the cost of the training and compute the baselines, without loading the weights. Raises `InputError`
+        for examples that are too long."""
         from proctor.training import rehearse_answerer
 
         return RehearsalTable(rehearse_answerer(self.what))
 
     def make(self) -> AnswererTable:
-        """Trains, or goes on where it was stopped."""
+        """Train, or continue a training that was stopped."""
         from proctor.training import train_answerer
 
         return AnswererTable(train_answerer(self.what, self.out))
@@ -180,7 +180,7 @@ class AnswererPlan:
 def arrange_answerer(
     benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
 ) -> AnswererPlan:
-    """The first part of `train_answerer`."""
+    """The first step of `train_answerer`: read and check everything."""
     from importlib.util import find_spec
 
     from proctor.core import reader_or_default
@@ -222,19 +222,21 @@ def arrange_answerer(
 def train_answerer(
     benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
 ) -> AnswererTable:
-    """Fine-tunes local weights (`base`, a folder) to answer a benchmark's questions: asked with the same prompt, pictures
-    and times as `run` asks them, examined after each epoch by the same engine on a validation part that shares no group
-    and no medium with what was learned. In `out` lie the adapter of the best checkpoint, its card, and the answers of
-    every checkpoint (`evaluations.db`); called again it goes on where it was stopped.
+    """Fine-tune local weights (the folder `base`) to answer a benchmark's questions.
 
-    Raises `InputError` and `ConfigurationError` before anything is trained where something is missing or does not fit.
-    The command is `proctor train answerer`.
+    Training uses the same prompt, pictures and times as `run`. After each epoch, the checkpoint is evaluated on a
+    validation part that shares no group and no medium with the training part. `out` receives the adapter of the best
+    checkpoint, its card, and the answers of every checkpoint (`evaluations.db`). Call it again to continue where it
+    stopped.
+
+    Raises `InputError` and `ConfigurationError` before training if input is missing or does not fit. The command is
+    `proctor train answerer`.
     """
     return outside_of_loops(arrange_answerer(benchmark, base, out, **options).make)
 
 
 def outside_of_loops(work: Callable[[], T]) -> T:
-    """Does plain work that runs event loops of its own, in another thread where one runs in this (a notebook)."""
+    """Run a function that starts event loops of its own; in another thread if a loop runs in this one (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -244,18 +246,18 @@ def outside_of_loops(work: Callable[[], T]) -> T:
 
 
 class ParityOptions(TypedDict, total=False):
-    """How a trained judge is compared: with a server of your own under `base_url`, which serves `model`, instead of one
-    that is started for the check. `export` is a new folder for the judge, without anything that it learned from."""
+    """How a trained judge is verified. `base_url` is your own server, which serves `model`; by default a server is
+    started. `export` is a new folder for the judge, without its training data."""
 
     base_url: Annotated[str | None, Option("A server with the merged weights. [default: its own]", default=None)]
-    model: Annotated[str, Option("What that server calls them.", default="judge")]
+    model: Annotated[str, Option("The name of the weights at that server.", default="judge")]
     export: Annotated[Path | None, Option("Write adapter, merged weights and card there.", default=None)]
     device: Annotated[str, Option("cpu, cuda, or a GPU where there is one.", default="auto")]
 
 
 @dataclass(frozen=True)
 class ParityCheck:
-    """How far the paths are apart (`table`), what is wrong with them, and where the judge was exported to."""
+    """The differences between the paths (`table`), faults, and the folder that the judge was exported to."""
 
     table: "Table"
     faults: tuple[str, ...]
@@ -263,11 +265,11 @@ class ParityCheck:
 
 
 def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityCheck:
-    """Compares the scores of a trained judge on up to 50 items: in the trainer's memory, with the adapter loaded again,
+    """Compare the scores of a trained judge on up to 50 items: in the trainer's memory, with the adapter loaded again,
     merged, and served over HTTP. `run` is the folder of the training; merged weights are written into it.
 
-    A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and for an export
-    to a folder that is there. The command is `proctor train check-parity`.
+    A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and if the folder to
+    export to exists. The command is `proctor train check-parity`.
     """
     from proctor.models import ModelSpec
     from proctor.training import check_run, export_run
@@ -282,8 +284,7 @@ def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityChe
 
 
 def lora_settings(given: Mapping[str, Any]) -> "LoraSettings":
-    """The settings of these options, with the `seed` that stands beside them. Raises `InputError` for a value that makes
-    no sense."""
+    """The settings for these options and the `seed`. Raises `InputError` for an invalid value."""
     from proctor.training import LoraSettings
 
     return checked(LoraSettings, **{name: given[name] for name in (*LoraOptions.__annotations__, "seed")})

@@ -92,7 +92,7 @@ async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluat
         finally:
             await asyncio.to_thread(workers.close)
     tally = _tally(prepared, before, begun)
-    refused = [line for line in dict.fromkeys(workers.said) if line.startswith("not joined")]
+    refused = [line for line in dict.fromkeys(workers.reports) if line.startswith("not joined")]
     if refused and not tally.done:
         raise ConfigurationError(refused[0])
     note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
@@ -180,7 +180,7 @@ async def _join_runs(options: WorkOptions) -> None:
     from proctor import api
 
     with stopping() as stop:
-        given: dict[str, Any] = {**options, "stop": stop, "said": note}
+        given: dict[str, Any] = {**options, "stop": stop, "report": note}
         worked = await api.work_async(**given)
     if worked.refused and not worked.runs:
         raise ConfigurationError("nothing could be joined (see above)")
