@@ -45,7 +45,8 @@ def load(
     seed: int = 0,
     columns: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Benchmark:
-    """Load a benchmark's items from the folder `data` with its own files; `media` is the folder of its videos or images.
+    """Load a benchmark's items from the folder `data` with its own files; `media` is the folder of its videos or
+    images.
 
     For your own questions, `benchmark` is the path of a folder or file (CSV, JSON, JSON Lines, Excel, Parquet).
     `columns` maps fields to columns whose names differ. `Benchmark.reading` says how the questions were understood.
@@ -138,8 +139,8 @@ def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrar
 
 
 def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
-    """The folder of media at a path, or at the URL of a folder in object storage, whose files are fetched into the cache
-    when they are needed. None for None. Raises `InputError` for a URL with credentials or a query."""
+    """The folder of media at a path, or at the URL of a folder in object storage, whose files are fetched into the
+    cache when they are needed. None for None. Raises `InputError` for a URL with credentials or a query."""
     from proctor.media import cache_folder, media_folder
 
     return None if place is None else media_folder(place, cache_folder(cache))

@@ -24,8 +24,8 @@ _RECORD, _VIDEOS = "SOURCE.json", "videos.txt"
 
 @dataclass(frozen=True)
 class Fetched:
-    """A finished download: the folder `out`, its number of `files`, the SHA-256 of the archive (`sent`) and of the files
-    in it (`content`, independent of the archive). `done` are sentences on what was done, `notes` what to know."""
+    """A finished download: the folder `out`, its number of `files`, the SHA-256 of the archive (`sent`) and of the
+    files in it (`content`, independent of the archive). `done` are sentences on what was done, `notes` what to know."""
 
     out: Path
     files: int
@@ -127,8 +127,8 @@ class _Taken:
 
 
 def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, named: bool) -> _Taken:
-    """Write a record of the source, and compare the files with the known hash. A difference raises `InputError`, or is a
-    note if the user named the source."""
+    """Write a record of the source, and compare the files with the known hash. A difference raises `InputError`, or is
+    a note if the user named the source."""
     from proctor.interchange import content_sha256
 
     files = sum(one.is_file() for one in draft.rglob("*"))

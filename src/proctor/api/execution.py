@@ -163,7 +163,8 @@ def arrange(
     system: SystemLike | Sequence[SystemLike] | None = None,
     **options: Unpack[RunOptions],
 ) -> Arranged:
-    """The first step of `run`: read and check everything. `proctor run` takes the steps one by one to report on them."""
+    """The first step of `run`: read and check everything. `proctor run` takes the steps one by one to report on
+    them."""
     from proctor.runs import PlanOptions, chosen_items
 
     given = filled("run", RunOptions, options)

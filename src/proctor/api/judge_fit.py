@@ -100,8 +100,8 @@ class FittedJudge:
 
 @dataclass(frozen=True)
 class PreparedFit:
-    """A fit that is ready to start. `calls` is the largest number of model calls, `paid` counts new judgements and their
-    cost (None: no model is asked)."""
+    """A fit that is ready to start. `calls` is the largest number of model calls, `paid` counts new judgements and
+    their cost (None: no model is asked)."""
 
     make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
     notes: tuple[str, ...] = ()
@@ -344,8 +344,8 @@ def _beside_best(
 def _material(
     store: "Store", benchmark: str, rated: "Mapping[tuple[str, str], RatedCase]", given: FitOptions
 ) -> "TrainingMaterial":
-    """The encoder and the scores that an embedded judge learns from besides ratings. Raises `InputError` for scores by a
-    judge that itself learned from ratings of these encounters."""
+    """The encoder and the scores that an embedded judge learns from besides ratings. Raises `InputError` for scores by
+    a judge that itself learned from ratings of these encounters."""
     from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import scored_cases

@@ -191,8 +191,8 @@ def refuse_audited(cases: "Sequence[RatedCase]", store: "Store", benchmark: str,
 async def _captions(
     store: "Store", benchmark: str, cases: "Sequence[RatedCase]", given: ClassifierOptions
 ) -> tuple[list[str], str, "PaidVotes | None"]:
-    """A caption for each answer ('' without a model), the model's name, and the cost. Raises `InfrastructureError` if the
-    model fails; captions that were written are kept for the next call."""
+    """A caption for each answer ('' without a model), the model's name, and the cost. Raises `InfrastructureError` if
+    the model fails; captions that were written are kept for the next call."""
     if not given["caption_model"]:
         return [""] * len(cases), "", None
     from proctor.judges.classifier import write_captions

@@ -134,8 +134,8 @@ class PreparedChoice:
     given: ChooseOptions
 
     async def ask(self, stop: asyncio.Event | None, on_change: "Callable[[Tally], None]") -> ChosenModel:
-        """Ask what is not answered yet, and choose. Raises `InputError` if an answer is missing, since an infrastructure
-        error must not decide."""
+        """Ask what is not answered yet, and choose. Raises `InputError` if an answer is missing, since an
+        infrastructure error must not decide."""
         from proctor.runs import Contest, choose_run
         from proctor.stats import RankingPlan
 

@@ -119,9 +119,9 @@ class ShownOptions(Files, total=False):
 
 
 class AskOptions(ShownOptions, ModelOptions, total=False):
-    """Which models are asked. `model` is one or several of `provider:name` (keys come from the environment), or names at
-    the server `base_url`. `on_change` is called with the tally after every answer. Once `stop` is set, running requests
-    are completed and no more are sent."""
+    """Which models are asked. `model` is one or several of `provider:name` (keys come from the environment), or names
+    at the server `base_url`. `on_change` is called with the tally after every answer. Once `stop` is set, running
+    requests are completed and no more are sent."""
 
     model: Annotated[
         _Models,

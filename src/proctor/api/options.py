@@ -174,9 +174,9 @@ class Selection(TypedDict, total=False):
 
 
 class Counting(TypedDict, total=False):
-    """`failed` says how items without a score count: "wrong", "exclude", or by the benchmark's own rule (if it has none,
-    scores are ranges). `all_items` includes the items that the benchmark does not count. `draws` and `seed` are those
-    of the bootstrap."""
+    """`failed` says how items without a score count: "wrong", "exclude", or by the benchmark's own rule (if it has
+    none, scores are ranges). `all_items` includes the items that the benchmark does not count. `draws` and `seed` are
+    those of the bootstrap."""
 
     failed: Annotated[
         FailedPolicy | str | None,
@@ -271,8 +271,9 @@ class ReportOptions(Counting, total=False):
 
 
 class ReproduceOptions(Files, Selection, total=False):
-    """Which pictures are reproduced: those of these `items` (by default all), for the first `limit` answers of each run.
-    `media` is the folder of the videos or images (the store remembers it), `media_as` says how these files were cut."""
+    """Which pictures are reproduced: those of these `items` (by default all), for the first `limit` answers of each
+    run. `media` is the folder of the videos or images (the store remembers it), `media_as` says how these files were
+    cut."""
 
     media: MediaFolder
     media_as: MediaAs

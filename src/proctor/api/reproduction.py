@@ -206,9 +206,9 @@ def _reason(one: ReproducedAnswer) -> str:
 
 @dataclass(frozen=True, repr=False)
 class VerificationTable(FrameLike):
-    """A row for each published figure: `published`, `ours` (None if its recorded answers are missing), `difference` (ours
-    minus published), `state` (see `proctor.core.Verified`) and the reason of an explained difference. `missing` are the
-    benchmarks whose recorded answers were not found."""
+    """A row for each published figure: `published`, `ours` (None if its recorded answers are missing), `difference`
+    (ours minus published), `state` (see `proctor.core.Verified`) and the reason of an explained difference. `missing`
+    are the benchmarks whose recorded answers were not found."""
 
     figures: tuple[tuple[str, VerifiedFigure], ...]
     missing: tuple[str, ...] = ()
@@ -270,8 +270,8 @@ class VerificationTable(FrameLike):
 def verify(
     folder: str | Path, benchmarks: str | Sequence[str] = (), *, on_change: Callable[[int, int], None] | None = None
 ) -> VerificationTable:
-    """Recompute the published figures of benchmarks from the recorded answers in `folder` and its subfolders, and compare
-    them at the published precision.
+    """Recompute the published figures of benchmarks from the recorded answers in `folder` and its subfolders, and
+    compare them at the published precision.
 
     By default, `benchmarks` are all that bring published figures. Raises `InputError` if the folder is missing or files
     can't be read. The command is `proctor verify`.

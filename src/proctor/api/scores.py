@@ -275,8 +275,8 @@ async def _by_dimensions(
 def ratings_in(
     store: Store, benchmark: str, images: Path | None = None, scheme: RatingScheme | None = None
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
-    """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if there
-    are none."""
+    """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
+    there are none."""
     from proctor.runs import rated_cases
 
     scheme = scheme or store.card(benchmark).rating
@@ -288,7 +288,8 @@ def ratings_in(
 
 
 def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> None:
-    """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too good."""
+    """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
+    good."""
     from proctor.judges.embedded import TRAINED_ON
     from proctor.runs import judgements_behind
 

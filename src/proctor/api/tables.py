@@ -54,8 +54,8 @@ class Scale:
 
 
 def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
-    """Draw a line for each label, with a dot and an interval for each of its groups. Draws into `ax` if it is given, else
-    into a new figure. Unknown values are left out."""
+    """Draw a line for each label, with a dot and an interval for each of its groups. Draws into `ax` if it is given,
+    else into a new figure. Unknown values are left out."""
     labels = list(dict.fromkeys(mark.label for mark in marks))
     groups = list(dict.fromkeys(mark.group for mark in marks))
     figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
@@ -208,8 +208,8 @@ class ResultsTable(FrameLike):
         return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
-        """Plot one metric (by default the headline) with intervals: a line for each system, a colour for each condition,
-        and a dashed line at the chance level, if there is one for all items."""
+        """Plot one metric (by default the headline) with intervals: a line for each system, a colour for each
+        condition, and a dashed line at the chance level, if there is one for all items."""
         card = self.data.card
         declared = card.metric(metric or card.headline)
         rows = [row for row in self.data.rows if row.metric == declared.name and row.scorer]

@@ -51,8 +51,8 @@ _OF_THE_MACHINE = {
 
 
 class WorkOptions(TypedDict, total=False):
-    """Options of a worker. `base_url` replaces the server of a run; `once` ends the worker when no run is open; `report`
-    is called with each line on what it does."""
+    """Options of a worker. `base_url` replaces the server of a run; `once` ends the worker when no run is open;
+    `report` is called with each line on what it does."""
 
     store: Annotated[
         "Store | str | Path | None",

@@ -1,4 +1,4 @@
-"""`proctor list`, `fetch`, `check`-ing submissions with `validate`, `show` and `items audit`."""
+"""Benchmarks and their items: `proctor list`, `fetch`, `show`, `validate` and `items audit`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INSTALLED = {
     "conditions": "proctor.media:CONDITIONS",
     "formats": "proctor.interchange:FORMATS",
 }
-"""Where the names of a kind are known; the other kinds are those of a store."""
+"""The registry of each kind; the other kinds are listed from a store."""
 
 Rows = list[dict[str, Any]]
 
@@ -57,9 +57,9 @@ def list_things(
 ) -> None:
     """List benchmarks, systems, judges, runs.
 
-    Without an argument: all that is installed. Formats are those of other programs, for import and export. Metrics and
-    runs are those of a store; of every run answers, failures, when it began, and with --format json what it was asked
-    with.
+    Without an argument, list everything that is installed. Formats are those of other programs, for import and export.
+    Metrics and runs are those of a store. Of each run, answers, failures and its start are shown, and with --format
+    json also its settings.
 
     Example: proctor list systems
     """
@@ -84,8 +84,7 @@ def list_things(
 
 
 def _list_installed(output: OutputFormat) -> None:
-    """Every kind that needs no store, one after another."""
-    from proctor.cli.output import print_json
+    """List all kinds that need no store."""
     from proctor.reports import records_table
 
     found = {kind: _installed(kind) for kind in _INSTALLED}
@@ -134,9 +133,9 @@ def fetch(
 ) -> None:
     """Fetch a benchmark's public data.
 
-    Where the licence allows it: the archive is checked, and unpacked into a new folder; run the command again to go on
-    where it broke off. Else one message says whose the data are, and where to ask. Videos on others' platforms are
-    listed.
+    If the licence allows it, the archive is downloaded, checked, and unpacked into a new folder. Run the command again
+    to continue after an interruption. Otherwise a message says who owns the data and where to ask. Videos on other
+    platforms are listed.
 
     Example: proctor fetch rexsonovqa
     """
@@ -165,19 +164,19 @@ def show_item(
             "The item's id, as in results and reports; none: how many items there are.", metavar="ITEM", argument=True
         ),
     ] = "",
-    by: Annotated[str, Option("Without an item: count by these facets.", metavar="FACET,FACET")] = "",
+    by: Annotated[str, Option("Without an item: count items by these facets.", metavar="FACET,FACET")] = "",
     all_items: AllItems = False,
     store: StoreUrl = None,
-    prompt: Annotated[bool, Option("Also the words that a model is asked with.")] = False,
-    pictures: Annotated[Path | None, Option("Write the pictures that were shown into this folder.")] = None,
+    prompt: Annotated[bool, Option("Also show the prompt.")] = False,
+    pictures: Annotated[Path | None, Option("Write the pictures that were shown to this folder.")] = None,
     media: Annotated[Path | None, Option("The media, for --pictures; the store remembers them.")] = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one item with answers and scores.
 
-    The question, its options and reference, and of every run the answer, what was read from it, its scores and
-    what judges replied. Pictures are made again from the media and compared with the record of what was shown. Without
-    an item: how many items and groups the benchmark has, by facets.
+    Shows the question, its options and reference, and for each run the answer, the parsed value, the scores and the
+    replies of judges. Pictures are reproduced from the media and compared with the record of what was shown. Without an
+    item, counts the items and groups of the benchmark by facets.
 
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
@@ -238,7 +237,7 @@ def _say_item(found: ItemHistory) -> None:
 
 
 def _sent(benchmark: str, item: Item, one: GivenAnswer) -> tuple[str, str] | None:
-    """The words behind an answer, where its hash of them proves that it is these."""
+    """The prompt behind an answer, if its recorded hash confirms it."""
     from proctor.runs import recorded
     from proctor.systems import prompt_as_sent
 
@@ -277,7 +276,7 @@ def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:
-    """The messages that a model gets beside the pictures under the condition `video`, by the usual prompt."""
+    """The messages that a model gets with the pictures under the condition `video`, from the default prompt."""
     from proctor.core import VideoClip
     from proctor.systems import prompt_for_benchmark, prompt_text
 
@@ -327,8 +326,8 @@ def audit_items(
 ) -> None:
     """Find items that the text alone gives away.
 
-    Fixed rules and classifiers answer from the text without the media. A --store that is named keeps which items are
-    guessable, for results --by guessable.
+    Fixed rules and classifiers answer from the text without the media. With --store, the guessable items are recorded,
+    for results --by guessable.
 
     Example: proctor items audit rexsonovqa --data rexsonovqa
     """
@@ -410,13 +409,13 @@ def validate(
             metavar="KEY=VALUE",
         ),
     ] = None,
-    every: Annotated[bool, Option("Each finding by itself, not by cause.", "--all")] = False,
+    every: Annotated[bool, Option("List each finding instead of grouping by cause.", "--all")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Check a submission before it is sent.
 
-    Findings are grouped by cause, with their number and three places. References are not needed; what can't be
-    checked without them is said. Exit code 1 where something is wrong.
+    Findings are grouped by cause, with their number and three examples. References are not needed; what can't be
+    checked without them is named. The exit code is 1 if something is wrong.
 
     Example: proctor validate focus answer.json --data focus --track procedure
     """

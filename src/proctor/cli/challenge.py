@@ -44,8 +44,8 @@ def new(
 ) -> None:
     """Make a challenge of a benchmark's data.
 
-    Groups are dealt to three phases: training, public with its references; pre-evaluation, handed out without; test,
-    of which nothing is handed out. References lie in DIR/sealed, which only the scorer's user may open.
+    Groups are assigned to three phases: training, public with its references; pre-evaluation, public without them; and
+    test, of which nothing is public. References are in DIR/sealed, which only the scorer's user may open.
 
     Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
     """
@@ -61,8 +61,8 @@ def new(
 def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
     """Check a challenge's folder.
 
-    Settings, media, baselines; that what is handed out is what is marked, and nothing of it tells the references. Exit
-    code 1 where something is wrong.
+    Checks settings, media and baselines, that the public questions are those that are scored, and that nothing public
+    reveals references. The exit code is 1 if something is wrong.
 
     Example: proctor challenge check sponges
     """
@@ -83,8 +83,8 @@ def verify(
 ) -> None:
     """Check a receipt's signature, offline.
 
-    The public key stands on the challenge's page. With --published also that the questions, references and rules are
-    those that it was marked by. Exit code 1 where something is not as the receipt says.
+    The public key is on the challenge's page. With --published, also checks that the questions, references and rules
+    are those that were used for scoring. The exit code is 1 if something differs from the receipt.
 
     Example: proctor challenge verify receipt.json --key receipt-key.txt
     """
@@ -105,13 +105,13 @@ def open_phase(
     folder: ChallengeFolder,
     phase: PhaseName,
     executor: ExecutorName = "podman",
-    no_oracle: Annotated[bool, Option("Without the cheat oracle; that is recorded.", "--no-oracle")] = False,
+    no_oracle: Annotated[bool, Option("Skip the cheating test; this is recorded.", "--no-oracle")] = False,
     store: ChallengeStore = None,
 ) -> None:
     """Check a phase and open it.
 
-    The folder is checked; where the phase takes images, a program that cheats runs in a container and has to score at
-    chance. Then the phase takes submissions, as its dates say.
+    The folder is checked. If the phase takes container images, a program that tries to cheat runs in a container and
+    must score at chance. Then the phase takes submissions between its dates.
 
     Example: proctor challenge open sponges pre-evaluation
     """
@@ -130,7 +130,7 @@ def open_phase(
 def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore = None) -> None:
     """Close a phase.
 
-    It takes nothing more; what waits is still run and marked.
+    It takes no more submissions; queued ones are still run and scored.
 
     Example: proctor challenge close sponges pre-evaluation
     """
@@ -146,8 +146,8 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
 def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
     """Show how far each phase is.
 
-    Its state, submissions by state, and what it has given away: how far above its true accuracy the best result may
-    stand by luck, or by an attack, with the Monte Carlo error.
+    Shows each phase's state, its submissions by state, and its information leakage: how far the best result may exceed
+    its true accuracy by chance or by an attack, with the Monte Carlo error.
 
     Example: proctor challenge status sponges
     """
@@ -160,7 +160,7 @@ def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
 
 
-Audience = Annotated[Literal["public", "participant", "organiser"], Option("Who sees them so.")]
+Audience = Annotated[Literal["public", "participant", "organiser"], Option("The audience.")]
 
 
 def demo(
@@ -170,8 +170,8 @@ def demo(
 ) -> None:
     """Run a whole simulated challenge.
 
-    Videos are rendered and asked about, a challenge is made of them, four teams hand in files of answers, a worker
-    marks them, and the boards, what they give away, and a receipt are shown. Without network, keys or containers.
+    Renders videos with questions, makes a challenge of them, submits the answers of four teams, scores them with a
+    worker, and shows boards, leakage and a receipt. It needs no network, keys or containers.
 
     Example: proctor challenge demo challenge-demo
     """
@@ -205,7 +205,7 @@ def boards(
 ) -> None:
     """Show a phase's boards.
 
-    As the public sees them, or another audience; with --out as a page that can be put anywhere.
+    Shows what an audience sees, by default the public. --out writes them as a page that can be hosted anywhere.
 
     Example: proctor challenge boards sponges pre-evaluation --out boards.html
     """
@@ -230,9 +230,9 @@ def submit(
     team: Annotated[str, Option("The team's name.")],
     store: ChallengeStore = None,
 ) -> None:
-    """Hand in for a team.
+    """Submit a file for a team.
 
-    For what came by another way than the page: the same check, gate and quota hold.
+    For submissions that did not come through the page. The same checks and quotas apply.
 
     Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
     """
@@ -259,13 +259,13 @@ def pack(
     folder: Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)],
     out: Annotated[Path | None, Option("Where the pack goes. [default: DIR/sealed/packs/PLATFORM]")] = None,
     image: Annotated[str, Option("The name of the scorer's image on the platform.")] = "",
-    check: Annotated[bool, Option("Run it as the platform would, and compare.", "--check")] = False,
+    check: Annotated[bool, Option("Run it as the platform does, and compare.", "--check")] = False,
 ) -> None:
     """Pack a challenge for another platform.
 
-    The pack holds the references, and marks with Proctor itself, without network. --check runs it on a baseline's
-    answers and compares its figures with Proctor's own; a pack that is there already is checked as it is. It runs in
-    the scorer's image where podman or docker has that, else in a process.
+    The pack contains the references, and scores with Proctor itself, without network. --check runs it on a baseline's
+    answers and compares the results with Proctor's own; an existing pack is checked as it is. It runs in the scorer's
+    image if podman or docker has it, else in a process.
 
     Example: proctor challenge pack codabench my-challenge --check
     """
@@ -306,8 +306,8 @@ def try_image(
 ) -> None:
     """Try an image as the challenge runs it.
 
-    On public questions, with the same gateway, deadlines and limits, and without a network. What it prints is shown.
-    With --executor process IMAGE is a program, which nothing keeps away from this machine.
+    Runs it on public questions with the same gateway, deadlines and limits, without a network, and shows its output.
+    With --executor process, IMAGE is a program that runs without isolation.
 
     Example: proctor challenge try my-algorithm my-challenge --limit 20
     """
@@ -329,8 +329,8 @@ def doctor(
 ) -> None:
     """Check that this machine can run images.
 
-    Starts containers and tries from inside what they must not be able to do: rights, network, files, and each limit;
-    measures the way of a question and the deadlines. Exit code 1 where something fails.
+    Starts containers and tests from inside that rights, network, files and all limits hold. Measures the latency of
+    questions and deadlines. The exit code is 1 if a test fails.
 
     Example: proctor challenge doctor my-challenge
     """
@@ -345,12 +345,12 @@ def doctor(
 
 
 def rerun(
-    folder: ChallengeFolder, why: Annotated[str, Option("Why, for the record.")], store: ChallengeStore = None
+    folder: ChallengeFolder, why: Annotated[str, Option("The reason, for the record.")], store: ChallengeStore = None
 ) -> None:
-    """Mark again what another scorer marked.
+    """Rescore all submissions.
 
-    After the code, the judge or the references changed, or a judge was away: workers mark by the scorer as it is now
-    what has no result by it. Nothing is asked again. Boards stay as they are until all is marked.
+    Use it after the code, the judge or the references changed, or a judge was not reachable. All submissions without a
+    result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
 
     Example: proctor challenge rerun sponges --why "the key of q17 was wrong"
     """

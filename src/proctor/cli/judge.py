@@ -189,8 +189,8 @@ def classifier_judge(
 ) -> None:
     """Train a classifier on people's ratings.
 
-    An encoder with a head for each dimension, from several seeds. First figures on encounters that are left out in turn,
-    then the judge that learns from all of them: proctor score BENCHMARK --judge classifier-judge:OUT/judge.
+    An encoder with a head for each dimension, from several seeds. First figures on encounters that are left out in
+    turn, then the judge that learns from all of them: proctor score BENCHMARK --judge classifier-judge:OUT/judge.
 
     Example: proctor train classifier-judge mediqa-eval --references --out classifier --store runs.db
     """

@@ -42,7 +42,7 @@ Output = Annotated[OutputFormat, Option("For people or for programs.", "--format
 
 
 class _Terminal(Console):
-    """Standard output as it is when something is printed: a terminal of some width, or something wide."""
+    """Standard output, looked up when something is printed. What is no terminal is wide."""
 
     @property
     def size(self) -> ConsoleDimensions:
@@ -62,26 +62,26 @@ _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def say(text: str, *, bold: bool = False) -> None:
-    """A line on standard output, never cut. Texts may be hostile: no control character, no markup reaches the
-    terminal."""
+    """Print a line on standard output, never cut. Control characters and markup are removed, since texts may be
+    hostile."""
     from proctor.core import clean
 
     console.print(clean(text), style="bold" if bold else "", markup=False, highlight=False, soft_wrap=True)
 
 
 def note(*lines: str) -> None:
-    """Lines for people beside the output, on standard error."""
+    """Print lines for people on standard error."""
     for line in lines:
         _notes.print(escape(line), style="dim", highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """JSON on standard output; never NaN."""
+    """Print JSON without NaN on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
-    """Records as CSV, or with tabs between the cells, on standard output; all have the keys of the first."""
+    """Print records with the same keys as CSV, or tab-separated, on standard output."""
     lines = [list(rows[0]) if rows else [], *(list(row.values()) for row in rows)]
     if tabs:  # a tab or a line's end within a cell becomes a space
         cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
@@ -91,7 +91,7 @@ def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> N
 
 
 def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
-    """Tables and prose for people; with a blank line after each, where they are set `apart`."""
+    """Print tables and prose; with `apart`, a blank line after each."""
     from proctor.reports import show_block
 
     for one in blocks:
@@ -101,7 +101,7 @@ def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
 
 
 def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block | str, apart: bool = False) -> None:
-    """The same for programs, by its records, or for people, by its blocks."""
+    """Print records for programs, or blocks for people."""
     if output is OutputFormat.JSON:
         print_json(rows)
     elif output is OutputFormat.TABLE:
@@ -111,12 +111,12 @@ def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How what is drawn was drawn, as it stands in JSON beside each object."""
+    """The settings of the bootstrap, for JSON output."""
     return {"settings": {name: options[name] for name in ("draws", "seed", "two_level") if name in options}}
 
 
 def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
-    """How the intervals of a table were drawn."""
+    """A sentence on how the intervals of a table were computed."""
     what = "groups, and over items within each" if two_level else "groups"
     return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
 
@@ -127,7 +127,7 @@ _EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows 
 
 
 class _Line:
-    """One bar with a text that changes; without a terminal, a plain line every few seconds."""
+    """A progress bar with a text; without a terminal, a plain line every few seconds."""
 
     def __init__(self, progress: Progress | None, task: TaskID | None, what: str) -> None:
         self._progress = progress
@@ -163,7 +163,7 @@ def _line(what: str, total: int) -> Iterator[_Line]:
 
 @contextmanager
 def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
-    """A bar over the answers of a run: answered, failed, rate and cost so far, unreadable ones, the last failure."""
+    """A progress bar of a run: answered, failed, rate, cost, unreadable answers, the last failure."""
     from proctor.core import shorten
 
     with _line("asking", total) as line:
@@ -184,7 +184,7 @@ def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
 
 @contextmanager
 def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
-    """A bar over the answers that a judge marks, with what its new judgements cost so far."""
+    """A progress bar of a judge, with the cost of new judgements."""
     with _line("judging", total) as line:
 
         def update(tally: JudgeTally) -> None:
@@ -198,7 +198,7 @@ def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally],
 
 @contextmanager
 def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgress], None]]:
-    """A bar over the answers that sets of few-shot examples are tried on, with what its new judgements cost so far."""
+    """A progress bar of the search for few-shot examples, with the cost of new judgements."""
     with _line("trying", total) as line:
 
         def update(progress: SearchProgress) -> None:
@@ -210,20 +210,20 @@ def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgres
 
 
 def cost_of(usage: Usage) -> str:
-    """What something cost, where that is known."""
+    """The cost in dollars, if it is known."""
     return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
 
 
 @contextmanager
 def show_steps(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    """A bar over plain steps."""
+    """A progress bar of steps."""
     with _line(what, total) as line:
         yield lambda done, of: line.update(done, of, "")
 
 
 @contextmanager
 def at_work(what: str) -> Iterator[None]:
-    """On a terminal a sign of life over work of unknown length, with the time since it began; gone when it is done."""
+    """On a terminal, a spinner with the elapsed time for work of unknown length; removed when the work is done."""
     if not sys.stderr.isatty():
         yield
         return
@@ -239,8 +239,8 @@ def at_work(what: str) -> Iterator[None]:
 
 @contextmanager
 def stopping() -> Iterator[asyncio.Event]:
-    """An event that the first Ctrl-C (or SIGTERM) sets: what is under way comes in, nothing new starts.
-    The second one interrupts at once. Use inside a running event loop."""
+    """An event that is set by the first Ctrl-C (or SIGTERM): running requests are completed, and no more are sent. The
+    second one interrupts at once. Use it inside a running event loop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -263,6 +263,6 @@ def stopping() -> Iterator[asyncio.Event]:
 
 
 async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
-    """Asks with a progress bar and a clean stop on Ctrl-C."""
+    """Call `ask` with a progress bar and a clean stop on Ctrl-C."""
     with stopping() as stop, bar as update:
         return await ask(stop, update)

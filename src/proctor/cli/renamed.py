@@ -1,4 +1,4 @@
-"""Spellings that were replaced, each with its successor: the one table that errors, tests and the changelog share."""
+"""Renamed commands and options, for errors that name the new spelling."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ REWRITTEN = {
     "--model MODEL; proctor export mediqa-eval --format submission --scorer NAME --out FILE",
     "train embedded-judge": "proctor judge fit BENCHMARK --method embedded --out FOLDER",
 }
-"""Old command → the line or lines that do it now, where its arguments are others too."""
+"""Old command → the lines that replace it, if its arguments changed as well."""
 
 ALIASES = {"lint": "validate"}
-"""Other names that work as well."""
+"""Other names of commands."""
 
 DELETING = "store delete"
-"""What nobody is led to by a mistyped letter."""
+"""A command that is not suggested for a similar name."""
 
 SIMILAR = {
     "benchmarks": "list benchmarks",
@@ -77,19 +77,19 @@ SIMILAR = {
     "systems": "list systems",
     "view": "report",
 }
-"""What people who know other programs may type → the command that does it."""
+"""Names from other programs → the command."""
 
 
 NO_CHOICE = {"models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed."}
-"""What to say of a value that is no choice and has no choice near it."""
+"""Hints for invalid values that resemble no choice."""
 
 
 class ReplacedError(Exception):
-    """An old spelling; the message holds the line that works."""
+    """An old spelling was used. The message has the new line."""
 
 
 def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedError | None:
-    """The answer to an old command: `path` leads to it, `arguments` follow.
+    """The error for an old command `path` with these arguments; None for any other command.
 
     >>> print(replaced_command(["analyse"], ["focus", "--json"]))
     'analyse' is now 'analyze': proctor analyze focus --format json
@@ -104,7 +104,7 @@ def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedE
 
 
 def replaced_option(command: str, option: str, arguments: Sequence[str]) -> ReplacedError | None:
-    """The answer to an old option of a command that is still there.
+    """The error for an old option of a command; None for any other option.
 
     >>> print(replaced_option("run", "--as", ["focus", "--as", "mine"]))
     '--as' is now '--name': proctor run focus --name mine

@@ -153,8 +153,8 @@ def pool(
 ) -> None:
     """Join figures of sites that keep their cases.
 
-    Each site sends sums of its groups. Means, intervals, differences and p are those that all items together would give.
-    What a run lacks counts as wrong. Metrics and systems that a site lacks are left out and named.
+    Each site sends sums of its groups. Means, intervals, differences and p are those that all items together would
+    give. What a run lacks counts as wrong. Metrics and systems that a site lacks are left out and named.
 
     Example: proctor pool berlin.json oxford.json
     """

@@ -32,15 +32,15 @@ def run(
     systems: Annotated[
         list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
     ] = None,
-    workers: Annotated[int, Option("Ask from this many processes, which share the store.", low=1, high=256)] = 1,
+    workers: Annotated[int, Option("Run this many processes, which share the store.", low=1, high=256)] = 1,
     on: Annotated[
         str,
         Option(
-            "Where the workers are: at the store (store), on SLURM (slurm prints a script), or on Ray (ray, ray:ADDRESS).",
+            "Where workers run: started by you (store), on SLURM (slurm prints a script), or on Ray (ray, ray:ADDRESS).",
             metavar="WHERE",
         ),
     ] = "",
-    dry_run: Annotated[bool, Option("Say what would be asked and sent; ask nothing.")] = False,
+    dry_run: Annotated[bool, Option("Estimate what would be asked and sent; ask nothing.")] = False,
 ) -> None:
     """Ask systems or models a benchmark's items.
 
@@ -89,7 +89,7 @@ def _waiting(prepared: PreparedRun) -> str:
 
 
 def report_outcome(made: Evaluation) -> None:
-    """The last lines of a run, and its exit code."""
+    """Print the last lines of a run; exit with its code."""
     outcome = made.outcome
     if outcome is None:
         raise ValueError("an evaluation that asked nobody")
@@ -115,7 +115,7 @@ def report_outcome(made: Evaluation) -> None:
 
 
 def causes(tally: Tally) -> list[str]:
-    """What went wrong, by cause, the most frequent first; nothing where there is one cause alone."""
+    """The causes of failures, the most frequent first; none if there is only one."""
     if len(tally.causes) < 2:
         return []
     ordered = sorted(tally.causes.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -126,7 +126,7 @@ def causes(tally: Tally) -> list[str]:
 
 
 def _note_wrong(tally: Tally) -> None:
-    """What a system gets wrong whatever the question, with one example of each: best seen while it costs money."""
+    """Note unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
     from proctor.core import Status, shorten
 
     for count, what, example in (
@@ -157,12 +157,11 @@ def import_recorded(
 ) -> None:
     """Import answers recorded elsewhere.
 
-    In the benchmark's own format, or that of another program (lmms-eval, VLMEvalKit, Inspect, OpenAI's batches, plain
-    tables), which is recognised by its content and said; a call that failed there is `failed` here.
+    Reads the benchmark's own format, or that of another program (lmms-eval, VLMEvalKit, Inspect, OpenAI's batches,
+    plain tables), which is recognised by its content. Latencies, failures and judges' ratings are imported as well; a
+    call that failed there is `failed` here.
 
     A file of ratings names its systems; people's ratings become scores by human:RATER.
-
-    Their latencies, failures and judge's ratings come with them.
 
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """
@@ -182,9 +181,9 @@ def choose(
 ) -> None:
     """Choose the best of several models.
 
-    Each is asked the validation part, zero-shot; the highest mean accuracy over the benchmark's buckets wins, equal
-    ones by how often each is best in samples of videos. FOCUS's first baseline is chosen so. Run the same command again
-    to continue where it stopped.
+    Each model is asked the validation part, zero-shot. The highest mean accuracy over the benchmark's buckets wins;
+    ties are broken by how often each is best in bootstrap samples of videos. This is FOCUS's first baseline. Run the
+    same command again to continue where it stopped.
 
     Example: proctor choose focus --data validation --media videos --model openai:gpt-5.2 --model google:gemini-3-pro
     --out baseline
@@ -219,7 +218,7 @@ def demo(
 ) -> None:
     """Run everything on simulated videos.
 
-    Six systems under four conditions, key frames to be put in order, and two reports, without network or keys.
+    Six systems under four conditions, a task of ordering key frames, and two reports, without network or API keys.
 
     Example: proctor demo --out demo
     """
@@ -249,7 +248,7 @@ def demo(
 
 
 def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
-    """The simulated benchmark of a former demo, or a new one."""
+    """The simulated benchmark of an earlier demo, or a new one."""
     manifest = folder / "manifest.json"
     if manifest.is_file():
         known = json.loads(read_text(manifest))

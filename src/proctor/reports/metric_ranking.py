@@ -188,9 +188,9 @@ _Rows = dict[tuple[str, str, Part], LeadRow]
 
 
 def lead_tables(rows: Sequence[LeadRow]) -> list[Table]:
-    """Of each language: leads over each metric on the mean over its dimensions, between and within groups, what ties are
-    worth, and by dimension. Metrics stand in the order of their figures; a lead is strong where it is above 0 by the
-    adjusted test. Tables are narrow: none needs more than a terminal's 80 columns, names of metrics aside."""
+    """Of each language: leads over each metric on the mean over its dimensions, between and within groups, what ties
+    are worth, and by dimension. Metrics stand in the order of their figures; a lead is strong where it is above 0 by
+    the adjusted test. Tables are narrow: none needs more than a terminal's 80 columns, names of metrics aside."""
     found = []
     for language in dict.fromkeys(row.language for row in rows):
         own = {(row.metric, row.dimension, row.part): row for row in rows if row.language == language}
