@@ -308,12 +308,12 @@ def _agreement() -> str:
 
 
 def _former() -> str:
-    from proctor.cli.former import ALIASES, COMMANDS, OPTIONS
+    from proctor.cli.renamed import ALIASES, RENAMED_COMMANDS, RENAMED_OPTIONS
 
-    rows = [[f"`proctor {old}`", f"`proctor {new}`"] for old, new in COMMANDS.items()]
+    rows = [[f"`proctor {old}`", f"`proctor {new}`"] for old, new in RENAMED_COMMANDS.items()]
     rows += [
         [f"`proctor {command} {old}`", f"`proctor {command} {new}`"]
-        for command, options in OPTIONS.items()
+        for command, options in RENAMED_OPTIONS.items()
         for old, new in options.items()
     ]
     rows += [[f"`proctor {old}` (still works)", f"`proctor {new}`"] for old, new in ALIASES.items()]

@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 import proctor
 from proctor import api
-from proctor.api import numbers, reproduction, scores
-from proctor.api.exchange_options import ExportOptions
+from proctor.api import analysis, exchange, reproduction, scores
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
     CompareOptions,
+    ExportOptions,
     RankOptions,
     ReportOptions,
     ReproduceOptions,
@@ -83,7 +83,7 @@ WAYS = {
     "report": Way(
         proctor.report,
         ReportOptions,
-        "runs:audit_stored runs:derive_guessable numbers:_library numbers:thumbnails_of reports:write_report",
+        "runs:audit_stored runs:derive_guessable analysis:_library analysis:thumbnails_of reports:write_report",
         {"media": "pictures"},
         {"publish": "another page", "pseudonyms": "with --publish"},
         {"max_side": "side"},
@@ -215,7 +215,7 @@ def same(found: Any, wanted: Any) -> bool:
 def stands_in(where: str, pairs: Pairs, monkeypatch: pytest.MonkeyPatch, *, last: bool, gives: Any) -> None:
     """A function that writes down what it is called with; the last one ends all."""
     module, _, name = where.partition(":")
-    owners = {"numbers": numbers, "reproduction": reproduction}
+    owners = {"analysis": analysis, "reproduction": reproduction}
     owner: Any = owners.get(module) or importlib.import_module(f"proctor.{module}")
     signature = inspect.signature(getattr(owner, name))
 
@@ -243,12 +243,12 @@ def recorded(way: Way, given: Mapping[str, Any], store: Any, monkeypatch: pytest
 
     reader = MagicMock(protocols=("official", "corrected"), score_formats=("scores",), submission_formats=())
     reader.official_summary, reader.write_scores = ended, ended
-    for module in (numbers, reproduction):
+    for module in (analysis, exchange, reproduction):
         name = next(one for one in ("reader_or_default", "reader_of") if hasattr(module, one))
         monkeypatch.setattr(module, name, lambda *_: reader)
     places = way.below.split()
     for place in places:
-        gives: Any = {"runs:judges_of": ["given", "one"], "numbers:_library": (MagicMock(), []), RUNS: []}.get(
+        gives: Any = {"runs:judges_of": ["given", "one"], "analysis:_library": (MagicMock(), []), RUNS: []}.get(
             place, MagicMock()
         )
         if place.split(":")[1].startswith("compared"):
@@ -284,7 +284,8 @@ def test_an_option_goes_down(way: Way, one: str, store: Any, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["results", "compare", "rank", "analyze", "score", "report", "export"])
 def test_methods_of_an_evaluation_are_the_functions_on_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = api.Evaluation(MagicMock(), "b", ())
-    monkeypatch.setattr(scores if name == "score" else numbers, name, function := MagicMock())
+    module = {"score": scores, "export": exchange}.get(name, analysis)
+    monkeypatch.setattr(module, name, function := MagicMock())
     assert getattr(made, name)(seed=3, draws=100) is function.return_value
     places = {"report": ("report.html",), "export": (None,)}.get(name, ())
     function.assert_called_once_with(made, *places, seed=3, draws=100)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import proctor
 from proctor.api import leaderboard
-from proctor.api.option_texts import columns_of, facets_of, texts
+from proctor.api.option_values import columns_of, facets_of, texts
 from proctor.core import InputError, UsageError
 from proctor.reports.blocks import recorded_figure
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed

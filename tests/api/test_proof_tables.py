@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from proctor.api.reproduction import ReproductionTable, _safe
-from proctor.api.verification import VerificationTable
+from proctor.api.reproduction import ReproductionTable, VerificationTable, _safe
 from proctor.core import Verified, VerifiedFigure
 from proctor.runs import ReproducedAnswer, Reproduction
 

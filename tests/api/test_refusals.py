@@ -14,7 +14,7 @@ import pytest
 
 import proctor
 from proctor import runs
-from proctor.api import execution, score_predictions
+from proctor.api import exchange, score_predictions
 from proctor.core import Answer, ProctorError, RecordedAnswers
 from tests.support.fuzzed_store import JUDGE, NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
@@ -179,14 +179,14 @@ FOUND = RecordedAnswers((Answer(item_id="room-1/q1", text="no", parsed=False),),
 def test_files_may_name_condition_and_system(
     given: dict[str, Any], under: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
+    monkeypatch.setattr(exchange, "read_foreign", lambda *_: FOUND)
     made = proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", store=":memory:", **given)
     assert made.done[0].startswith(f"1 answer and 0 judgements as {under} in ")
     assert (made.systems, made.conditions) == ((under.partition(" / ")[0],), ("muted",))
 
 
 def test_a_condition_that_the_files_contradict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "read_foreign", lambda *_: FOUND)
+    monkeypatch.setattr(exchange, "read_foreign", lambda *_: FOUND)
     with pytest.raises(ProctorError, match="--condition: found video, expected muted, as the files' names say"):
         proctor.import_answers(lamps(), tmp_path / "x.json", form="inspect", condition="video", store=":memory:")
 
@@ -204,8 +204,8 @@ def test_a_file_of_ratings_is_of_one_condition(
 
     rated = MagicMock(answers=[1, 2], scores=[1, 2, 3], system="theirs", notes=["a note"])
     reader = MagicMock(ratings=True, read_ratings=lambda *_, **__: [rated])
-    monkeypatch.setattr(execution, "reader_of_paths", lambda: reader)
-    monkeypatch.setattr(execution, "form_of", lambda *_: "")
+    monkeypatch.setattr(exchange, "reader_of_paths", lambda: reader)
+    monkeypatch.setattr(exchange, "form_of", lambda *_: "")
     monkeypatch.setattr(runs, "import_systems", import_systems)
     made = proctor.import_answers(lamps(), tmp_path / "x.csv", store=":memory:", **given)
     assert found == [under]

@@ -20,7 +20,8 @@ import pytest
 import proctor
 from proctor import runs
 from proctor.api import arrange, prepare_scorers
-from proctor.api.options import RunOptions, ScoreOptions, declared, filled
+from proctor.api.model_options import RunOptions, ScoreOptions
+from proctor.api.options import declared, filled
 from proctor.core import InputError, UsageError
 from proctor.runs import Contest, Options
 from proctor.stats import RankingPlan, Resampling

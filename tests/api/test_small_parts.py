@@ -18,7 +18,8 @@ from matplotlib import pyplot
 
 import proctor
 from proctor import reports
-from proctor.api import answerer, fetching, numbers, ray_cluster, scores, sources, tables
+from proctor.api import analysis, downloads, exchange, scores, sources, tables, training
+from proctor.api import workers as ray_workers
 from proctor.core import ConfigurationError, Excerpt, InputError, Item, Reference, VideoClip
 from proctor.core.criteria import Criterion
 from proctor.core.formats import BinaryFormat
@@ -38,8 +39,8 @@ from tests.support.votes import Votes
 
 def test_a_checkpoint_is_a_row() -> None:
     row = {"step": 12, "mean": 0.5, "ci_low": 0.25, "ci_high": 0.75, "questions": 40, "groups": 8, "chosen": True}
-    assert answerer._shown(row) == ("12", "50.0 %", "25.0 % to 75.0 %", "40", "8", "kept")
-    assert answerer._shown(row | {"ci_low": None, "chosen": False})[2:] == ("–", "40", "8", "")
+    assert training._checkpoint_cells(row) == ("12", "50.0 %", "25.0 % to 75.0 %", "40", "8", "kept")
+    assert training._checkpoint_cells(row | {"ci_low": None, "chosen": False})[2:] == ("–", "40", "8", "")
 
 
 def test_several_metrics_tell_together() -> None:
@@ -71,11 +72,11 @@ def test_a_notebook_shows_a_figure_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_file_that_is_no_archive_is_taken_under_its_name(place: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "sent").write_text("[]")
     (tmp_path / "draft").mkdir()
-    fetching._take(tmp_path / "sent", tmp_path / "draft", None, place)
+    downloads._take(tmp_path / "sent", tmp_path / "draft", None, place)
     assert [(one.name, one.read_text()) for one in (tmp_path / "draft").iterdir()] == [(name, "[]")]
     known: Any = SimpleNamespace(download=SimpleNamespace(folders={"clips": "clips"}, most_mb=1))
     with pytest.raises(InputError, match=r"found no archive \(tar or zip\), expected one with clips"):
-        fetching._take(tmp_path / "sent", tmp_path / "draft", known, place)
+        downloads._take(tmp_path / "sent", tmp_path / "draft", known, place)
 
 
 @pytest.mark.parametrize(("address", "told"), [("nowhere:1", "nowhere:1"), ("", "this machine")])
@@ -87,7 +88,7 @@ def test_a_cluster_that_is_not_there(address: str, told: str, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "ray", Away())
     monkeypatch.delenv("RAY_USAGE_STATS_ENABLED", raising=False)
     with pytest.raises(ConfigurationError, match=f"no Ray cluster at {told}: no cluster at {address or 'local'}"):
-        ray_cluster.RayWorkers(2, address, {})
+        ray_workers.RayWorkers(2, address, {})
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"  # nothing phones home
 
 
@@ -105,15 +106,15 @@ def test_actors_are_told_once_to_stop_and_none_takes_the_place_of_one_that_is_lo
 
             return SimpleNamespace(work=SimpleNamespace(remote=lambda _: ended), stop=SimpleNamespace(remote=stop))
 
-    async def stopped(ray: PretendedRay) -> ray_cluster.RayWorkers:
-        workers, stop = ray_cluster.RayWorkers(3, "", {}), asyncio.Event()
+    async def stopped(ray: PretendedRay) -> ray_workers.RayWorkers:
+        workers, stop = ray_workers.RayWorkers(3, "", {}), asyncio.Event()
         stop.set()
         async with asyncio.timeout(600):
             await workers.wait(lambda: False, stop)
         return workers
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ray_cluster, "_LOOK_S", 0.01)
+        patch.setattr(ray_workers, "_RAY_POLL_S", 0.01)
         patch.setitem(sys.modules, "ray", ray := Waiting())
         workers = asyncio.run(stopped(ray))
     assert (len(stops), workers.lost, ray.started, ray.killed) == (3, 3, 3, 3)
@@ -193,7 +194,7 @@ def test_what_an_evaluation_is_asked_goes_to_the_function_of_that_name(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = proctor.run(lamps(), "random", conditions="text-only", store=":memory:")
-    module = scores if name == "score" else numbers
+    module = {"score": scores, "export": exchange}.get(name, analysis)
     given: list[Any] = []
 
     def function(*words: Any, **options: Any) -> str:
@@ -261,7 +262,7 @@ def test_small_pictures_are_of_the_same_part_of_a_video(tmp_path: Path) -> None:
     item = Item(
         id="q", group="g", question="?", answer=BinaryFormat(), media=(VideoClip(source="v.mp4", start=0, end=2),)
     )
-    small = numbers.thumbnails_of(library, 160)(item)
+    small = analysis.thumbnails_of(library, 160)(item)
     assert len(small) == 4
     clocks = [read_clock(jpeg) for _, jpeg in small]
     assert clocks == sorted(clocks)

@@ -15,8 +15,8 @@ from typing import Any, cast
 import pytest
 
 import proctor as python
-from proctor.api import working
-from proctor.api.slurm import slurm_script
+from proctor.api import workers
+from proctor.api.workers import slurm_script
 from proctor.runs import Store, evaluation_content
 from tests.support.faulty_server import FaultyServer
 from tests.support.pretended_ray import PretendedRay
@@ -129,9 +129,9 @@ def test_a_job_has_a_gpu_where_weights_are_read_in_the_process(
     needs_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"media": "/media", "cache": None, "concurrency": 4, "base_url": ["http://a/v1", "http://b/v1"]}
-    monkeypatch.setattr(working, "worker_options", lambda _: given)
+    monkeypatch.setattr(workers, "worker_options", lambda _: given)
     arranged = SimpleNamespace(benchmark=SimpleNamespace(name="mine"), needs_gpu=needs_gpu)
-    made = working.slurm_job(cast("Any", SimpleNamespace(arranged=arranged)), 3)
+    made = workers.slurm_job(cast("Any", SimpleNamespace(arranged=arranged)), 3)
     assert ("#SBATCH --gpus-per-task=1\n" in made, "#SBATCH --array=1-3\n" in made) == (needs_gpu, True)
     asked = "--media /media --concurrency 4 --base-url http://a/v1 --base-url http://b/v1"
     assert made.splitlines()[-1].endswith(asked)

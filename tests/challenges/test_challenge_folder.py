@@ -211,7 +211,7 @@ def test_a_benchmark_that_can_not_write_its_questions_is_told(tmp_path: Path) ->
 
 
 def test_what_is_not_installed_is_said_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.cli.serve.find_spec", lambda name: None if name == "cryptography" else object())
+    monkeypatch.setattr("proctor.cli.web.find_spec", lambda name: None if name == "cryptography" else object())
     found = proctor("challenge", "check", tmp_path)
     assert found.returncode == 1
     assert "challenges need cryptography: " in found.stderr

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import typer
 
-from proctor.cli.former import ALIASES, COMMANDS, MEANT, OPTIONS
 from proctor.cli.main import _wanted, commands
+from proctor.cli.renamed import ALIASES, RENAMED_COMMANDS, RENAMED_OPTIONS, SIMILAR
 from tests.support.program import proctor, proctor_process
 
 WIDTH = 80
@@ -33,9 +33,9 @@ TREE = dict(tree())
 
 def replacing() -> Iterator[tuple[str, str]]:
     """(what was typed, what is to be typed) for each old command and option."""
-    for old, new in COMMANDS.items():
+    for old, new in RENAMED_COMMANDS.items():
         yield f"{old} x", f"proctor {new} x"
-    for command, options in OPTIONS.items():
+    for command, options in RENAMED_OPTIONS.items():
         for old, new in options.items():
             yield f"{command} x {old} y", f"proctor {command} x {new}{'' if new.endswith('=') else ' '}y"
 
@@ -75,7 +75,7 @@ def test_an_old_spelling_answers_with_the_new_one(typed: str, meant: str) -> Non
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("new", [*COMMANDS.values(), *ALIASES.values(), *MEANT.values()])
+@pytest.mark.parametrize("new", [*RENAMED_COMMANDS.values(), *ALIASES.values(), *SIMILAR.values()])
 def test_what_is_pointed_to_is_there(new: str) -> None:
     path = [word for word in new.split() if not word.startswith("-")]
     while " ".join(path) not in TREE:  # the last word may be an argument
@@ -87,7 +87,7 @@ def test_what_is_pointed_to_is_there(new: str) -> None:
 
 
 def test_new_options_are_there() -> None:
-    for command, options in OPTIONS.items():
+    for command, options in RENAMED_OPTIONS.items():
         known = {name for one in TREE[command].params for name in one.opts}
         assert {new.split()[0] for new in options.values()} <= known
         assert not known & set(options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.api import load
-from proctor.api.sources import recalled, remember
+from proctor.api.benchmarks import recalled, remember
 from proctor.core import FilesOrigin
 from proctor.runs import Store, public_copy
 from tests.support.program import proctor

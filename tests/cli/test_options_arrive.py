@@ -46,7 +46,7 @@ PROBING = (
 )  # fmt: skip
 WAYS = (
     Way("serve", "folder", "web:Listening web:open_review", {"same_user": "of a challenge"}),
-    Way("serve", "folder", "cli.serve:holds_challenge web:Listening challenges:open_challenge"),
+    Way("serve", "folder", "cli.web:holds_challenge web:Listening challenges:open_challenge"),
     Way("challenge new", "folder focus --data d", "challenges:NewChallenge challenges:new_challenge"),
     Way("challenge check", "folder", "challenges:check_challenge", FORMAT),
     Way(

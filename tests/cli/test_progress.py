@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from proctor.cli import progress
+from proctor.cli import output
 from proctor.core import InputError, Status, Usage, UsageError
 from proctor.judges.dimensions import SearchProgress
 from proctor.runs import JudgeTally, PaidVotes, Tally
@@ -40,15 +40,15 @@ def asked(**more: Any) -> Tally:
 NOTHING = JudgeTally(total=9, marked=4)
 OPEN = JudgeTally(total=9, marked=4, unmarked=1, unresolved=2)
 TOLD: list[tuple[AbstractContextManager[Any], Any, str]] = [
-    (progress.show_asking(20), asked(), "asking: 9/20 7 answered, 2 failed, 3.0/s"),
-    (progress.show_asking(20), asked(usage=Usage(requests=9)), "asking: 9/20 7 answered, 2 failed, 3.0/s, cost unknown"),
-    (progress.show_asking(20), asked(usage=Usage(requests=9, cost_usd=0.25), unreadable=3, last_reason="HTTP 500 " + "x" * 80),
+    (output.show_asking(20), asked(), "asking: 9/20 7 answered, 2 failed, 3.0/s"),
+    (output.show_asking(20), asked(usage=Usage(requests=9)), "asking: 9/20 7 answered, 2 failed, 3.0/s, cost unknown"),
+    (output.show_asking(20), asked(usage=Usage(requests=9, cost_usd=0.25), unreadable=3, last_reason="HTTP 500 " + "x" * 80),
      "asking: 9/20 7 answered, 2 failed, 3.0/s, $0.2500, 3 unreadable, last failure: HTTP 500 " + "x" * 50 + "…"),
-    (progress.show_judging(9, paid(0, None)), NOTHING, "judging: 4/9 4 marked, 0 without a verdict"),
-    (progress.show_judging(9, paid(5, 0.5)), OPEN,
+    (output.show_judging(9, paid(0, None)), NOTHING, "judging: 4/9 4 marked, 0 without a verdict"),
+    (output.show_judging(9, paid(5, 0.5)), OPEN,
      "judging: 7/9 4 marked, 1 without a verdict, 2 unresolved, 5 new judgements, $0.5000"),
-    (progress.show_trials(6, paid(0, None)), SearchProgress(6, 4), "trying: 4/6 "),
-    (progress.show_trials(6, paid(3, None)), SearchProgress(6, 4, 1),
+    (output.show_trials(6, paid(0, None)), SearchProgress(6, 4), "trying: 4/6 "),
+    (output.show_trials(6, paid(3, None)), SearchProgress(6, 4, 1),
      "trying: 4/6 1 with a score missing, 3 new judgements, cost unknown"),
 ]  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_a_log_gets_a_line_every_ten_seconds(
 ) -> None:
     log, moment = io.StringIO(), [100.0]
     monkeypatch.setattr("sys.stderr", log)
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: moment[0]))
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: moment[0]))
     with shown as update:
         for moment[0], lines in ((100.0, 0), (110.0, 0), (110.1, 1), (120.0, 1), (120.2, 2)):
             update(told)
@@ -71,7 +71,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("sys.stderr", shown)
-    with progress.show_judging(9, paid(0, None)) as update:
+    with output.show_judging(9, paid(0, None)) as update:
         update(OPEN)
     last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.getvalue()).splitlines()[-1].strip()
     bar = re.fullmatch(r"judging (\S+) 7/9 4 marked, 1 without a verdict, 2 unresolved -:--:--", last)
@@ -84,7 +84,7 @@ def test_the_first_ctrl_c_lets_come_in_what_is_under_way_and_the_second_stops(
 ) -> None:
     async def pressed(times: int) -> bool:
         async with asyncio.timeout(600):
-            with progress.stopping() as stop:
+            with output.stopping() as stop:
                 for _ in range(times):
                     os.kill(os.getpid(), signal.SIGINT)
                     await asyncio.sleep(0.01)

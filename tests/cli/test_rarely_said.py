@@ -15,9 +15,10 @@ import pytest
 
 import proctor as python
 from proctor import challenges, web
-from proctor.cli import audit, media, plugins, serve, store
-from proctor.cli.former import replaced_option
+from proctor.cli import media, score, store, tree
+from proctor.cli import web as web_commands
 from proctor.cli.output import OutputFormat, print_json
+from proctor.cli.renamed import replaced_option
 from proctor.core import InputError, PluginReport, Table, Usage, UsageError, columns
 from tests.support.fuzzed_store import NAME, fuzzed
 from tests.support.lamp_benchmark import lamps
@@ -33,7 +34,7 @@ from tests.support.program import proctor, within
     ],
 )
 def test_where_the_agreement_of_raters_is_from(agreement: float | None, measured: bool, told: str) -> None:
-    assert audit._of_second_ratings(cast("Any", SimpleNamespace(agreement=agreement, measured=measured))) == told
+    assert score._of_second_ratings(cast("Any", SimpleNamespace(agreement=agreement, measured=measured))) == told
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_a_plugins_command_that_can_not_be_loaded_says_so_when_it_is_called(monk
     def get(_: str) -> Any:
         raise InputError("mine:broken", found="no module", expected="one")
 
-    monkeypatch.setattr(plugins, "COMMANDS", SimpleNamespace(get=get))
-    command = plugins._command("mine:broken")
+    monkeypatch.setattr(tree, "COMMANDS", SimpleNamespace(get=get))
+    command = tree._command("mine:broken")
     assert command.__doc__ == "Can't be loaded: mine:broken."
     with pytest.raises(InputError, match="mine:broken: found no module, expected one"):
         command()
@@ -107,7 +108,7 @@ def test_the_address_of_a_server_is_one_that_can_be_opened(
 
     monkeypatch.setattr(web, "bound", bound)
     monkeypatch.setattr(web, "serve", lambda *given: served.append(given))
-    monkeypatch.setattr(serve, "_opened", lambda *_, **__: SimpleNamespace(title="my review"))
+    monkeypatch.setattr(web_commands, "_opened", lambda *_, **__: SimpleNamespace(title="my review"))
     done = proctor("serve", "folder", "--host", host, *more)
     assert (done.returncode, done.stdout) == (0, f"Serving my review at {address} (Ctrl+C stops)\n")
     ((_, how, sockets),) = served
@@ -173,6 +174,6 @@ def test_several_tables_are_no_csv(capsys: pytest.CaptureFixture[str]) -> None:
     one = Table("One", columns("a", ">b"), (("x", 1),))
     report = PluginReport(shown=("A word.", one, one), json={"a": [1, 2]})
     with pytest.raises(UsageError, match="--format csv: found 2 tables, expected one table; take table or json"):
-        plugins.show_plugin_report(report, OutputFormat.CSV)
-    plugins.show_plugin_report(replace(report, shown=("A word.", one)), OutputFormat.CSV)
+        tree.show_plugin_report(report, OutputFormat.CSV)
+    tree.show_plugin_report(replace(report, shown=("A word.", one)), OutputFormat.CSV)
     assert capsys.readouterr().out.splitlines() == ["a,b", "x,1"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor import api
-from proctor.cli.progress import at_work
+from proctor.cli.output import at_work
 from proctor.core import ACCURACY, Answer, Benchmark, InputError, Item, Metric, Reference, Score, VideoClip, natural
 from proctor.core.formats import BinaryFormat
 from proctor.runs import Options, Store, results
@@ -191,7 +191,7 @@ def test_each_long_command_says_what_it_does(
         said.append(what)
         yield
 
-    for module in ("results", "report", "items"):
+    for module in ("results", "report", "benchmarks"):
         monkeypatch.setattr(f"proctor.cli.{module}.at_work", record)
     code, _ = within(*(word.format(out=tmp_path / "r.html") for word in command), "--store", path, "--draws", "100")
     assert (code, said) == (0, [told])

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from proctor.reports import Block, Prose
-from proctor.reports.terminal import show_block, show_table
+from proctor.reports.renderers import show_block, show_table
 from tests.support.program import proctor, within_terminal
 from tests.support.text_folder import write_text_folder
 

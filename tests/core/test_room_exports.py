@@ -39,5 +39,5 @@ def test_other_rooms_are_entered_by_their_packages() -> None:
 
 def test_an_import_past_a_door_is_seen() -> None:
     past = "from proctor.runs.store import Store\nimport proctor.stats.means\nfrom proctor.runs import plan\n"
-    assert imports_past_a_door("proctor.reports.page", past) == ["proctor.runs.store", "proctor.stats.means"]
+    assert imports_past_a_door("proctor.reports.renderers", past) == ["proctor.runs.store", "proctor.stats.means"]
     assert imports_past_a_door("proctor.runs.plan", "from proctor.runs.store import Store") == []

@@ -33,7 +33,7 @@ def called(words: list[str]) -> tuple[int, str]:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(out):
         patch.setattr(sys, "argv", words)
-        patch.setattr("proctor.cli.progress._EVERY_S", math.inf)  # no line that depends on the clock
+        patch.setattr("proctor.cli.output._EVERY_S", math.inf)  # no line that depends on the clock
         try:
             main()
         except SystemExit as ended:

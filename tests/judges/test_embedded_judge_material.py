@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import proctor
-from proctor.api.fitting import _material
+from proctor.api.judge_fit import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase

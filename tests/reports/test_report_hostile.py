@@ -13,7 +13,7 @@ import pytest
 from proctor.core import ACCURACY, Answer, Benchmark, Item, Judgement, Reference, Score, Timing
 from proctor.core.formats import ChoiceFormat
 from proctor.reports import ReportSummary, write_report
-from proctor.reports.page import embedded_json
+from proctor.reports.renderers import embedded_json
 from proctor.runs import Options, Store
 from tests.support.chromium import open_page
 from tests.support.report_store import JPEG

@@ -67,7 +67,7 @@ def whole(wide: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pieces(wide: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proctor.reports.page._PIECE", 100_000)
+        patch.setattr("proctor.reports.renderers._PIECE", 100_000)
         return written(wide, tmp_path_factory.mktemp("pieces") / "report.html").path
 
 

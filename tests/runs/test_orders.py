@@ -17,7 +17,7 @@ from sqlalchemy import make_url, update
 
 import proctor as python
 from proctor.api import arrange, work_async
-from proctor.api.working import Worked
+from proctor.api.workers import Worked
 from proctor.core import Answer, InputError, Item
 from proctor.runs import (
     ItemClaims,
@@ -71,7 +71,7 @@ def placed(benchmark: str | Path = "simulated", **options: Any) -> None:
 def worked(store: str | Store, **options: Any) -> tuple[Worked, list[str]]:
     said: list[str] = []
     given = {"concurrency": 2, **options}
-    return asyncio.run(work_async(store=store, once=True, said=said.append, **given)), said
+    return asyncio.run(work_async(store=store, once=True, report=said.append, **given)), said
 
 
 def content(store: str | Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from proctor.api.answerer import AnswererPlan
+from proctor.api.training import AnswererPlan
 from proctor.core import ACCURACY, Benchmark, Image, Item, Reference, percent
 from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings

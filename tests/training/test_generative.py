@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from proctor.api.train_generative import _agreement
+from proctor.api.judge_training import _generative_agreement
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
@@ -93,7 +93,9 @@ def test_it_agrees_with_people_on_encounters_that_it_has_not_seen(trained: Train
 
 
 def test_the_table_says_what_it_learned_from(trained: TrainedGenerative, plan: GenerativePlan) -> None:
-    titles = {shuffled: _agreement(trained, replace(plan, shuffled=shuffled)).title for shuffled in (False, True)}
+    titles = {
+        shuffled: _generative_agreement(trained, replace(plan, shuffled=shuffled)).title for shuffled in (False, True)
+    }
     shown = f"Agreement on held-out encounters (fold {plan.fold} of {plan.folds})"
     assert titles == {False: shown, True: "Agreement on held-out encounters (shuffled ratings, a control)"}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.api.lora_options import LoraOptions, lora_settings
+from proctor.api.model_options import LoraOptions
 from proctor.api.options import declared
+from proctor.api.training import lora_settings
 from proctor.core import InputError
 from proctor.training import LoraSettings
 

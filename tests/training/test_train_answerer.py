@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.api.answerer import AnswererTable
+from proctor.api.training import AnswererTable
 from proctor.core import ACCURACY, Benchmark, Image, InputError, Item, Reference, generator
 from proctor.core.formats import BinaryFormat
 from proctor.models.adapters import SEEN, read_record, seen_media

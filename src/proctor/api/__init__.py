@@ -7,29 +7,10 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.api.access import ModelAccess, SystemLike
-    from proctor.api.agreement import AgreementOptions, ComparedJudges, judge_agreement
-    from proctor.api.answerer import AnswererOptions, AnswererTable, arrange_answerer, train_answerer
-    from proctor.api.check_parity import ParityOptions, check_parity
-    from proctor.api.checking import CheckTable, check, validate
-    from proctor.api.choosing import (
-        ChooseOptions,
-        ChosenModel,
-        PreparedChoice,
-        arrange_choice,
-        choose_model,
-        choose_model_async,
-    )
-    from proctor.api.exchange_options import ExportOptions, ImportOptions
-    from proctor.api.execution import PreparedRun, arrange, import_answers, import_answers_async, load, run, run_async
-    from proctor.api.fetching import Fetched, fetch
-    from proctor.api.fitting import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
-    from proctor.api.grid import GridOptions, JudgeGrid, judge_grid, judge_grid_async
-    from proctor.api.numbers import (
-        PLAIN_FORMATS,
+    from proctor.api.analysis import (
         analyze,
         audit,
         compare,
-        export,
         leaderboard,
         official_summary,
         policy_of,
@@ -37,8 +18,41 @@ if TYPE_CHECKING:
         report,
         results,
     )
-    from proctor.api.option_names import system_names, validator_names
-    from proctor.api.option_texts import size_in_bytes
+    from proctor.api.benchmarks import CheckTable, check, load
+    from proctor.api.downloads import Fetched, fetch
+    from proctor.api.exchange import PLAIN_FORMATS, export, import_answers, import_answers_async, validate
+    from proctor.api.execution import PreparedRun, arrange, run, run_async
+    from proctor.api.judge_comparison import AgreementOptions, ComparedJudges, judge_agreement
+    from proctor.api.judge_experiments import (
+        GridOptions,
+        JudgeGrid,
+        PerturbationTable,
+        ProbeOptions,
+        filled_probes,
+        judge_grid,
+        judge_grid_async,
+        perturb,
+        perturb_async,
+        prepare_probes,
+    )
+    from proctor.api.judge_fit import FitMethod, FitOptions, FittedJudge, fit_judge, fit_judge_async, prepare_fit
+    from proctor.api.judge_training import (
+        ClassifierOptions,
+        GenerativeOptions,
+        train_classifier_judge,
+        train_classifier_judge_async,
+        train_generative_judge,
+    )
+    from proctor.api.model_choice import (
+        ChooseOptions,
+        ChosenModel,
+        PreparedChoice,
+        arrange_choice,
+        choose_model,
+        choose_model_async,
+    )
+    from proctor.api.model_options import ModelOptions, RunOptions, ScoreOptions
+    from proctor.api.option_values import names_in, size_in_bytes, system_names, validator_names
     from proctor.api.options import (
         AllItems,
         AnalyzeOptions,
@@ -48,31 +62,21 @@ if TYPE_CHECKING:
         Cache,
         CompareOptions,
         Draws,
+        ExportOptions,
+        ImportOptions,
         MaxSide,
-        ModelOptions,
         Overlay,
         RankOptions,
         ReportOptions,
         ReproduceOptions,
         ResultOptions,
-        RunOptions,
-        ScoreOptions,
         Seed,
         Selection,
         StoreUrl,
         Track,
         declared,
     )
-    from proctor.api.perturbing import (
-        PerturbationTable,
-        ProbeOptions,
-        filled_probes,
-        perturb,
-        perturb_async,
-        prepare_probes,
-    )
-    from proctor.api.ray_cluster import RayWorkers
-    from proctor.api.reproduction import ReproductionTable, reproduce, write_shown
+    from proctor.api.reproduction import ReproductionTable, VerificationTable, reproduce, verify, write_shown
     from proctor.api.scores import (
         PreparedScorer,
         Scored,
@@ -85,10 +89,23 @@ if TYPE_CHECKING:
     )
     from proctor.api.sources import Evaluation, name_in, open_store
     from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, RankingTable, ResultsTable
-    from proctor.api.train_classifier import ClassifierOptions, train_classifier_judge, train_classifier_judge_async
-    from proctor.api.train_generative import GenerativeOptions, train_generative_judge
-    from proctor.api.verification import VerificationTable, verify
-    from proctor.api.working import WorkOptions, check_place, check_travels, slurm_job, work_async, worker_options
+    from proctor.api.training import (
+        AnswererOptions,
+        AnswererTable,
+        ParityOptions,
+        arrange_answerer,
+        check_parity,
+        train_answerer,
+    )
+    from proctor.api.workers import (
+        RayWorkers,
+        WorkOptions,
+        check_place,
+        check_travels,
+        slurm_job,
+        work_async,
+        worker_options,
+    )
     from proctor.judges import FunctionJudge, JudgeFunction, judge
     from proctor.metrics import FunctionMetric, metric
     from proctor.systems import FunctionSystem, system
@@ -108,7 +125,7 @@ __all__ = [
     "WorkOptions", "analyze", "arrange", "arrange_answerer", "arrange_choice", "audit", "check", "check_parity",
     "check_place", "check_travels", "choose_model", "choose_model_async", "compare", "declared", "export", "fetch",
     "filled_probes", "fit_judge", "fit_judge_async", "import_answers", "import_answers_async", "judge",
-    "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in",
+    "judge_agreement", "judge_grid", "judge_grid_async", "judge_prompts_of", "leaderboard", "load", "metric", "name_in", "names_in",
     "official_summary", "open_store", "perturb", "perturb_async", "policy_of", "prepare_fit", "prepare_probes",
     "prepare_scorers", "rank", "ratings_in", "report", "reproduce", "results", "run", "run_async", "score",
     "score_async", "score_predictions", "size_in_bytes", "slurm_job", "system", "system_names", "train_answerer",

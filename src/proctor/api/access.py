@@ -1,4 +1,4 @@
-"""What answers: models by name and how they are asked, built-in systems, methods, and systems of one's own."""
+"""Connections to models, and building the systems of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from proctor.api.option_texts import check_limits
-from proctor.api.options import ModelOptions, RunOptions, listed
+from proctor.api.model_options import ModelOptions, RunOptions
+from proctor.api.option_values import check_limits
+from proctor.api.options import listed
 from proctor.core import InputError, System, UsageError, first_problem, reader_or_default
 
 if TYPE_CHECKING:
@@ -22,18 +23,18 @@ SystemLike = str | System | Callable[..., Any]
 
 
 class ModelAccess:
-    """Models as the options say (see `ModelOptions`), connected when they are asked for."""
+    """Access to models with the given options (see `ModelOptions`). Connections are made when they are needed."""
 
     def __init__(self, options: ModelOptions) -> None:
         self._options = options
         self.opened: list[ModelClient] = []
         self.batch: BatchFolder | None = None
-        """Where requests are written and replies are read, instead of asking."""
+        """The folder of request and reply files, if models are asked in batches."""
 
     def specs(self, models: Sequence[str | ModelSpec]) -> list[ModelSpec]:
-        """Several models, each by its name or, with settings of its own on top of the shared ones, as "NAME KEY=VALUE
-        …"; at one server, or each at its own; or one model at several. Raises `UsageError` for another number of
-        servers."""
+        """The specifications of models. Each is given by its name, or as "NAME KEY=VALUE …" with settings of its own on
+        top of the shared ones. Servers are one for all models, one for each, or several for one model. Raises
+        `UsageError` for any other number of servers."""
         given: list[str] = listed(self._options["base_url"])
         more = given[1:] if len(models) == 1 else []
         places = [given[0]] if more else self._each("base_url", len(models))
@@ -44,7 +45,7 @@ class ModelAccess:
         ]
 
     def _each(self, option: Literal["base_url", "price"], count: int) -> list[str | None]:
-        """An option's value for each of the `count` models: given once for all, or once for each."""
+        """The value of an option for each of `count` models; it is given once for all, or once for each."""
         given: list[str | None] = listed(self._options[option])
         if len(given) not in {0, 1, count}:
             name = f"--{option.replace('_', '-')}"
@@ -60,7 +61,7 @@ class ModelAccess:
         return made
 
     async def check_servers(self) -> None:
-        """Raises `ConfigurationError` where a server is not there: before anything is paid or written."""
+        """Raises `ConfigurationError` if a server can't be reached, before anything is paid or written."""
         from proctor.models import reachable
 
         if self.batch is not None:
@@ -69,7 +70,7 @@ class ModelAccess:
 
     @asynccontextmanager
     async def closing(self) -> AsyncIterator[None]:
-        """Closes the connections at the end, in the event loop that used them."""
+        """Close the connections at the end, in the event loop that used them."""
         try:
             yield
         finally:
@@ -100,11 +101,11 @@ class ModelAccess:
 def build_systems(
     benchmark: str, systems: Sequence[SystemLike], options: RunOptions, access: ModelAccess, *, sounding: bool = False
 ) -> list[System]:
-    """The systems that are named or given, and the models with the benchmark's prompt (where it brings none and has
-    sound, the general one for that); or one method with the models behind it.
+    """Build the systems of a run: the given systems and, for each model, a system with the benchmark's prompt (or the
+    general one, for `sounding` items the general one for sound); or one method with the models that it asks.
 
-    Raises `UsageError` where nothing is named, something twice, two that would be kept under one name, or what does not
-    go together.
+    Raises `UsageError` if nothing is given, something is given twice, two systems would have the same name, or options
+    do not fit together.
     """
     from proctor.systems import SYSTEMS, ModelSystem, Renamed, Sampling, asks_models, build_system, prompt_for_benchmark
 
@@ -146,7 +147,7 @@ def _without_settings(built: list[System], options: RunOptions) -> list[System]:
 
 
 def _name_in(options: RunOptions) -> str:
-    """The name that the answers are kept under; "" for none."""
+    """The name to store the answers under; "" for none."""
     from proctor.runs import check_given_name
 
     if options["name"]:
@@ -155,7 +156,7 @@ def _name_in(options: RunOptions) -> str:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Raises `UsageError` where two systems would be kept as one run."""
+    """Raises `UsageError` if two systems would be stored as one run."""
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
         expected = "a name for each: run them one after the other, with another --name"
@@ -163,7 +164,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def checked(model: type[Model], **fields: Any) -> Model:
-    """A model of these fields. Raises `InputError` that names the first field that does not fit."""
+    """Create a pydantic model. Raises `InputError` that names the first invalid field."""
     try:
         return model(**fields)
     except ValidationError as error:

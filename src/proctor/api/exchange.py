@@ -1,21 +1,41 @@
-"""Between a store and the files of other programs."""
+"""Answers and scores in files: `import_answers`, `export` and `validate`."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.exchange_options import ExportOptions, ImportOptions
-from proctor.api.sources import Stored, media_at
-from proctor.core import BenchmarkReader
+from proctor.api.benchmarks import load, loaded_as, media_at, recalled, remember
+from proctor.api.execution import baseline_notes
+from proctor.api.options import ExportOptions, Files, ImportOptions, filled
+from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
+from proctor.core import (
+    BENCHMARKS,
+    VALIDATORS,
+    Benchmark,
+    BenchmarkReader,
+    InputError,
+    PluginReport,
+    UsageError,
+    ValidationRequest,
+    count_of,
+    reader_of,
+    reader_of_paths,
+    reader_or_default,
+    write_whole,
+)
 
 if TYPE_CHECKING:
-    from proctor.core import Benchmark, RecordedAnswers
+    from proctor.core import RecordedAnswers
     from proctor.interchange import Written
-
+    from proctor.runs import Run, Store
 
 _LINES = (".jsonl", ".ndjson")
+
 _KINDS = {
     "jsonl": _LINES,
     "judgements": _LINES,
@@ -26,12 +46,14 @@ _KINDS = {
     "hf-eval": (".yaml", ".yml"),
     "model-card": (".md",),
 }
+
 _SUBMISSIONS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".zip")
 """The endings of files that each format replaces."""
 
 
 def export_place(where: Stored, out: Path, form: str, template: str | Path | None = None) -> Path:
-    """Where a format goes; raises `InputError` where that would replace anything but an earlier export of its kind."""
+    """The path to write an export to. Raises `InputError` if a file is there that is not an earlier export of the same
+    kind."""
     from proctor.interchange import FORMATS
 
     kinds = _KINDS.get(form, () if form in FORMATS.written() else _SUBMISSIONS)
@@ -39,9 +61,9 @@ def export_place(where: Stored, out: Path, form: str, template: str | Path | Non
 
 
 def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
-    """The format of another program that a file is read as: the one that was named, or the one that its content says;
-    "" for the benchmark's own. A plain table that `proctor export` did not write is the benchmark's own where it has a
-    format for recorded answers."""
+    """The format to read a file as: the one that is `named`, or the one recognised from its content; "" is the
+    benchmark's own. A plain table that `proctor export` did not write is read in the benchmark's own format, if it has
+    one for recorded answers."""
     from proctor.interchange import FORMATS, TABLE, is_export, recognised
 
     if named:
@@ -52,15 +74,15 @@ def form_of(path: Path, named: str, reader: BenchmarkReader) -> str:
 
 
 def read_foreign(path: Path, form: str, benchmark: Benchmark, given: ImportOptions) -> RecordedAnswers:
-    """The answers in another program's file."""
+    """Read the answers in a file of another program."""
     from proctor.interchange import FORMATS
 
     return FORMATS.get(form).read(path, benchmark, given["id_column"], given["answer_column"], given["name"])
 
 
 def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> Written:
-    """The chosen runs, or the benchmark, in the format of another program."""
-    from proctor.api.numbers import options_of
+    """Write the chosen runs, or the benchmark, in the format of another program."""
+    from proctor.api.analysis import options_of
     from proctor.interchange import FORMATS, ExportSource
 
     card = where.store.card(where.benchmark)
@@ -76,3 +98,279 @@ def write_foreign(where: Stored, out: Path, form: str, given: ExportOptions) -> 
         references=not given["no_references"],
     )
     return FORMATS.get(form).write(source, out)
+
+
+async def import_answers_async(
+    benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
+) -> Evaluation:
+    """Import answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`). They
+    are stored under the system `name`.
+
+    A file that names its systems and holds people's ratings (MEDIQA-EVAL) brings all its systems, and the ratings as
+    scores by `human:RATER`. With `scorer`, the file holds scores by an automatic scorer of answers in the store.
+    Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
+    read. The command is `proctor import`.
+    """
+    from proctor.media import CONDITIONS
+    from proctor.metrics import code_scorers
+    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems
+
+    given = filled("import_answers", ImportOptions, options)
+    name, condition, path = given["name"], given["condition"], Path(path)
+    if given["scorer"]:
+        return _import_scores(benchmark, path, given["scorer"], given["store"])
+    if condition:
+        CONDITIONS.get(condition)
+    loaded = loaded_as(benchmark, given)
+    track = loaded.origin.track if loaded.origin else given["track"]
+    reader = reader_of(loaded.name, track) if loaded.name in BENCHMARKS.names() else reader_of_paths()
+    form = form_of(path, given["form"], reader)
+    if reader.ratings and not form:
+        if name:
+            raise UsageError("--name", "none: the file names its systems", found=repr(name))
+        found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
+        for one in found:
+            check_given_name(one.system)
+        opened, under = open_store(given["store"]), condition or "video"
+        runs = await import_systems(opened, loaded, found, condition=under)
+        notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
+        done = tuple(
+            f"{count_of(len(one.answers), 'answer')} with {count_of(len(one.scores), 'rating')} as {one.system} / {under} "
+            f"in {opened.shown}"
+            for one in found
+        )
+    else:
+        if given["answers_only"]:
+            raise UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
+        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
+        name = name or recorded.system
+        if not name:
+            raise UsageError("--name", "one: the file does not name its system")
+        check_given_name(name)
+        if condition and recorded.condition and condition != recorded.condition:
+            expected = f"{recorded.condition}, as the files' names say"
+            raise InputError(path, "--condition", found=condition, expected=expected)
+        under = condition or recorded.condition or "video"
+        scorers, opened = code_scorers(loaded), open_store(given["store"])
+        runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
+        await add_baselines(opened, loaded, scorers, seed=given["seed"])
+        kept = f"{count_of(len(recorded.answers), 'answer')} and {count_of(len(recorded.votes), 'judgement')}"
+        done = (f"{kept} as {name} / {under} in {opened.shown}",)
+        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
+    remember(opened, loaded)
+    return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
+
+
+import_answers = sync_twin(import_answers_async)
+
+
+def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
+    """Warnings about imported answers that are valid one by one, and suspicious together."""
+    keys = {
+        item.id: item.answer.write(item.reference.answer)
+        for item in benchmark.items
+        if item.reference is not None and item.reference.answer is not None
+    }
+    told = []
+    if len(recorded.answers) > 4 and all(one.text.strip() == keys.get(one.item_id) for one in recorded.answers):
+        told.append("All answers are the references word for word: are they of the right column (--answer-column)?")
+    seed = benchmark.seeds.get("options")
+    if form and seed is not None:
+        told.append(
+            f"The options stand here in an order shuffled by seed {seed}: recorded letters must name that order"
+        )
+    return told
+
+
+def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, name: str) -> RecordedAnswers:
+    """Answers in the benchmark's own format."""
+    if not name:
+        raise UsageError("--name", "one: the file does not name its system")
+    try:
+        return reader.read_recorded(path, benchmark)
+    except InputError as error:
+        if path.is_file():
+            error.add_note(
+                "A file of another program, or a plain table of ids and answers: --from (proctor list formats)"
+            )
+        raise
+
+
+def _import_scores(
+    benchmark: str | Path | Benchmark, path: Path, scorer: str, store: Store | str | Path | None
+) -> Evaluation:
+    from proctor.runs import add_recorded_scores, answer_keys
+
+    name = benchmark.name if isinstance(benchmark, Benchmark) else str(benchmark)
+    reader = reader_of(name)
+    if not reader.ratings:
+        raise UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
+    opened = open_store(store, create=False)
+    found = reader.read_scores(path, answer_keys(opened, name))
+    added = add_recorded_scores(opened, name, scorer, found.scores)
+    notes = tuple(f"{scorer}: {line}" for line in found.notes)
+    return Evaluation(
+        opened,
+        name,
+        tuple(opened.runs(name)),
+        None,
+        notes,
+        (f"{count_of(added, 'score')} by {scorer} in {opened.shown}",),
+    )
+
+
+def validate(
+    benchmark: str,
+    file: str | Path,
+    *,
+    store: Store | str | Path | None = None,
+    media: str | Path | None = None,
+    every: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **files: Unpack[Files],
+) -> PluginReport:
+    """Check a submission, or another file that a task can check, before it is sent.
+
+    The benchmark's own files are those that the store remembers, unless `data` is given. For a benchmark without a
+    validator, the file is read as recorded answers in any known format, and nothing is stored. Raises `InputError` for
+    a file that can't be read at all. The command is `proctor validate`.
+    """
+    given = filled("validate", Files, files)
+    data, track, path, known = given["data"], given["track"], Path(file), None
+    if data is None and benchmark in BENCHMARKS.names():
+        with suppress(UsageError):  # a check may do without
+            known, media, track = recalled(benchmark, store, None, media, track)
+    folder = None if data is None else Path(data)
+    remembered = None if known is None else Path(known)
+    request = ValidationRequest(folder, media_at(media), track, every, dict(options or {}), remembered)
+    if benchmark in VALIDATORS.names() or benchmark not in BENCHMARKS.names():
+        return VALIDATORS.get(benchmark)(path, request)
+    request.known_options()
+    reader = reader_of(benchmark, track)
+    loaded = load(benchmark, request.needed_data(f"the folder with the files of {benchmark}"), track=track)
+    form = form_of(path, "", reader)
+    if form:
+        named: ImportOptions = {"name": path.stem}
+        found = read_foreign(path, form, loaded, filled("validate", ImportOptions, named))
+    else:
+        found = reader.read_recorded(path, loaded)
+    counts: dict[str, Any] = {"answers": len(found.answers), "items": len(loaded.items), "notes": [*found.notes]}
+    counts["missing"] = len(loaded.items) - len({one.item_id for one in found.answers})
+    answers, items = count_of(counts["answers"], "answer"), count_of(counts["items"], "item")
+    line = f"{answers} to {items}, {counts['missing']} missing"
+    return PluginReport(counts, (*found.notes, line))
+
+
+TABLE_FORMATS = ("jsonl", "csv", "parquet")
+"""The formats of `export` for one row per item, system, condition and metric."""
+
+JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
+
+PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
+"""The formats of `export` that every benchmark has."""
+
+
+def export(
+    source: Evaluation | Store | str | Path | None = None,
+    out: str | Path | None = None,
+    benchmark: str = "",
+    **options: Unpack[ExportOptions],
+) -> Any:
+    """Export one row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` in the given
+    `format` (by default that of the file's ending). Returns the frame, or the number of rows.
+
+    In CSV, a text that a spreadsheet would take for a formula gets a leading apostrophe. For a format of another
+    program, returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
+    for an unknown system, condition, scorer or format, and if `out` can't be written or would replace anything but an
+    earlier output of the same kind. The command is `proctor export`.
+    """
+    from proctor.interchange import FORMATS
+    from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
+    from proctor.runs import export as write
+
+    given = filled("export", ExportOptions, options)
+    where = stored(source, benchmark, given["systems"], given["conditions"])
+    if out is None:
+        import pandas as pd
+
+        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+        card = where.store.card(where.benchmark)
+        _, rows = export_rows(where.store, where.benchmark, card, all_items=given["all_items"], runs=runs)
+        return pd.DataFrame(list(rows))
+    chosen = {"systems": where.systems, "conditions": where.conditions}
+    form = given["format"] or Path(out).suffix.removeprefix(".")
+    path = export_place(where, Path(out), form, given["template"])
+    if form in {UNRESOLVED, DECIDED}:
+        return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
+    if form == JUDGEMENTS:
+        return _judgements(where, path, given["scorer"])
+    if form == SUMS:
+        return write_sums(group_sums(where.store, where.benchmark, **chosen, all_items=given["all_items"]), path)
+    if form in FORMATS.written():
+        return write_foreign(where, path, form, given)
+    if form not in TABLE_FORMATS:
+        return _submission(where, path, form, given)
+    return write(
+        where.store,
+        where.benchmark,
+        path,
+        form,  # type: ignore[arg-type]
+        all_items=given["all_items"],
+        **chosen,
+    )
+
+
+def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
+    """Write a submission in the benchmark's format: the answers of one run, or the scores of one scorer."""
+    from proctor.runs import chosen_runs, scored_answers
+
+    reader = reader_or_default(where.benchmark)
+    if form in reader.score_formats:
+        scorer = given["scorer"]
+        scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
+        template = None if given["template"] is None else Path(given["template"])
+        return reader.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
+    if form in reader.submission_formats:
+        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+        if len(runs) != 1:
+            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
+            raise InputError("--system and --condition", found=found, expected="one run")
+        return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
+    from proctor.interchange import FORMATS
+
+    own = (*reader.submission_formats, *reader.score_formats)
+    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
+    raise UsageError("--format", expected, found=repr(form))
+
+
+def _judgements(where: Stored, out: Path, scorer: str) -> int:
+    from proctor.runs import judgements_of
+
+    found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
+    lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
+    write_whole(out, "".join(f"{line}\n" for line in lines))
+    return len(found)
+
+
+def _known_scorer(where: Stored, scorer: str) -> str:
+    """The scorer's name. Raises `InputError` if it has scored nothing."""
+    from proctor.runs import judges_of
+
+    known = judges_of(where.store, where.benchmark)
+    if scorer not in known:
+        expected = f"one of {', '.join(known)}" if known else "a scorer, and none has scored anything"
+        raise InputError(where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected)
+    return scorer
+
+
+def _scored_runs(where: Stored) -> list[Run]:
+    """The runs to export scores of, one for each system. Baselines only if they are named."""
+    from proctor.runs import BASELINES, chosen_runs
+
+    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
+    runs = [run for run in runs if where.systems or run.system not in BASELINES]
+    names = [run.system for run in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError("--condition", found=f"{twice} under several", expected="one condition")
+    return runs

@@ -1,98 +1,31 @@
-"""Answers: of systems that are asked (`load`, and `run` with its async twin), and recorded ones (`import_answers`)."""
+"""Run systems and models on a benchmark: `run`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from pydantic import ValidationError
-
-from proctor.api.access import ModelAccess, SystemLike, build_systems, checked
-from proctor.api.exchange import form_of, read_foreign
-from proctor.api.exchange_options import ImportOptions
-from proctor.api.option_texts import conditions_of, size_in_bytes
-from proctor.api.options import RunOptions, filled, listed
-from proctor.api.sources import (
-    Evaluation,
-    excerpts_as,
-    existing_store,
-    known_columns,
-    known_media,
-    media_at,
-    open_store,
-    recalled,
-    remember,
-    remembered_at,
-    sync_twin,
-)
-from proctor.core import (
-    BENCHMARKS,
-    Benchmark,
-    FilesOrigin,
-    InputError,
-    UsageError,
-    benchmark_path,
-    count_of,
-    reader_of,
-    reader_of_paths,
-    refusal,
-)
+from proctor.api.access import ModelAccess, SystemLike, build_systems
+from proctor.api.benchmarks import library_as, loaded_as, need_media, remember
+from proctor.api.model_options import RunOptions
+from proctor.api.option_values import conditions_of
+from proctor.api.options import filled, listed
+from proctor.api.sources import Evaluation, existing_store, open_store, sync_twin
+from proctor.core import BENCHMARKS, Benchmark, UsageError, count_of
 
 if TYPE_CHECKING:
-    from proctor.core import BenchmarkReader, Item, RecordedAnswers, System
+    from proctor.core import Item, System
     from proctor.media import MediaLibrary
     from proctor.models import BatchFolder
     from proctor.runs import Outcome, Plan, PlanOptions, RunEstimate, Store, Tally
 
-BLIND = "text-only"
-
-
-def load(
-    benchmark: str | Path,
-    data: str | Path | None = None,
-    media: str | Path | None = None,
-    *,
-    track: str = "",
-    seed: int = 0,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-) -> Benchmark:
-    """A benchmark's items from the folder with its own files; `media` is the folder of its videos or images.
-
-    Your own questions need no name: `benchmark` is the path of a folder or a file (CSV, JSON, JSON Lines, Excel,
-    Parquet) with them, and `columns` says by field which column holds it, where its name does not. `Benchmark.reading`
-    says how they were understood.
-
-    Raises `InputError` that names the file and the place (all faults of your own questions are its notes), and
-    `UnknownNameError` that lists the benchmarks.
-    """
-    folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
-    if path is not None:
-        return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
-    reader = reader_of(str(benchmark), track)
-    if data is None:
-        raise UsageError("--data", f"the folder with the files of {benchmark}")
-    return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
-
-
-def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
-    reader = reader.with_columns(origin.columns) if origin.columns else reader
-    try:
-        return replace(reader.load(origin.data, media, seed=seed), origin=origin)
-    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
-        raise refusal(origin.data, "", error) from error
-
-
-def as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
-    """Columns by field, each a list."""
-    return {name: [one] if isinstance(one, str) else list(one) for name, one in (columns or {}).items()}
-
 
 @dataclass(frozen=True)
 class Arranged:
-    """A run of which all is read and checked that can be before a store is touched."""
+    """A run whose input is read and checked. The store is not touched yet."""
 
     benchmark: Benchmark
     systems: list[System]
@@ -105,11 +38,11 @@ class Arranged:
 
     @property
     def needs_gpu(self) -> bool:
-        """Whether weights are read in this process."""
+        """Whether weights are loaded in this process."""
         return any(client.spec.is_local for client in self.access.opened)
 
     async def estimate(self) -> list[RunEstimate]:
-        """What would be asked and sent (see `RunEstimate`); nothing is asked, and nothing written."""
+        """Estimate what the run would ask and send (see `RunEstimate`), without asking or writing anything."""
         from proctor.runs import estimate_runs
 
         store = existing_store(self.options["store"])
@@ -117,7 +50,7 @@ class Arranged:
             return estimate_runs(store, self.benchmark, self.systems, self.conditions, self.library, self.plan)
 
     async def prepare(self) -> PreparedRun:
-        """The run in its store: servers are there, baselines have answered."""
+        """Open the store, check the servers and run the baselines."""
         from proctor.metrics import code_scorers
         from proctor.runs import add_baselines, plan
 
@@ -127,7 +60,7 @@ class Arranged:
         planned = plan(opened, loaded, self.systems, self.conditions, self.library, scorers=scorers, options=self.plan)
         remember(opened, loaded)
         if given["share"]:
-            from proctor.api.working import place
+            from proctor.api.workers import place
 
             place(self, opened, planned)
         if given["baselines"]:
@@ -136,7 +69,7 @@ class Arranged:
         return PreparedRun(self, opened, planned, notes)
 
     def _warnings(self) -> list[str]:
-        """What a person should look at before pictures go out."""
+        """Warnings about the media, to read before they are sent."""
         from proctor.media import CONDITIONS
 
         sees = any(CONDITIONS.get(condition).sees for condition in self.conditions)
@@ -149,7 +82,7 @@ class Arranged:
         return found + (self._seen_before(items) if sees else [])
 
     def _seen_before(self, items: Sequence[Item]) -> list[str]:
-        """Which of the media trained weights know already."""
+        """Warnings about media that local weights were trained on."""
         from proctor.models import seen_media
 
         told = []
@@ -170,7 +103,7 @@ class Arranged:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that only has to be asked. `notes` say what is left out."""
+    """A run that is ready to start. `notes` say what is left out."""
 
     arranged: Arranged
     store: Store
@@ -178,7 +111,7 @@ class PreparedRun:
     notes: tuple[str, ...]
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[Tally], None]) -> Evaluation:
-        """Asks what is left to ask, and closes the connections to models."""
+        """Ask what is not answered yet, and close the connections to models."""
         from proctor.runs import ItemClaims, Limits, execute
 
         options = self.arranged.options
@@ -194,7 +127,7 @@ class PreparedRun:
         return self.evaluation(outcome)
 
     def evaluation(self, outcome: Outcome) -> Evaluation:
-        """What came of it, in words too."""
+        """The result of the run."""
         counts = [f"{count} {status.value}" for status, count in outcome.tally.by_status.items() if count]
         nothing = "no reply is there yet" if outcome.tally.pending else "nothing left to ask"
         asked = f"Asked {outcome.tally.done}: {', '.join(counts) or nothing}; in {self.store.shown}"
@@ -204,7 +137,7 @@ class PreparedRun:
         )
 
     def _by_batch(self, outcome: Outcome) -> list[str]:
-        """Whose replies are awaited, and where the requests stand."""
+        """How many replies of a batch are missing, and where new requests were written."""
         batch, pending = self.arranged.access.batch, outcome.tally.pending
         if batch is None or not pending:
             return []
@@ -212,7 +145,7 @@ class PreparedRun:
         return [f"Replies to come by {batch.folder}: {pending}{new}"]
 
     def _waiting(self) -> list[str]:
-        """What a judge has to score, with the command."""
+        """What a judge has to score, with the command to run."""
         free = {item.id: item for job in self.plan.jobs for item in job.items if item.answer.kind == "free_text"}
         ruled = {name for name, item in free.items() if item.reference is not None and item.reference.criteria}
         own, told = self.arranged.benchmark.judge, []
@@ -230,7 +163,8 @@ def arrange(
     system: SystemLike | Sequence[SystemLike] | None = None,
     **options: Unpack[RunOptions],
 ) -> Arranged:
-    """The first part of `run`, which `proctor run` does in steps to show what it will do."""
+    """The first step of `run`: read and check everything. `proctor run` takes the steps one by one to report on
+    them."""
     from proctor.runs import PlanOptions, chosen_items
 
     given = filled("run", RunOptions, options)
@@ -279,16 +213,15 @@ async def run_async(
     system: SystemLike | Sequence[SystemLike] | None = None,
     **options: Unpack[RunOptions],
 ) -> Evaluation:
-    """Asks a benchmark's items of systems and models under conditions; call it again to go on where it stopped.
+    """Run systems and models on a benchmark's items under conditions. Call it again to continue where it stopped.
 
     `benchmark` is what `load` returned, a name with its `data` and `media` folders, or the path of your own questions.
     `system` is one or several of: a function (see `proctor.system`), `path/to/file.py:function`, the name of a built-in
     system or a method, a `System`. `model` is one or several models, `conditions` are what they may see. Baselines that
-    need no media are asked beside.
+    need no media are run as well.
 
-    Raises `InputError` before anything is asked where something is missing or does not fit, and `ConfigurationError`
-    for a model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await
-    `run_async`.
+    Raises `InputError` before anything is asked if input is missing or does not fit, and `ConfigurationError` for a
+    model that can't be asked. The command is `proctor run`. `run` works in a notebook; in async code await `run_async`.
     """
     prepared = await arrange(benchmark, system, **options).prepare()
     given = prepared.arranged.options
@@ -298,189 +231,8 @@ async def run_async(
 run = sync_twin(run_async)
 
 
-async def import_answers_async(
-    benchmark: str | Path | Benchmark, path: str | Path, **options: Unpack[ImportOptions]
-) -> Evaluation:
-    """Answers that were recorded elsewhere, in the benchmark's own format or another program's (`form`), kept as the
-    system `name`; of a file that names its systems and holds people's ratings (MEDIQA-EVAL), all systems, and ratings
-    as scores by `human:RATER`; with `scorer` an automatic scorer's scores of answers in the store.
-
-    Importing the same answers again changes nothing. Raises `InputError` with file and place for a file that can't be
-    read. The command is `proctor import`.
-    """
-    from proctor.media import CONDITIONS
-    from proctor.metrics import code_scorers
-    from proctor.runs import add_baselines, check_given_name, import_answers, import_systems
-
-    given = filled("import_answers", ImportOptions, options)
-    name, condition, path = given["name"], given["condition"], Path(path)
-    if given["scorer"]:
-        return _import_scores(benchmark, path, given["scorer"], given["store"])
-    if condition:
-        CONDITIONS.get(condition)
-    loaded = loaded_as(benchmark, given)
-    track = loaded.origin.track if loaded.origin else given["track"]
-    reader = reader_of(loaded.name, track) if loaded.name in BENCHMARKS.names() else reader_of_paths()
-    form = form_of(path, given["form"], reader)
-    if reader.ratings and not form:
-        if name:
-            raise UsageError("--name", "none: the file names its systems", found=repr(name))
-        found = reader.read_ratings(path, loaded, answers_only=given["answers_only"])
-        for one in found:
-            check_given_name(one.system)
-        opened, under = open_store(given["store"]), condition or "video"
-        runs = await import_systems(opened, loaded, found, condition=under)
-        notes = tuple(f"{one.system}: {line}" for one in found for line in one.notes)
-        done = tuple(
-            f"{count_of(len(one.answers), 'answer')} with {count_of(len(one.scores), 'rating')} as {one.system} / {under} "
-            f"in {opened.shown}"
-            for one in found
-        )
-    else:
-        if given["answers_only"]:
-            raise UsageError("--answers-only", f"no: files of {loaded.name} hold no ratings", found="it")
-        recorded = read_foreign(path, form, loaded, given) if form else _own_recorded(reader, path, loaded, name)
-        name = name or recorded.system
-        if not name:
-            raise UsageError("--name", "one: the file does not name its system")
-        check_given_name(name)
-        if condition and recorded.condition and condition != recorded.condition:
-            expected = f"{recorded.condition}, as the files' names say"
-            raise InputError(path, "--condition", found=condition, expected=expected)
-        under = condition or recorded.condition or "video"
-        scorers, opened = code_scorers(loaded), open_store(given["store"])
-        runs = [await import_answers(opened, loaded, recorded, name=name, condition=under, scorers=scorers)]
-        await add_baselines(opened, loaded, scorers, seed=given["seed"])
-        kept = f"{count_of(len(recorded.answers), 'answer')} and {count_of(len(recorded.votes), 'judgement')}"
-        done = (f"{kept} as {name} / {under} in {opened.shown}",)
-        notes = (*loaded.reading, *baseline_notes(loaded), *recorded.notes, *_doubts(loaded, recorded, form))
-    remember(opened, loaded)
-    return Evaluation(opened, loaded.name, tuple(runs), None, notes, done)
-
-
-import_answers = sync_twin(import_answers_async)
-
-
-def _doubts(benchmark: Benchmark, recorded: RecordedAnswers, form: str) -> list[str]:
-    """What may be wrong with answers from elsewhere, though each of them can be read."""
-    keys = {
-        item.id: item.answer.write(item.reference.answer)
-        for item in benchmark.items
-        if item.reference is not None and item.reference.answer is not None
-    }
-    told = []
-    if len(recorded.answers) > 4 and all(one.text.strip() == keys.get(one.item_id) for one in recorded.answers):
-        told.append("All answers are the references word for word: are they of the right column (--answer-column)?")
-    seed = benchmark.seeds.get("options")
-    if form and seed is not None:
-        told.append(
-            f"The options stand here in an order shuffled by seed {seed}: recorded letters must name that order"
-        )
-    return told
-
-
-def _own_recorded(reader: BenchmarkReader, path: Path, benchmark: Benchmark, name: str) -> RecordedAnswers:
-    """Answers in the benchmark's own format."""
-    if not name:
-        raise UsageError("--name", "one: the file does not name its system")
-    try:
-        return reader.read_recorded(path, benchmark)
-    except InputError as error:
-        if path.is_file():
-            error.add_note(
-                "A file of another program, or a plain table of ids and answers: --from (proctor list formats)"
-            )
-        raise
-
-
-def _import_scores(
-    benchmark: str | Path | Benchmark, path: Path, scorer: str, store: Store | str | Path | None
-) -> Evaluation:
-    from proctor.runs import add_recorded_scores, answer_keys
-
-    name = benchmark.name if isinstance(benchmark, Benchmark) else str(benchmark)
-    reader = reader_of(name)
-    if not reader.ratings:
-        raise UsageError("--scorer", f"none: files of {name} hold no scores", found=repr(scorer))
-    opened = open_store(store, create=False)
-    found = reader.read_scores(path, answer_keys(opened, name))
-    added = add_recorded_scores(opened, name, scorer, found.scores)
-    notes = tuple(f"{scorer}: {line}" for line in found.notes)
-    return Evaluation(
-        opened,
-        name,
-        tuple(opened.runs(name)),
-        None,
-        notes,
-        (f"{count_of(added, 'score')} by {scorer} in {opened.shown}",),
-    )
-
-
-def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
-    """A benchmark as it is, or read from its files; what a store remembers of these completes what is given."""
-    media, columns, seed = media_at(given.get("media"), given.get("cache")), given["columns"], given["seed"]
-    if isinstance(benchmark, Benchmark):
-        if given["data"] is not None:
-            benchmark = replace(benchmark, origin=FilesOrigin(Path(given["data"]), given["track"], as_lists(columns)))
-        return benchmark if media is None else replace(benchmark, media_root=media)
-    name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
-    if path is None:
-        data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])
-        if given["data"] is not None or name in BENCHMARKS.names():
-            remembered = media_at(remembered, given.get("cache"))
-            return load(name, data, remembered, track=track, seed=seed, columns=columns)
-        path = Path(data)  # your own questions, by the name in the store
-    known = remembered_at(given["store"], path)
-    media = media or media_at(known_media(known, path), given.get("cache"))
-    return load(path, media=media, seed=seed, columns=columns or known_columns(known))
-
-
-def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
-    """The benchmark's media as options (see `ShownOptions`) have them shown."""
-    from proctor.media import MediaLibrary, MediaSettings
-
-    settings = checked(
-        MediaSettings,
-        fps=given["fps"],
-        max_frames=given["max_frames"],
-        max_side=given["max_side"],
-        overlay=given["overlay"],
-    )
-    size = given["cache_size"]
-    return MediaLibrary(
-        benchmark.media_root,
-        settings,
-        given["cache"],
-        cache_bytes=size_in_bytes(size) if isinstance(size, str) else size,
-        excerpts=excerpts_as(benchmark.excerpts, given["media_as"]),
-    )
-
-
-def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
-    """Raises `InputError` that says which media are missing, with a note on how to get them, before anything is
-    asked."""
-    from proctor.media import CONDITIONS, shown_place
-
-    if not any(CONDITIONS.get(condition).sees for condition in conditions):
-        return
-    missing = library.missing(items)
-    if not missing:
-        return
-    needed = {medium.source for item in items for medium in item.media}
-    some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
-    error = InputError(
-        "--media" if library.root is None else shown_place(library.root),
-        found=f"{len(needed) - len(missing)} of {count_of(len(needed), 'media file')}, missing {some}",
-        expected=f"all of them, or --condition {BLIND}",
-    )
-    if benchmark.origin is not None:
-        reader = reader_of(benchmark.name) if benchmark.name in BENCHMARKS.names() else reader_of_paths()
-        error.add_note(reader.media_help(benchmark.origin.data, missing))
-    raise error
-
-
 def plan_notes(planned: Plan) -> tuple[str, ...]:
-    """What a person should know before the first item is asked."""
+    """Notes on items that are not asked, and on answers that are there already."""
     notes = [str(problem) for problem in planned.problems]
     if planned.left_out:
         notes.append(f"{count_of(planned.left_out, 'item')} left out: broken or missing media.")
@@ -492,7 +244,7 @@ def plan_notes(planned: Plan) -> tuple[str, ...]:
 
 
 def baseline_notes(benchmark: Benchmark) -> tuple[str, ...]:
-    """Which baselines do not stand in the tables, and why."""
+    """Which baselines are skipped, and why."""
     from proctor.runs import skipped_baselines
 
     skipped = skipped_baselines(benchmark)

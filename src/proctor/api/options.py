@@ -1,4 +1,4 @@
-"""The options that Python and the shell share: each one is declared once, with its default and its line of help."""
+"""Options that Python and the shell share. Each is declared once, with its type, default and help line."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -8,13 +8,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, TypeVar, cast
 
-from proctor.api.option_names import benchmark_names, condition_names, judge_names, system_names
-from proctor.api.option_texts import columns_of, facets_of, settings_pairs, texts
+from proctor.api.option_values import (
+    benchmark_names,
+    columns_of,
+    condition_names,
+    facets_of,
+    read_formats,
+    system_names,
+    texts,
+)
 from proctor.core import FailedPolicy, Option
 
 if TYPE_CHECKING:
-    from proctor.core import Scorer
-    from proctor.judges import JudgeFunction
     from proctor.models import ModelSpec
     from proctor.runs import Store
 
@@ -29,8 +34,7 @@ _MODEL, _MEDIA, _LIMITS = "Model", "Media", "Limits"
 
 
 def filled(function: str, kind: type[Given], given: Given) -> Given:
-    """The options with their defaults. Raises `TypeError` for one that the function does not have, as Python does for
-    a parameter."""
+    """The options with their defaults. Raises `TypeError` for an unknown option, as Python does for a parameter."""
     known = {name: option.default for name, (_, option) in declared(kind).items()}
     for name in given:
         if name not in known:
@@ -46,7 +50,7 @@ def declared(kind: Any) -> dict[str, tuple[Any, Option]]:
 
 
 def listed(given: Any) -> list[Any]:
-    """One thing or several, as a list; None is none.
+    """One value or several as a list; None is an empty list.
 
     >>> listed("a"), listed(["a", "b"]), listed(None)
     (['a'], ['a', 'b'], [])
@@ -57,7 +61,6 @@ def listed(given: Any) -> list[Any]:
 
 
 _Names = str | Sequence[str]
-_Json = Mapping[str, Any]
 
 
 def _many(text: str, name: str = "", **more: Any) -> Option:
@@ -65,22 +68,19 @@ def _many(text: str, name: str = "", **more: Any) -> Option:
     return Option(text, name, **{"default": (), "shell": list[str], **more})
 
 
-def _own(text: str, read: Callable[[Any], Any]) -> Option:
-    """Options of a method or a judge, KEY=VALUE."""
-    return Option(text, "--option", {}, shell=list[str], read=read, metavar="KEY=VALUE")
-
-
 def _by(text: str) -> Option:
     return Option(text, "--by", (), shell=str, read=facets_of, metavar="FACET[,FACET]")
 
 
-_TWO_LEVEL = "Intervals draw groups, and then questions within each: wider than whole groups need."
+_TWO_LEVEL = "Resample groups, and then questions within each: wider intervals."
 
-AllItems = Annotated[bool, Option("Also the items that the benchmark does not count.", default=False)]
+AllItems = Annotated[bool, Option("Include items that the benchmark does not count.", default=False)]
+
 BenchmarkName = Annotated[
     str,
     Option("A benchmark's name (proctor list benchmarks).", metavar="BENCHMARK", names=benchmark_names, argument=True),
 ]
+
 BenchmarkSource = Annotated[
     str,
     Option(
@@ -90,13 +90,15 @@ BenchmarkSource = Annotated[
         argument=True,
     ),
 ]
+
 Baselines = Annotated[
     _Names, _many("A reference system, or none; repeatable. [default: random, majority]", "--baseline")
 ]
+
 Cache = Annotated[
-    str | Path | None,
-    Option("Where frames are kept: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path),
+    str | Path | None, Option("The cache of frames: a folder or a URL.", env="PROCTOR_CACHE", group=_MEDIA, shell=Path)
 ]
+
 Columns = Annotated[
     Mapping[str, str | Sequence[str]],
     Option(
@@ -108,24 +110,36 @@ Columns = Annotated[
         metavar="FIELD=COLUMN",
     ),
 ]
-Concurrency = Annotated[int, Option("Questions or answers under way at once.", default=8, low=1, group=_LIMITS)]
-Draws = Annotated[int, Option("Bootstrap draws behind each interval.", default=2000, low=100)]
+
+Concurrency = Annotated[int, Option("Questions or answers processed at once.", default=8, low=1, group=_LIMITS)]
+
+Draws = Annotated[int, Option("Bootstrap draws for each interval.", default=2000, low=100)]
+
 MaxSide = Annotated[int, Option("Longest side of a frame in pixels.", default=512, low=16, group=_MEDIA)]
+
 MediaAs = Annotated[
-    Literal["full", "trimmed", "cropped"] | None, Option("Videos: whole, cut to length, or cropped too.", group=_MEDIA)
+    Literal["full", "trimmed", "cropped"] | None, Option("The videos are full, trimmed, or also cropped.", group=_MEDIA)
 ]
+
 MediaFolder = Annotated[str | Path | None, Option("The folder with its videos or images.", shell=Path)]
+
 Metrics = Annotated[_Names, _many("Only this metric; may be repeated.", "--metric")]
+
 OnChange = Annotated[Callable[[Any], None], Option(default=lambda _: None)]
+
 Overlay = Annotated[
     Literal["none", "absolute", "clip"],
-    Option("Burn the elapsed time into each frame: the video's, or the clip's.", default="none", group=_MEDIA),
+    Option("Draw the elapsed time of the video or the clip on each frame.", default="none", group=_MEDIA),
 ]
+
 PromptChoice = Annotated[
     str, Option("Another prompt: paper, where there is one, or a file.", "", "", group=_MODEL, metavar="NAME|FILE")
 ]
-Seed = Annotated[int, Option("The seed of every draw; recorded.", default=0)]
+
+Seed = Annotated[int, Option("The random seed; it is recorded.", default=0)]
+
 Stop = Annotated[asyncio.Event | None, Option()]
+
 StoreUrl = Annotated[
     _Store,
     Option(
@@ -135,14 +149,16 @@ StoreUrl = Annotated[
         env="PROCTOR_STORE",
     ),
 ]
+
 Systems = Annotated[_Names, _many("Only this system; may be repeated.", "--system", names=system_names)]
+
 Track = Annotated[
     str, Option("The track, where a benchmark comes in several (focus: frame, segment, procedure).", default="")
 ]
 
 
 class Files(TypedDict, total=False):
-    """Where a benchmark's own files lie (a store remembers it), and its track where it comes in several."""
+    """The folder with a benchmark's own files (a store remembers it), and the track, if the benchmark has several."""
 
     data: Annotated[
         str | Path | None, Option("The folder with the benchmark's own files; the store remembers it.", shell=Path)
@@ -151,15 +167,15 @@ class Files(TypedDict, total=False):
 
 
 class Selection(TypedDict, total=False):
-    """Which runs are meant: systems and conditions by name (all, where none are named)."""
+    """The runs to read: systems and conditions by name (by default all)."""
 
     systems: Systems
     conditions: Annotated[_Names, _many("Only this condition; may be repeated.", "--condition", names=condition_names)]
 
 
 class Counting(TypedDict, total=False):
-    """`failed` says how items count that a run lacks a score for: "wrong", "exclude", or the benchmark's own rule (a
-    range, where it has none); `all_items` takes also those that the benchmark does not count. `draws` and `seed` are
+    """`failed` says how items without a score count: "wrong", "exclude", or by the benchmark's own rule (if it has
+    none, scores are ranges). `all_items` includes the items that the benchmark does not count. `draws` and `seed` are
     those of the bootstrap."""
 
     failed: Annotated[
@@ -174,8 +190,8 @@ class Counting(TypedDict, total=False):
 
 
 class ResultOptions(Selection, Counting, total=False):
-    """How `results` are chosen and computed: `by` splits by facets, on these `metrics`; `level` is that of the
-    intervals; with `two_level` groups are drawn, and then questions within each."""
+    """How `results` are computed: split `by` facets, for these `metrics`, with intervals at this `level`. `two_level`
+    resamples groups, and then questions within each."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     metrics: Metrics
@@ -184,54 +200,53 @@ class ResultOptions(Selection, Counting, total=False):
 
 
 class CompareOptions(Selection, Counting, total=False):
-    """What is compared with what: every run with one (`against`), on these `metrics`; `by` splits by facets."""
+    """What is compared: every run with the run `against`, on these `metrics`, split `by` facets."""
 
     by: Annotated[_Names, _by("Split by these facets.")]
     against: Annotated[
-        str | tuple[str, str], Option("Set every run against this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
+        str | tuple[str, str], Option("Compare every run with this one.", "", "", shell=str, metavar="SYSTEM/CONDITION")
     ]
     metrics: Metrics
 
 
 class ContestOptions(Counting, total=False):
-    """Who is ranked or analyzed: what was answered under a `condition` (`video`, or the first one of an evaluation) by
-    these `systems`; `baselines` are shown and not ranked ("none": there is none). `latency` "required" counts an answer
-    without one as late; `stability` samples of videos are ranked again."""
+    """What is ranked or analyzed: the answers of these `systems` under a `condition` (`video`, or the first one of an
+    evaluation). `baselines` are shown and not ranked ("none" for no baseline). With `latency` "required", an answer
+    without a latency is late. The ranking is repeated on `stability` bootstrap samples of the groups."""
 
-    condition: Annotated[str, Option("What was answered under it. [default: video]", default="", names=condition_names)]
+    condition: Annotated[str, Option("Rank the answers under it. [default: video]", default="", names=condition_names)]
     systems: Systems
     baselines: Baselines
     latency: Annotated[
         Literal["required", "optional"] | None,
         Option("Answers without a latency: late, or in time. [default: late, where others have one]"),
     ]
-    stability: Annotated[int, Option("Samples of videos on which all is done again.", default=1000, low=0)]
+    stability: Annotated[int, Option("Bootstrap samples used to estimate rank stability.", default=1000, low=0)]
 
 
 class AnalyzeOptions(ContestOptions, total=False):
-    """What is analyzed; with `two_level` intervals draw groups, and then questions within each."""
+    """What is analyzed. `two_level` resamples groups, and then questions within each."""
 
     two_level: Annotated[bool, Option(_TWO_LEVEL, default=False)]
 
 
 class RankOptions(ContestOptions, total=False):
-    """How systems are ranked: `by` are the facets that make the buckets (the benchmark's own, where none are named),
-    `rule` makes one order of the ranks in them; the others are those of `proctor.stats.rank_buckets`."""
+    """How systems are ranked: `by` are the facets that define the buckets (by default the benchmark's own), and `rule`
+    combines the ranks in the buckets. The others are options of `proctor.stats.rank_buckets`."""
 
-    by: Annotated[_Names, _by("Other buckets than the benchmark's own.")]
+    by: Annotated[_Names, _by("Facets that define the buckets.")]
     rule: Annotated[
-        Literal["copeland", "borda", "mean"],
-        Option("What makes one order of the ranks in the buckets.", "", "copeland"),
+        Literal["copeland", "borda", "mean"], Option("The rule that combines the ranks in the buckets.", "", "copeland")
     ]
-    alpha: Annotated[float, Option("The level of the tests in the buckets.", default=0.05)]
+    alpha: Annotated[float, Option("Significance level of the tests in the buckets.", default=0.05)]
     correction: Annotated[
         Literal["holm", "holm-board", "none"], Option("For many tests: per bucket or board.", "", "holm")
     ]
 
 
 class LeaderboardOptions(Counting, total=False):
-    """Who is ranked by a metric: what was answered under a `condition` (`video`, or the first one of an evaluation) by
-    these `systems`; `scorer` is the judge whose scores are meant, where several gave the metric."""
+    """What is ranked by a metric: the answers of these `systems` under a `condition` (`video`, or the first one of an
+    evaluation). `scorer` chooses a judge if several gave the metric."""
 
     condition: Annotated[str, Option(default="")]
     systems: Systems
@@ -239,9 +254,9 @@ class LeaderboardOptions(Counting, total=False):
 
 
 class ReportOptions(Counting, total=False):
-    """What a report shows. `media` is the folder of the benchmark's videos or images, for the item browser, `media_as`
-    what these files are, `max_side` how large its frames are; `publish` leaves out all that must stay secret,
-    `pseudonyms` (system to shown name, or True: numbers) replaces names in it."""
+    """What a report shows. `media` is the folder of the benchmark's videos or images for the item browser, `media_as`
+    says how these files were cut, and `max_side` is the size of its frames. `publish` leaves out everything that must
+    stay secret; `pseudonyms` then replaces the names of systems (a mapping, or True for numbers)."""
 
     media: MediaFolder
     media_as: MediaAs
@@ -256,8 +271,9 @@ class ReportOptions(Counting, total=False):
 
 
 class ReproduceOptions(Files, Selection, total=False):
-    """Whose pictures are made again: of these `items` (all, where none are named), the first `limit` answers of each
-    run. `media` is the folder of the videos or images (the store remembers it), `media_as` what these files are."""
+    """Which pictures are reproduced: those of these `items` (by default all), for the first `limit` answers of each
+    run. `media` is the folder of the videos or images (the store remembers it), `media_as` says how these files were
+    cut."""
 
     media: MediaFolder
     media_as: MediaAs
@@ -267,17 +283,17 @@ class ReproduceOptions(Files, Selection, total=False):
 
 
 class AuditOptions(TypedDict, total=False):
-    """Which scorers are compared with which: those of `scorer` (none named: all) with those of `against` (none named:
-    all people). `allow_missing` leaves out rated answers that a scorer has not scored. `lead_over` names those whose
-    leads are shown; `power` simulates how many groups, and second ratings where raters agree by `rater_agreement`, tell
-    two scorers apart. Without `draws` there are no intervals."""
+    """Which scorers are compared with which: those of `scorer` (by default all) with those of `against` (by default all
+    people). `allow_missing` leaves out rated answers that a scorer has not scored. Leads over the scorers `lead_over`
+    are shown. `power` simulates how many groups, or second ratings (by raters who agree by `rater_agreement`), are
+    needed to tell two scorers apart. 0 `draws` give no intervals."""
 
     scorer: Annotated[_Names, _many("Only this judge or metric; may be repeated. [default: all]", "--scorer --judge")]
     against: Annotated[_Names, _many("The scorer that stands for the raters. [default: all people]")]
     all_items: AllItems
     allow_missing: Annotated[bool, Option("Leave out rated answers that a scorer has not scored.", default=False)]
-    lead_over: Annotated[_Names, _many("Also show how far all are ahead of this one; may be repeated.")]
-    power: Annotated[bool, Option("Also show how many groups tell two scorers apart.", default=False)]
+    lead_over: Annotated[_Names, _many("Also show leads over this one; may be repeated.")]
+    power: Annotated[bool, Option("Also show how many groups can tell two scorers apart.", default=False)]
     rater_agreement: Annotated[
         float | None, Option("--power: Pearson's r of two raters. [default: as in the ratings]", low=0.0, high=1.0)
     ]
@@ -286,190 +302,74 @@ class AuditOptions(TypedDict, total=False):
     seed: Seed
 
 
-class ModelOptions(TypedDict, total=False):
-    """How models are asked, whichever they are (see `ModelSpec`)."""
+class ImportOptions(Files, total=False):
+    """How answers are imported: under the system `name` and a `condition` (by default that of the files, else `video`),
+    with the `track` and `seed` of the questions. `answers_only` ignores people's ratings in the file. `scorer` is the
+    automatic scorer whose scores of stored answers the file holds. `form` is the format of another program (by default
+    recognised from the content), with `id_column` and `answer_column`."""
 
-    base_url: Annotated[
-        str | Sequence[str] | None,
-        _many(
-            "An OpenAI-compatible server (vLLM, SGLang, Ollama): one for all models, one for each, or several for one.",
-            group=_MODEL,
-        ),
-    ]
-    settings: Annotated[
-        _Json,
-        Option(
-            "Passed to the model: temperature=0 max_tokens=512.",
-            default={},
-            shell=list[str],
-            read=settings_pairs("model settings"),
-            group=_MODEL,
-            metavar="KEY=VALUE …",
-        ),
-    ]
-    timeout_s: Annotated[
-        float, Option("Seconds until one call counts as hanging; it is retried.", "--timeout", 180.0, 0.1, group=_MODEL)
-    ]
-    retries: Annotated[int, Option("Retries after an infrastructure error.", default=6, low=0, group=_MODEL)]
-    price: Annotated[
-        str | Sequence[str] | None,
-        _many(
-            "Dollars for a million tokens, if the price is not known: 0.15/0.60. One for all models, or one for each.",
-            group=_MODEL,
-            metavar="INPUT/OUTPUT",
-        ),
-    ]
-    structured: Annotated[
-        Literal["auto", "native", "tool", "prompted"],
-        Option("How a structured reply is asked for.", default="auto", group=_MODEL),
-    ]
-
-
-class ShownOptions(Files, total=False):
-    """What a model is shown of a benchmark's items. For your own questions `columns` says by field which column holds
-    it."""
-
+    name: Annotated[str, Option("The system's name in the store. [default: as the file says]", default="")]
+    condition: Annotated[str, Option("What the system saw. [default: as the files say, else video]", default="")]
+    answers_only: Annotated[bool, Option("Do not read people's ratings in the file.", default=False)]
+    scorer: Annotated[str, Option("The file holds this automatic scorer's scores of answers in the store.", default="")]
     columns: Columns
-    media: MediaFolder
-    all_items: AllItems
-    seed: Seed
-    prompt: PromptChoice
-    media_as: MediaAs
-    fps: Annotated[float, Option("Frames a second that a model gets.", default=1.0, low=0.001, group=_MEDIA)]
-    max_frames: Annotated[int, Option("At most this many frames.", default=64, low=1, group=_MEDIA)]
-    max_side: MaxSide
-    overlay: Overlay
-    video_as: Annotated[
-        Literal["frames", "file"],
-        Option("Send frames, or the clip as a video file (not every model).", default="frames", group=_MEDIA),
-    ]
-    cache: Cache
-    cache_size: Annotated[
-        str | int | None,
-        Option(
-            "Keep the frames below this (20GB, 500MB): what was read longest ago goes first.",
-            shell=str,
-            group=_MEDIA,
-            metavar="SIZE",
-        ),
-    ]
-
-
-class AskOptions(ShownOptions, ModelOptions, total=False):
-    """What is asked of a benchmark's items. `model` is one or several of `provider:name` (keys come from the
-    environment), or names at the server `base_url`. `on_change` is called with the tally after every answer; `stop`,
-    once set, lets the answers under way come in and asks no more."""
-
-    model: Annotated[
-        _Models,
-        _many("A model, provider:name, with settings of its own; may be repeated.", metavar="NAME [KEY=VALUE …]"),
-    ]
-    concurrency: Concurrency
-    budget_s: Annotated[
-        float | None,
-        Option(
-            "Seconds of model time a question; later is wrong. [default: the benchmark's, if any]",
-            "--budget",
-            low=0.001,
-            group=_LIMITS,
-        ),
-    ]
-    give_up_after: Annotated[int, Option("Stop after this many failures in a row.", default=50, low=1, group=_LIMITS)]
-    on_change: OnChange
-    stop: Stop
-
-
-class RunOptions(AskOptions, total=False):
-    """What is asked of whom. `name` keeps the answers under another name. `store` is a path or a URL; by default
-    `proctor.db` in the working folder (or `PROCTOR_STORE`), since an answer that was paid must not be lost; ":memory:"
-    keeps nothing. `baselines` False: not asked beside. With `batch`, a folder, models are asked by files. With `share` other processes may ask the same at the same
-    time, on any machine that reaches the store."""
-
-    options: Annotated[
-        _Json, _own("An option of the system; may be repeated (proctor list methods).", settings_pairs("--option"))
-    ]
     store: StoreUrl
-    name: Annotated[str, Option("Keep the results under this name.", default="")]
-    conditions: Annotated[
-        _Names,
-        _many(
-            "What may be seen; may be repeated. [default: video]", "--condition", default="video", names=condition_names
+    seed: Seed
+    form: Annotated[
+        str,
+        Option(
+            "Another program's format (proctor list formats). [default: as the content says]",
+            "--from",
+            "",
+            names=read_formats,
         ),
     ]
-    skip_broken: Annotated[bool, Option("Leave out the items whose media are broken.", default=False, group=_MEDIA)]
-    limit: Annotated[int | None, Option("Only the first items.", low=1, group=_LIMITS)]
-    baselines: Annotated[bool, Option(default=True)]
-    batch: Annotated[
-        str | Path | None,
-        Option(
-            "Write requests there for a batch (OpenAI's, vllm run-batch), read its replies.", shell=Path, group=_LIMITS
-        ),
-    ]
-    share: Annotated[
-        bool,
-        Option(
-            "Ask beside others that run the same command: each takes what nobody has.", default=False, group=_LIMITS
-        ),
-    ]
+    id_column: Annotated[str, Option('The column with item ids; "position": the row number, from 0.', default="")]
+    answer_column: Annotated[str, Option("The column with the answer.", default="")]
 
 
-class ScoreOptions(Selection, ModelOptions, total=False):
-    """What scores which answers. Of a judge: `model`, of which several make a panel, and `fallback` models, which judge
-    what the others leave unresolved; `options` are the judge's own, `dimensions` a file (YAML) of those to rate,
-    `rated` the store with rated answers for few-shot examples; `media` is the folder of what a judge is to see;
-    `prompt` another template, by name or file; `limit` answers at most are judged, and with `shard` only those to one
-    part of the items. `on_change` is called with the tally; `stop`, once set, asks no more."""
+class ExportOptions(Selection, total=False):
+    """What is exported. `format` is one of
 
-    judge: Annotated[
-        "str | JudgeFunction",
+    - jsonl, csv or parquet: a row per item, system, condition and metric;
+    - judgements: the replies of `scorer`;
+    - unresolved: answers that wait for a person's decision (decided: also those with one);
+    - sums: sums by group, for `proctor pool`;
+    - a submission format of the benchmark, of one run or of the scores of `scorer`. Only the rows of `template` are
+      written; `allow_missing` leaves out those without a score;
+    - a format of another program (`proctor list formats`). `origin` says where data and results come from, `media` is
+      the folder of videos or images, copied only with `copy_media`, and `no_references` leaves out the reference
+      answers.
+    """
+
+    format: Annotated[
+        str,
         Option(
-            "A judge (proctor list judges), or bertscore: rationales compared with the references', without a model. "
-            "[default: the benchmark's own]",
+            "jsonl, csv or parquet; judgements: what a scorer said, as JSON Lines; unresolved: what judges left open "
+            "(decided: also what a person decided); sums: of groups alone, for proctor pool; one run as a submission: answer or responses (focus), submission "
+            "(clinicalskillqa); a scorer's scores: submission (mediqa-eval); another program's format (proctor list "
+            "formats). [default: by the file's name]",
             default="",
-            shell=str,
-            names=judge_names,
         ),
     ]
-    metrics: Annotated[
-        "str | Scorer | Sequence[str | Scorer]",
-        _many("Score by this metric on text (all: every one), or of a package; may be repeated.", "--metric"),
-    ]
-    model: Annotated[
-        _Models,
-        _many(
-            "The model that judges, provider:name, with settings of its own; several make a panel.",
-            metavar="NAME [KEY=VALUE …]",
-        ),
-    ]
-    fallback: Annotated[
-        _Models, _many("Judges what the others leave unresolved.", "--fallback-model", metavar="NAME [KEY=VALUE …]")
-    ]
-    options: Annotated[
-        _Json,
-        _own(
-            "The judge's own: quorum=2, documents=FOLDER, calibration=FILE; encoder, layer and rescale of bertscore.",
-            texts,
-        ),
-    ]
-    dimensions: Annotated[
-        str | Path | None, Option("A file (YAML) of dimensions to rate. [default: the benchmark's]", shell=Path)
-    ]
-    rated: Annotated[
-        _Store,
-        Option(
-            "The store with rated answers to show as few-shot examples. [default for few-shot-judge: --store]",
-            shell=str,
-        ),
-    ]
-    media: Annotated[str | Path | None, Option("Where the frames or images lie that a judge is to see.", shell=Path)]
     all_items: AllItems
-    prompt: PromptChoice
-    media_as: MediaAs
-    concurrency: Concurrency
-    limit: Annotated[int | None, Option("Only the first answers, for a trial.", low=1, group=_LIMITS)]
-    shard: Annotated[
-        str | None,
-        Option("Judge only part K of N, for N processes or machines on one store.", metavar="K/N", group=_LIMITS),
+    scorer: Annotated[str, Option("Whose scores, for judgements and submissions of scores.", default="")]
+    template: Annotated[
+        str | Path | None, Option("Only the rows of this file, in its order (submissions of scores).", shell=Path)
     ]
-    on_change: OnChange
-    stop: Stop
+    allow_missing: Annotated[bool, Option("Leave rows out that have no score (submissions of scores).", default=False)]
+    origin: Annotated[
+        Mapping[str, str],
+        Option(
+            "For other programs' formats, where it comes from: licence, citation, url, creator, dataset, model, "
+            "organisation, relationship; may be repeated.",
+            "--origin",
+            {},
+            shell=list[str],
+            read=texts,
+            metavar="KEY=VALUE",
+        ),
+    ]
+    media: MediaFolder
+    copy_media: Annotated[bool, Option("Other programs' formats: copy the media, too.", default=False)]
+    no_references: Annotated[bool, Option("Other programs' formats: leave out reference answers.", default=False)]

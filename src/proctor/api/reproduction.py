@@ -1,19 +1,20 @@
-"""What systems were shown, made again from the media: `reproduce`, and the pictures of one answer."""
+"""Reproduce what systems were shown (`reproduce`), and published figures (`verify`)."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from proctor.api.benchmarks import excerpts_as, media_at, recalled
 from proctor.api.options import ReproduceOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, recalled, stored, wait_for
-from proctor.api.tables import FrameLike, Row
-from proctor.core import InputError, UsageError, count_of, reader_of
+from proctor.api.sources import Evaluation, Stored, stored, wait_for
+from proctor.api.tables import FrameLike, Record
+from proctor.core import BENCHMARKS, InputError, UsageError, Verified, VerifiedFigure, count_of, reader_of
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -21,30 +22,32 @@ if TYPE_CHECKING:
     from proctor.runs import ReproducedAnswer, Reproducer, Store
 
 _LISTED = 20
+
 _CACHE = 2 * 10**9  # of frames kept while it works, in bytes
+
 _COUNTS = ("same", "different", "unrecorded", "unreadable")
 
 
 @dataclass(frozen=True, repr=False)
 class ReproductionTable(FrameLike):
-    """A row for each answer: `state` is same, different, unrecorded (it holds no record) or unreadable (its media are
-    missing or broken); `reason` says why; `media` are the files that are other files now."""
+    """A row for each answer. `state` is same, different, unrecorded (the store has no record) or unreadable (media are
+    missing or broken); `reason` says why; `media` are the files that have changed."""
 
     data: tuple[ReproducedAnswer, ...]
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The fields of `proctor.runs.ReproducedAnswer`."""
         return [one.to_json() for one in self.data]
 
     @property
     def ok(self) -> bool:
-        """Whether there are records, and all pictures are the same."""
+        """Whether there are records and all pictures are the same."""
         return {one.state.value for one in self.data} == {"same"}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Files that changed without changing what was shown, and answers without a record."""
+        """Files that changed without changing the pictures, and answers without a record."""
         same = sorted({name for one in self.data if one.state == "same" for name in one.media})
         without = sum(one.state == "unrecorded" for one in self.data)
         lines = [f"Other files than before, with the same pictures: {', '.join(same[:_LISTED])}."] if same else []
@@ -56,7 +59,7 @@ class ReproductionTable(FrameLike):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """How many answers of each run are in each state, and the first ones that are not the same."""
+        """The number of answers of each run by state, and the first answers that differ."""
         from proctor.reports import records_table
 
         counts: dict[tuple[str, str], Counter[str]] = {}
@@ -86,10 +89,10 @@ class ReproductionTable(FrameLike):
 def reproduce(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ReproduceOptions]
 ) -> ReproductionTable:
-    """Makes what systems were shown again, from the media files alone, and compares it with the record in the store:
-    the times and the SHA-256 of every picture, as the system got it.
+    """Reproduce what systems were shown from the media files, and compare it with the record in the store: the time and
+    the SHA-256 of every picture, as the system got it.
 
-    No kept frame is used. Raises `InputError` where the media folder is not known, and for an unknown item, system or
+    Cached frames are not used. Raises `InputError` if the media folder is not known, and for an unknown item, system or
     condition. The command is `proctor reproduce`.
     """
     from proctor.runs import chosen_runs
@@ -111,10 +114,10 @@ def write_shown(
     benchmark: str = "",
     **options: Unpack[ReproduceOptions],
 ) -> list[str]:
-    """Writes the pictures that each chosen answer to an item was shown into SYSTEM/CONDITION below `folder`, made again
-    from the media. Returns a sentence for each answer: how many, and whether they are those of the record.
+    """Reproduce the pictures that systems were shown for an item, and write them into SYSTEM/CONDITION below `folder`.
+    Returns a sentence for each answer: the number of pictures, and whether they are those of the record.
 
-    Raises `InputError` as `reproduce` does, and where the folder can't be written.
+    Raises `InputError` as `reproduce` does, and if the folder can't be written.
     """
     from proctor.runs import item_history
 
@@ -147,7 +150,7 @@ def write_shown(
 
 @contextmanager
 def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
-    """With a cache of frames of its own, which is empty: what was kept of other runs proves nothing."""
+    """A reproducer with an empty cache, so that frames cached by runs are not used."""
     from proctor.media import MediaLibrary
     from proctor.runs import Reproducer
 
@@ -165,7 +168,7 @@ def _reproducer(where: Stored, given: ReproduceOptions) -> Iterator[Reproducer]:
 
 
 def _media_root(where: Stored, given: ReproduceOptions) -> Path | None:
-    """The folder of the media: as given, as the store remembers it, else as the benchmark's own files say."""
+    """The folder of the media: the given one, else the one that the store remembers, else that of the benchmark."""
     if given["media"] is not None:
         root = media_at(given["media"])
         if root is None or not root.is_dir():
@@ -191,7 +194,7 @@ def _write(folder: Path, pictures: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _safe(name: str) -> str:
-    """A name as a folder's: what could lead elsewhere, or a file system refuses, becomes "_"."""
+    """A name that is safe for a folder: special characters become "_"."""
     kept = "".join(one if one.isalnum() or one in "-_. " else "_" for one in name).strip(". ")
     return kept[:80] or "_"
 
@@ -199,3 +202,113 @@ def _safe(name: str) -> str:
 def _reason(one: ReproducedAnswer) -> str:
     changed = f" ({', '.join(one.media)} is another file now)" if one.media else ""
     return f"{one.reason}{changed}"
+
+
+@dataclass(frozen=True, repr=False)
+class VerificationTable(FrameLike):
+    """A row for each published figure: `published`, `ours` (None if its recorded answers are missing), `difference`
+    (ours minus published), `state` (see `proctor.core.Verified`) and the reason of an explained difference. `missing`
+    are the benchmarks whose recorded answers were not found."""
+
+    figures: tuple[tuple[str, VerifiedFigure], ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[Record]:
+        """One row for each figure, by benchmark."""
+        return [
+            {
+                "benchmark": name,
+                "figure": one.name,
+                "source": one.source,
+                "published": one.published,
+                "ours": one.ours,
+                "difference": None if one.ours is None else one.ours - one.published,
+                "state": one.state.value,
+                "reason": one.explained if one.state is Verified.EXPLAINED else "",
+            }
+            for name, one in self.figures
+        ]
+
+    @property
+    def ok(self) -> bool:
+        """Whether figures were compared, and none is different."""
+        states = {one.state for _, one in self.figures}
+        return Verified.SAME in states and Verified.DIFFERENT not in states
+
+    @property
+    def title(self) -> str:
+        """The title of the table."""
+        return "Published figures, computed again from recorded answers"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be compared."""
+        return tuple(f"{name}: no folder holds {_files(name)}." for name in self.missing)
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The number of figures of each benchmark by state, and those that differ."""
+        from proctor.reports import records_table
+
+        counts: dict[str, Counter[Verified]] = {}
+        for name, one in self.figures:
+            counts.setdefault(name, Counter())[one.state] += 1
+        summary = [
+            {"benchmark": name, "figures": found.total(), **{state.value: found[state] for state in Verified}}
+            for name, found in counts.items()
+        ]
+        shown = [records_table(self.title, summary)]
+        wrong = {Verified.DIFFERENT.value, Verified.EXPLAINED.value}
+        differing = [row for row in self.rows if row["state"] in wrong]
+        if differing:
+            named = ("benchmark", "figure", "published", "ours", "state", "reason")
+            shown.append(records_table("Different", [{name: row[name] for name in named} for row in differing]))
+        return shown
+
+
+def verify(
+    folder: str | Path, benchmarks: str | Sequence[str] = (), *, on_change: Callable[[int, int], None] | None = None
+) -> VerificationTable:
+    """Recompute the published figures of benchmarks from the recorded answers in `folder` and its subfolders, and
+    compare them at the published precision.
+
+    By default, `benchmarks` are all that bring published figures. Raises `InputError` if the folder is missing or files
+    can't be read. The command is `proctor verify`.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(root, found="no such folder", expected="a folder with recorded answers")
+    named = [benchmarks] if isinstance(benchmarks, str) else list(benchmarks)
+    chosen = named or [name for name in BENCHMARKS.names() if _verifies(name)]
+    figures: list[tuple[str, VerifiedFigure]] = []
+    missing: list[str] = []
+    for number, name in enumerate(chosen, start=1):
+        reader = reader_of(name)
+        if reader.verified_files is None:
+            raise InputError("benchmark", found=repr(name), expected="one with published figures")
+        place = _folder_of(root, reader.verified_files)
+        if place is None:
+            missing.append(name)
+        else:
+            figures += [(name, one) for one in wait_for(lambda reader=reader, place=place: reader.verify(place))]  # type: ignore[misc]
+        if on_change is not None:
+            on_change(number, len(chosen))
+    return VerificationTable(tuple(figures), tuple(missing))
+
+
+def _verifies(name: str) -> bool:
+    try:
+        return reader_of(name).verified_files is not None
+    except InputError:
+        return False
+
+
+def _folder_of(root: Path, needed: Sequence[str]) -> Path | None:
+    """The folder, or its first subfolder, that has all needed files; None if there is none."""
+    places = [root, *sorted(one for one in root.iterdir() if one.is_dir())]
+    return next((one for one in places if all((one / name).exists() for name in needed)), None)
+
+
+def _files(name: str) -> str:
+    return ", ".join(reader_of(name).verified_files or ())

@@ -1,4 +1,4 @@
-"""Scoring stored answers: by a judge, which asks a model, or by metrics, which do not; and files of predictions."""
+"""Score stored answers by judges or metrics, and score files of predictions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from pydantic import BaseModel, ConfigDict
 
 from proctor.api.access import ModelAccess, checked
-from proctor.api.option_texts import shard_of
-from proctor.api.options import ScoreOptions, filled, listed
-from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, open_store, stored, sync_twin
+from proctor.api.benchmarks import excerpts_as, media_at
+from proctor.api.model_options import ScoreOptions
+from proctor.api.option_values import shard_of
+from proctor.api.options import filled, listed
+from proctor.api.sources import Evaluation, Stored, open_store, stored, sync_twin
 from proctor.core import BENCHMARKS, InputError, Item, Scorer, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
@@ -26,15 +28,15 @@ if TYPE_CHECKING:
     from proctor.runs import JudgeTally, PaidVotes, Run, Store
 
 BERTSCORE = "bertscore"
-"""In the place of a judge: rationales are compared with the references', and no model is asked."""
+"""Given as `judge`, compares rationales with those of the references, without a model."""
 
 _FEW_SHOT = "few-shot-judge"
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What one call scored: how many answers by which scorer; of a judge also its tally, and what its new judgements
-    cost. `notes` say whose answers were left out."""
+    """The result of scoring: the number of answers `by` scorer; for a judge also its tally, and the cost of its new
+    judgements. `notes` say whose answers were left out."""
 
     by: dict[str, int]
     tally: JudgeTally | None = None
@@ -44,9 +46,11 @@ class Scored:
 
 @dataclass(frozen=True)
 class PreparedScorer:
-    """A scorer and the runs whose answers it is to score. `asked` is asked; `scorer` is the one that is named, where
-    others stand in for it. `dimensions`: it rates on several, which `scheme` names where they come from a file. `notes`
-    say whose answers are left out."""
+    """A scorer that is ready to score the answers of `runs`.
+
+    `scorer` gives the scores their name; `asked` is the scorer that is called, which may have fallbacks. `dimensions`
+    says whether it rates several dimensions; `scheme` declares them if they come from a file. `notes` say whose answers
+    are left out."""
 
     where: Stored
     runs: tuple[Run, ...]
@@ -60,8 +64,8 @@ class PreparedScorer:
     scheme: RatingScheme | None = None
 
     async def ask(self, stop: asyncio.Event | None, on_change: Callable[[JudgeTally], None]) -> Scored:
-        """Scores what has no score yet, and closes the connections to models. Raises as `declare_scorer` before anything
-        is asked."""
+        """Score the answers without a score, and close the connections to models. Raises as `declare_scorer` does,
+        before a model is asked."""
         from proctor.runs import JudgeLimits, declare_scorer, judge_all
 
         given, store = self.options, self.where.store
@@ -82,13 +86,14 @@ class PreparedScorer:
 async def score_async(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ScoreOptions]
 ) -> Scored:
-    """Scores stored answers: by `metrics` (functions decorated by `proctor.metric`, names of installed ones, metrics on
+    """Score stored answers by `metrics` (functions decorated by `proctor.metric`, names of installed ones, metrics on
     text, scorers), or by a judge that asks a `model`.
 
     `judge` is a name (see `proctor list judges`) or a function decorated by `proctor.judge`, by default the benchmark's
-    own; several models make a panel. A judge of dimensions rates on those that the benchmark, or a file, declares.
-    Judgements are kept, so no call is repeated; what has no verdict is asked again by the next call. Baselines are
-    judged only where they are named. Raises `InputError` where nothing can be scored. The command is `proctor score`.
+    own. Several models form a panel. A judge of dimensions rates those that the benchmark, or a file, declares.
+    Judgements are cached, so no call is repeated; the next call asks again only for answers without a verdict.
+    Baselines are judged only if they are named. Raises `InputError` if nothing can be scored. The command is
+    `proctor score`.
     """
     given = filled("score", ScoreOptions, options)
     found = [
@@ -107,8 +112,7 @@ score = sync_twin(score_async)
 async def prepare_scorers(
     source: Evaluation | Store | str | Path | None, benchmark: str, given: ScoreOptions
 ) -> list[PreparedScorer | Scored]:
-    """The first half of `score_async`, which checks all that can be checked before a call is paid; metrics that cost
-    nothing have scored by then."""
+    """The first step of `score_async`: check everything before a call is paid. Metrics without a model score here."""
     metrics, judge, models = listed(given["metrics"]), given["judge"], listed(given["model"])
     if bool(metrics) == bool(judge or models):
         what = (
@@ -129,8 +133,8 @@ async def prepare_scorers(
 async def prepare_alone(
     where: Stored, scorer: str | Scorer | JudgeFunction, given: ScoreOptions, votes: JudgementCache
 ) -> list[PreparedScorer]:
-    """A judge or metrics by their name, to be asked about texts that are nobody's answer: models' replies are kept in
-    `votes`, and nothing else is."""
+    """A judge or metrics to score texts that are no stored answers. Models' replies are cached in `votes`; nothing else
+    is stored."""
     from proctor.judges import JUDGES, JudgeFunction
     from proctor.metrics import SCORERS, build_scorer
     from proctor.metrics.text import SimilarityScorer, text_metrics
@@ -149,7 +153,7 @@ async def prepare_alone(
 async def _judging(
     where: Stored, judge: str | JudgeFunction, given: ScoreOptions, votes: JudgementCache | None = None
 ) -> PreparedScorer:
-    """A judge, whose judgements are kept in the store, or of changed answers only the models' replies in `votes`."""
+    """A judge whose judgements are cached in the store, or in `votes` for texts that are no stored answers."""
     from proctor.judges import rates_dimensions
 
     if isinstance(judge, str) and rates_dimensions(judge.partition(":")[0]):
@@ -271,8 +275,8 @@ async def _by_dimensions(
 def ratings_in(
     store: Store, benchmark: str, images: Path | None = None, scheme: RatingScheme | None = None
 ) -> tuple[RatingScheme, dict[tuple[str, str], RatedCase]]:
-    """What a benchmark's answers are rated on (`scheme`, where it is given), and those that people rated. Raises
-    `InputError` where there are none."""
+    """The rating scheme (`scheme`, else the benchmark's) and the answers that people rated. Raises `InputError` if
+    there are none."""
     from proctor.runs import rated_cases
 
     scheme = scheme or store.card(benchmark).rating
@@ -284,8 +288,8 @@ def ratings_in(
 
 
 def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> None:
-    """Raises `InputError` for a judge that has itself learned from ratings of these encounters: on them its scores are
-    better than anywhere else."""
+    """Raises `InputError` for a judge that learned from ratings of these encounters: its scores of them are too
+    good."""
     from proctor.judges.embedded import TRAINED_ON
     from proctor.runs import judgements_behind
 
@@ -299,12 +303,12 @@ def refuse_in_sample(store: Store, benchmark: str, scorers: Sequence[str]) -> No
 
 
 def judge_prompts_of(benchmark: str) -> Path | None:
-    """The folder of a benchmark's own prompts for judges, if it has one."""
+    """The folder with a benchmark's own prompts for judges, or None."""
     return reader_or_default(benchmark).judge_prompts
 
 
 def frames_of(media: str | Path, excerpts: Excerpts) -> FramesOf:
-    """An item's frames as a system gets them under the condition `video`, for a judge that is to see them."""
+    """A function that returns an item's frames, as a system gets them under the condition `video`, for a judge."""
     from proctor.media import MediaLibrary, view
 
     library = MediaLibrary(media_at(media), excerpts=excerpts)
@@ -316,7 +320,7 @@ def frames_of(media: str | Path, excerpts: Excerpts) -> FramesOf:
 
 
 class SimilarityChoice(BaseModel):
-    """By which BERTScore texts are compared with texts; an empty name is the embedded encoder."""
+    """Settings of BERTScore. An empty `encoder` is the embedded one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -325,15 +329,15 @@ class SimilarityChoice(BaseModel):
     rescale: str = ""
 
     def settings(self) -> BertScoreSettings:
-        """The same in the library's words."""
+        """The settings as `proctor.metrics.text` takes them."""
         from proctor.metrics.text import EMBEDDED_ENCODER, BertScoreSettings, EncoderSettings
 
         return BertScoreSettings(EncoderSettings(self.encoder or EMBEDDED_ENCODER, self.layer), rescale=self.rescale)
 
 
 class FileScoring(SimilarityChoice):
-    """How a file of predictions is scored: `strict` ends it at an answer that is missing or not valid, `invalid` says
-    how such orders count."""
+    """How a file of predictions is scored. `strict` raises for a missing or invalid answer; `invalid` says how invalid
+    orders count otherwise."""
 
     strict: bool = False
     invalid: Literal["wrong", "partial"] = "wrong"
@@ -348,9 +352,9 @@ def score_predictions(
     draws: int = 2000,
     seed: int = 0,
 ) -> PluginReport:
-    """Scores a file of predictions by code against one of references; no store and no model are needed. `options` are
-    those of `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark whose predictions come
-    as runs alone. The command is `proctor score BENCHMARK PREDICTIONS`."""
+    """Score a file of predictions against a file of references, without a store or a model. `options` are those of
+    `FileScoring` and the benchmark's own weights. Raises `InputError` for a benchmark that takes no files of
+    predictions. The command is `proctor score BENCHMARK PREDICTIONS`."""
     reader = BENCHMARKS.get(benchmark)
     if not reader.prediction_weights:
         expected = "no file: import it (proctor import) and score the store"
@@ -373,7 +377,7 @@ def score_predictions(
 
 
 def _runs(where: Stored, *, baselines: bool = False) -> tuple[Run, ...]:
-    """The chosen runs; baselines only where they are named, since nobody pays a judge for them unasked."""
+    """The chosen runs. Baselines only if they are named, since judging them costs money."""
     from proctor.runs import BASELINES, chosen_runs
 
     runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
@@ -381,7 +385,7 @@ def _runs(where: Stored, *, baselines: bool = False) -> tuple[Run, ...]:
 
 
 def _with_rationales(store: Store, runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """The runs whose rationales can be scored, and which others there are: a score of theirs would be made up."""
+    """The runs with rationales to score, and a note on those without."""
     from proctor.metrics.text import gives_rationales
 
     kept = tuple(run for run in runs if gives_rationales(store.answers(run).values()))
@@ -397,7 +401,7 @@ def _own_judge(where: Stored) -> str:
 
 
 def rating_judge_of(benchmark: str) -> str:
-    """The name of the benchmark's own judge of dimensions, which an ensemble asks too."""
+    """The name of the benchmark's own judge of dimensions."""
     from proctor.judges import rates_dimensions
 
     name = reader_or_default(benchmark).rubric_judge
@@ -405,7 +409,7 @@ def rating_judge_of(benchmark: str) -> str:
 
 
 def _scheme(where: Stored, file: str | Path | None) -> tuple[RatingScheme | None, Path | None]:
-    """What is rated, by a file or as the store knows it, and the folder of the task's own prompts."""
+    """The rating scheme, from a file or from the store, and the folder with the prompts for it."""
     from proctor.judges.dimensions import read_scheme
 
     store, benchmark = where.store, where.benchmark

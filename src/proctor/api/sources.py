@@ -1,5 +1,4 @@
-"""Where numbers come from: a store, or what one call of `proctor.run` left in it; where a benchmark's files lie; and
-the way from plain code into the event loop."""
+"""Stores and evaluations as sources of results, and running coroutines from plain code."""
 
 from __future__ import annotations
 
@@ -7,11 +6,10 @@ import asyncio
 import contextvars
 import functools
 import html
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +21,6 @@ from proctor.core import (
     BENCHMARKS,
     InputError,
     ProctorError,
-    UsageError,
     benchmark_path,
     output_file,
     reader_of,
@@ -34,28 +31,28 @@ from proctor.core import (
 if TYPE_CHECKING:
     from proctor.api.scores import Scored
     from proctor.api.tables import AnalysisTables, ComparisonTable, RankingTable, ResultsTable
-    from proctor.core import Benchmark, Excerpt
-    from proctor.media import Excerpts
     from proctor.reports import ReportSummary
     from proctor.runs import Outcome, Run, Store
 
 P = ParamSpec("P")
+
 T = TypeVar("T")
 
 DEFAULT_STORE = "proctor.db"
-"""Where no store is named: this file in the working folder, or what `PROCTOR_STORE` names, as in the shell."""
+"""The store if none is given and `PROCTOR_STORE` is not set: a file in the working folder."""
 
 IN_MEMORY = ":memory:"
-"""The name of a store that is gone when nothing uses it any more."""
+"""The name of a temporary store, which is deleted when nothing uses it any more."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one call left in a store: `runs` of one benchmark, by system and condition. `outcome` says how asking ended
-    (None for imported answers), `notes` what a person should know, `done` what was done, in a sentence each.
+    """The result of one call of `run` or `import_answers`: `runs` of one benchmark in a store, by system and condition.
+    `outcome` says how the run ended (None for imported answers). `notes` and `done` are sentences on what to know and
+    on what was done.
 
-    Its methods are the functions of the same names, on these runs alone; `proctor.results(evaluation.store)` speaks of
-    all runs in the store, the baselines among them.
+    Its methods are the functions of the same names, restricted to these runs. `proctor.results(evaluation.store)`
+    covers all runs in the store, with the baselines.
     """
 
     store: Store
@@ -77,25 +74,25 @@ class Evaluation:
 
     def results(self, **options: Any) -> ResultsTable:
         """See `proctor.results`."""
-        from proctor.api.numbers import results
+        from proctor.api.analysis import results
 
         return results(self, **options)
 
     def compare(self, **options: Any) -> ComparisonTable:
         """See `proctor.compare`."""
-        from proctor.api.numbers import compare
+        from proctor.api.analysis import compare
 
         return compare(self, **options)
 
     def rank(self, **options: Any) -> RankingTable:
         """See `proctor.rank`."""
-        from proctor.api.numbers import rank
+        from proctor.api.analysis import rank
 
         return rank(self, **options)
 
     def analyze(self, **options: Any) -> AnalysisTables:
         """See `proctor.analyze`."""
-        from proctor.api.numbers import analyze
+        from proctor.api.analysis import analyze
 
         return analyze(self, **options)
 
@@ -107,18 +104,18 @@ class Evaluation:
 
     def report(self, out: str | Path = "report.html", **options: Any) -> ReportSummary:
         """See `proctor.report`."""
-        from proctor.api.numbers import report
+        from proctor.api.analysis import report
 
         return report(self, out, **options)
 
     def export(self, out: str | Path | None = None, **options: Any) -> Any:
         """See `proctor.export`."""
-        from proctor.api.numbers import export
+        from proctor.api.exchange import export
 
         return export(self, out, **options)
 
     def to_pandas(self) -> Any:
-        """How asking ended: a row a run, a column a status."""
+        """The number of answers by status: a row for each run, a column for each status."""
         import pandas as pd
 
         from proctor.runs import load_items, status_counts
@@ -131,7 +128,7 @@ class Evaluation:
         return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
-        """Where it is and whose answers it holds."""
+        """The benchmark, the store and the runs."""
         runs = ", ".join(f"{run.system} / {run.condition}" for run in self.runs)
         return f"Evaluation({self.benchmark!r}, store={self.store.shown!r}, runs=[{runs}])"
 
@@ -143,7 +140,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Stored:
-    """A benchmark in a store, and the systems and conditions that are meant (all, where none are named)."""
+    """A benchmark in a store, with the chosen systems and conditions (empty: all)."""
 
     store: Store
     benchmark: str
@@ -151,8 +148,8 @@ class Stored:
     conditions: tuple[str, ...] = ()
 
     def output(self, out: str | Path, kinds: Sequence[str] = (), read: Sequence[str | Path] = ()) -> Path:
-        """The place of a file to write, which replaces neither the store, nor the questions, nor what else is `read`
-        (see `output_file`)."""
+        """The path of a file to write. It may replace neither the store, nor the questions, nor a file in `read` (see
+        `output_file`)."""
         from proctor.runs import store_files
 
         data = self.store.card(self.benchmark).folders.get("data")
@@ -165,8 +162,8 @@ class Stored:
 
 
 def open_store(store: Store | str | Path | None = None, *, create: bool = True) -> Store:
-    """A store by path or URL; None is `DEFAULT_STORE`, `IN_MEMORY` one that nothing is kept of. Raises `InputError`
-    where there is none, unless `create`."""
+    """Open a store by path or URL; None is `DEFAULT_STORE`, `IN_MEMORY` a temporary one. Raises `InputError` if it does
+    not exist, unless `create`."""
     from proctor.runs import Store
 
     if isinstance(store, Store):
@@ -185,7 +182,7 @@ def stored(
     systems: str | Sequence[str] = (),
     conditions: str | Sequence[str] = (),
 ) -> Stored:
-    """What a function on results speaks of. Raises `InputError` where the benchmark has to be named."""
+    """The benchmark and runs that a function reads. Raises `InputError` if the benchmark has to be named."""
     named, under = tuple(listed(systems)), tuple(listed(conditions))
     if isinstance(source, Evaluation):
         if benchmark not in {"", source.benchmark}:
@@ -202,49 +199,9 @@ def stored(
     return Stored(store, benchmark, named, under)
 
 
-def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
-    """The folder of media at a place: a path, or the URL of a folder in object storage, whose files are fetched into
-    the cache when they are needed. None for None. Raises `InputError` for a URL that carries more than an address."""
-    from proctor.media import cache_folder, media_folder
-
-    return None if place is None else media_folder(place, cache_folder(cache))
-
-
-def _still_there(place: str) -> bool:
-    """Whether a folder of media that the store remembers can be named again."""
-    return "://" in place or Path(place).is_dir()
-
-
-def recalled(
-    benchmark: str,
-    store: Store | str | Path | None,
-    data: str | Path | None = None,
-    media: str | Path | None = None,
-    track: str = "",
-) -> tuple[str | Path, str | Path | None, str]:
-    """A benchmark's own files, its media and its track: what is given, completed by what the store remembers of the
-    last run or import.
-
-    Raises `UsageError` where nobody knows the files, or where they are not there any more.
-    """
-    if data is not None:
-        return data, media, track
-    opened = existing_store(store)
-    known = opened.card(benchmark).folders if opened is not None and benchmark in opened.benchmark_names() else {}
-    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
-    if found is None:
-        raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")
-    if not Path(found).exists():
-        raise UsageError("--data", expected, found=f"nothing at {found} any more")
-    remembered = known.get("media")
-    if media is None and remembered is not None and _still_there(remembered):
-        media = remembered
-    return found, media, track or known.get("track", "")
-
-
 def name_in(store: Store, benchmark: str) -> str:
-    """A benchmark's name in a store: as it stands, or that of the questions at this path. Raises `InputError` for a
-    path from which nothing in the store was read."""
+    """A benchmark's name in a store, given by name or by the path of your own questions. Raises `InputError` for a path
+    from which nothing in the store was read."""
     path = None if benchmark in {"", *store.benchmark_names()} else benchmark_path(benchmark)
     if path is None:
         return benchmark
@@ -256,67 +213,16 @@ def name_in(store: Store, benchmark: str) -> str:
     raise InputError(store.shown, found=str(path), expected=expected)
 
 
-def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, str]:
-    """What a store remembers of the files at a path: see `BenchmarkCard.folders`."""
-    opened = existing_store(store)
-    if opened is None:
-        return {}
-    cards = [opened.card(name).folders for name in opened.benchmark_names()]
-    return next((card for card in cards if card.get("data") == str(path.resolve())), {})
-
-
-def known_media(folders: Mapping[str, str], path: Path) -> str | None:
-    """The folder of media that was named at the last run or import; one beside the questions is looked for each
-    time."""
-    known = folders.get("media")
-    if known is None or not _still_there(known):
-        return None
-    beside = path if path.is_dir() else path.parent
-    return None if Path(known).is_relative_to(beside.resolve()) else known
-
-
-def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
-    """The columns that were named for fields at the last run or import."""
-    found: dict[str, list[str]] = json.loads(folders.get("columns", "{}"))
-    return found
-
-
-def remember(store: Store, benchmark: Benchmark) -> None:
-    """Keeps where the files and the media lie, and how they are read, for the next command; what is not known now stays
-    as it was."""
-    card, origin = store.card(benchmark.name), benchmark.origin
-    kept = dict(card.folders)
-    if origin is not None:
-        kept["data"] = str(origin.data.resolve())
-        kept |= {"track": origin.track} if origin.track else {}
-        kept |= {"columns": json.dumps(origin.columns)} if origin.columns else {}
-    if benchmark.media_root is not None:
-        from proctor.media import place_of
-
-        kept["media"] = place_of(benchmark.media_root)
-    if kept != card.folders:
-        store.change_card(benchmark.name, lambda card: card.model_copy(update={"folders": kept}))
-
-
 def existing_store(store: Store | str | Path | None) -> Store | None:
-    """The store, or None where there is none yet: a run will make it."""
+    """The store, or None if there is none yet."""
     try:
         return open_store(store, create=False)
     except InputError:
         return None
 
 
-def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
-    """What a benchmark's video files are. Raises `UsageError` where nothing is known of them."""
-    from proctor.media import Excerpts, MediaAs
-
-    if media_as is not None and not known:
-        raise UsageError("--media-as", "none: these videos are no parts of others", found=media_as)
-    return Excerpts(known, None if media_as is None else MediaAs(media_as))
-
-
 def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same function for plain code, under its name without `_async`, with its signature and docstring."""
+    """The blocking version of an async function: the same signature and docstring, its name without `_async`."""
 
     @functools.wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -327,10 +233,10 @@ def sync_twin(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def wait_for(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Runs what `make` makes to its end and returns its result, or raises what it raised.
+    """Run the coroutine that `make` returns, and return its result.
 
-    Where an event loop runs in this thread, as in a notebook, another one is started in a thread of its own. Ctrl-C
-    stops the work in both cases; what is on disk stays there.
+    If an event loop runs in this thread, as in a notebook, the coroutine runs in a loop in another thread. Ctrl-C stops
+    the work in both cases; what is on disk stays there.
     """
     try:
         asyncio.get_running_loop()

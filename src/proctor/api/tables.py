@@ -1,4 +1,4 @@
-"""Numbers as tables: rows for programs, pandas frames, what a notebook shows, and figures as matplotlib draws them."""
+"""Results as tables: rows, pandas frames, notebook output and plots."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.runs import Analysis, Board, Comparison, Comparisons, Leaderboard, Results
 
-Row = dict[str, Any]
+Record = dict[str, Any]
 
 _WIDE = 160  # columns of a table in plain text
+
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Told apart with any kind of colour vision (Okabe and Ito)."""
+"""Okabe and Ito's colours, which all kinds of colour vision can tell apart."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One value with its interval: on the line `label`, in the colour of its `group`."""
+    """One value with its interval, drawn on the line `label` in the colour of its `group`."""
 
     label: str
     group: str
@@ -42,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Scale:
-    """What the values are: the axis' name, the factor to show them with, its ends, and a line to compare with."""
+    """The value axis: its label, the factor that values are multiplied by, its limits, and a reference line."""
 
     label: str
     factor: float = 1.0
@@ -53,8 +54,8 @@ class Scale:
 
 
 def draw_intervals(marks: Sequence[Mark], scale: Scale, *, title: str = "", ax: Any = None) -> Figure:
-    """A line for each label, a dot and an interval for each of its groups. Draws into `ax` where one is given, else
-    into a figure of its own; a value that is not known leaves its place empty."""
+    """Draw a line for each label, with a dot and an interval for each of its groups. Draws into `ax` if it is given,
+    else into a new figure. Unknown values are left out."""
     labels = list(dict.fromkeys(mark.label for mark in marks))
     groups = list(dict.fromkeys(mark.group for mark in marks))
     figure, axes = _canvas(ax, 0.9 + 0.22 * len(labels) * (1 + len(groups)))
@@ -100,27 +101,27 @@ def _canvas(ax: Any, height: float) -> tuple[Figure, Any]:
 
 
 class FrameLike(ABC):
-    """A table: `rows` are dicts of plain values, `to_pandas()` is a frame of them, a notebook shows it with its
-    `notes`. Values are shares of 1, not per cent; None (NaN in the frame) is a value that is not known."""
+    """A table of results: `rows` are dicts of plain values, `to_pandas()` is a frame of them, and a notebook shows it
+    with its `notes`. Percentages are fractions of 1. None (NaN in the frame) is an unknown value."""
 
     @property
     @abstractmethod
-    def rows(self) -> list[Row]:
-        """One dict a row, the same keys in each."""
+    def rows(self) -> list[Record]:
+        """One dict for each row, all with the same keys."""
 
     @property
     def title(self) -> str:
-        """What the table is of."""
+        """The title of the table."""
         return ""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers should know."""
+        """Notes on how to read the numbers."""
         return ()
 
     @property
     def tables(self) -> Sequence[Table]:
-        """The same as people read it, in the terminal and in reports: fewer columns, values with their intervals."""
+        """The tables that the terminal and reports show, with fewer columns and formatted values."""
         from proctor.reports import records_table
 
         return [records_table(self.title, self.rows)]
@@ -135,7 +136,7 @@ class FrameLike(ABC):
         """How many rows there are."""
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Record]:
         """The rows."""
         return iter(self.rows)
 
@@ -167,13 +168,13 @@ class FrameLike(ABC):
 
 @dataclass(frozen=True, repr=False)
 class ResultsTable(FrameLike):
-    """A row for each metric of each run, split by facets. `data` are the results as `proctor.runs` computes them; what
-    the columns mean is said at `proctor.runs.Result`."""
+    """A row for each metric of each run, split by facets. `data` are the results of `proctor.runs`; the columns are
+    documented at `proctor.runs.Result`."""
 
     data: Results
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The fields of `Result`, and a column for each facet."""
         plain = [row.to_json() for row in self.data.rows]
         return [{**_without(row, "facets", "levels"), **row["facets"], "levels": row["levels"]} for row in plain]
@@ -187,7 +188,7 @@ class ResultsTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the intervals were drawn, and what is lacking."""
+        """How the intervals were computed, and what is missing."""
         options = self.data.options
         drawn = f"{options.level:.0%} bootstrap intervals over groups, {options.draws} draws, seed {options.seed}."
         ranges = any(row.value is None and row.if_wrong is not None for row in self.data.rows)
@@ -207,8 +208,8 @@ class ResultsTable(FrameLike):
         return results_tables(replace(self.data, rows=[row for row in self.data.rows if row.metric not in few]))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
-        """The values of one metric (the headline, where none is named) with their intervals: a line a system, a colour
-        a condition; a dashed line at the chance level where there is one for all items."""
+        """Plot one metric (by default the headline) with intervals: a line for each system, a colour for each
+        condition, and a dashed line at the chance level, if there is one for all items."""
         card = self.data.card
         declared = card.metric(metric or card.headline)
         rows = [row for row in self.data.rows if row.metric == declared.name and row.scorer]
@@ -238,7 +239,7 @@ class ComparisonTable(FrameLike):
     data: Comparisons
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """Both sides, the facets, and the numbers."""
         plain = [one.to_json() for one in self.data.comparisons]
         return [
@@ -257,7 +258,7 @@ class ComparisonTable(FrameLike):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """Of each metric and scorer the pairs, part by part."""
+        """A table for each metric and scorer."""
         from proctor.reports import differences_table
 
         few = self._scarce()
@@ -284,14 +285,14 @@ class ComparisonTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not shown, and whether any difference could be significant."""
+        """Which metrics are not shown, and whether there are enough groups for a significant difference."""
         from proctor.reports import few_groups_line, scarce_line
 
         groups = [one.difference.groups for one in self.data.comparisons if not one.facets]
         return tuple(filter(None, (scarce_line(self._scarce(), "metrics="), few_groups_line(max(groups, default=0)))))
 
     def plot(self, metric: str = "", *, ax: Any = None) -> Figure:
-        """The differences of one metric (the headline, where none is named) with their intervals."""
+        """Plot the differences in one metric (by default the headline) with their intervals."""
         card = self.data.card
         declared = card.metric(metric or card.headline)
         found = [one for one in self.data.comparisons if one.metric == declared.name]
@@ -315,14 +316,14 @@ class ComparisonTable(FrameLike):
 
 @dataclass(frozen=True, repr=False)
 class RankingTable(FrameLike):
-    """A row for each system of each leaderboard, best first; systems that can't be ranked and baselines last. `boards`
-    are the leaderboards as `proctor.runs` computes them (see `proctor.runs.Board`)."""
+    """A row for each system of each leaderboard, best first; unranked systems and baselines last. `boards` are the
+    leaderboards of `proctor.runs` (see `proctor.runs.Board`)."""
 
     boards: tuple[Board, ...]
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """The board, the system, its place, score, mean and rank, and what it lacks."""
+    def rows(self) -> list[Record]:
+        """The board, the system, its place, score, mean and rank, and what is missing."""
         from proctor.runs import board_rows
 
         return [row for board in self.boards for row in board_rows(board)]
@@ -336,7 +337,7 @@ class RankingTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the boards should know."""
+        """Notes on how to read the leaderboards."""
         from proctor.reports import board_notes
 
         return tuple(dict.fromkeys(line for board in self.boards for line in board_notes(board)))
@@ -349,7 +350,7 @@ class RankingTable(FrameLike):
         return [table for board in self.boards for table in board_tables(board)]
 
     def plot(self, board: str = "", *, ax: Any = None) -> Figure:
-        """The ranks of one board (the first, where none is named) with their confidence intervals."""
+        """Plot the ranks of one board (by default the first) with their confidence intervals."""
         named = {one.name: one for one in self.boards}
         chosen = named.get(board) if board else self.boards[0]
         if chosen is None:
@@ -362,14 +363,14 @@ class RankingTable(FrameLike):
 
 @dataclass(frozen=True, repr=False)
 class LeaderboardTable(FrameLike):
-    """A row for each system, best first, those that can't be ranked last. `data` is what `proctor.runs` computes (see
+    """A row for each system, best first; unranked systems last. `data` is the leaderboard of `proctor.runs` (see
     `proctor.runs.LeaderboardRow`)."""
 
     data: Leaderboard
     benchmark: str
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The fields of `LeaderboardRow`."""
         return [asdict(row) for row in self.data.rows]
 
@@ -388,7 +389,7 @@ class LeaderboardTable(FrameLike):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why a system has no rank though it answered everything."""
+        """Why a system that answered everything has no rank."""
         from proctor.reports import DOUBTFUL_LINE, UNDEFINED_LINE
 
         rows = self.data.rows
@@ -396,14 +397,14 @@ class LeaderboardTable(FrameLike):
         return (*([DOUBTFUL_LINE] if doubtful else []), *([UNDEFINED_LINE] if undefined else []))
 
     def plot(self, *, ax: Any = None) -> Figure:
-        """The values with their intervals."""
+        """Plot the values with their intervals."""
         marks = [Mark(row.system, "", row.drawn, row.ci_low, row.ci_high) for row in self.data.rows]
         return draw_intervals(marks, _scale(self.data.metric, None), title=self.title, ax=ax)
 
 
 @dataclass(frozen=True)
 class AnalysisTables:
-    """The tables of an analysis by name. `data` is what `proctor.runs` computes (see `proctor.runs.Analysis`)."""
+    """The tables of an analysis by name. `data` is the analysis of `proctor.runs` (see `proctor.runs.Analysis`)."""
 
     data: Analysis
     where: Stored | None = None
@@ -426,19 +427,19 @@ class AnalysisTables:
         return {name: self[name] for name in self.names}
 
     def plot(self, *, ax: Any = None) -> Figure:
-        """Accuracy by capability with its interval: a line a capability, a colour a system."""
+        """Plot the accuracy by capability with intervals: a line for each capability, a colour for each system."""
         rows: list[dict[str, Any]] = [row for row in self.data.tables["capabilities"] if row["stratum"] == "all"]
         marks = [Mark(row["label"], row["system"], row["value"], row["ci_low"], row["ci_high"]) for row in rows]
         return draw_intervals(marks, Scale("Accuracy in per cent", 100.0, 0.0, 1.0), ax=ax)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """A CSV file for each table, as `proctor analyze --out`; returns them."""
+        """Write a CSV file for each table, as `proctor analyze --out` does. Returns the files."""
         from proctor.runs import write_tables
 
         return write_tables(self.data, Path(folder))
 
     def write_pictures(self, folder: str | Path) -> list[Path]:
-        """An SVG file for each picture; returns them."""
+        """Write an SVG file for each figure. Returns the files."""
         from proctor.reports import Source, write_pictures
         from proctor.runs import Options
 
@@ -462,12 +463,12 @@ class AnalysisTables:
 @dataclass(frozen=True, repr=False)
 class AuditTable(FrameLike):
     """A row for each metric, dataset, language and dimension: correlations with the raters, and their intervals. `data`
-    is all that can be said of these metrics and ratings (see `proctor.audits.AuditReport`)."""
+    is the complete audit (see `proctor.audits.AuditReport`)."""
 
     data: AuditReport
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """As `proctor audit --format csv`."""
         from proctor.audits import agreement_rows
 
@@ -475,12 +476,12 @@ class AuditTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """How many metrics and ratings."""
+        """The numbers of metrics and ratings."""
         return f"{count_of(len(self.data.metrics), 'metric')} and {count_of(len(self.data.table.ratings), 'rating')}"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the readers of the scores found."""
+        """Notes from reading the scores."""
         return tuple(f"{one.name}: {note}" for one in self.data.metrics for note in one.notes)
 
 
@@ -495,5 +496,5 @@ def _facet(name: str) -> Callable[[Comparison], str]:
     return lambda one: str(one.facets[name])
 
 
-def _without(row: Row, *names: str) -> Row:
+def _without(row: Record, *names: str) -> Record:
     return {name: value for name, value in row.items() if name not in names}

@@ -1,31 +1,33 @@
-"""`proctor challenge`: a challenge's folder from the organiser's side."""
+"""`proctor challenge`: host a challenge, from the organiser's side."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from proctor.api import BenchmarkName, Seed, Track
-from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.cli.plugins import show_plugin_report
-from proctor.cli.serve import check_extra
-from proctor.core import Option, PluginReport, count_of
+from proctor.api import BenchmarkName, Seed, Track, names_in
+from proctor.cli.output import Output, OutputFormat, at_work, note, print_blocks, say, show, show_steps
+from proctor.cli.tree import show_plugin_report
+from proctor.cli.web import check_extra
+from proctor.core import COMMANDS, InputError, Option, PluginReport, UsageError, count_of
 
 ChallengeFolder = Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)]
+
 PhaseName = Annotated[str, Option("A phase of it.", metavar="PHASE", argument=True)]
+
 ChallengeStore = Annotated[
     str | None,
     Option("The database of submissions. [default: as challenge.yaml says]", "--store", env="PROCTOR_CHALLENGE_STORE"),
 ]
 
 
-def _executors() -> list[str]:
-    from proctor.containers import EXECUTORS
-
-    return list(EXECUTORS)
-
-
-ExecutorName = Annotated[str, Option("podman, docker, or process.", "--executor", metavar="NAME", names=_executors)]
+ExecutorName = Annotated[
+    str,
+    Option("podman, docker, or process.", "--executor", metavar="NAME", names=names_in("proctor.containers:EXECUTORS")),
+]
 
 
 def new(
@@ -42,8 +44,8 @@ def new(
 ) -> None:
     """Make a challenge of a benchmark's data.
 
-    Groups are dealt to three phases: training, public with its references; pre-evaluation, handed out without; test,
-    of which nothing is handed out. References lie in DIR/sealed, which only the scorer's user may open.
+    Groups are assigned to three phases: training, public with its references; pre-evaluation, public without them; and
+    test, of which nothing is public. References are in DIR/sealed, which only the scorer's user may open.
 
     Example: proctor challenge new sponges focus --data focus --media videos --pre-evaluation 3 --test 9
     """
@@ -59,8 +61,8 @@ def new(
 def check(folder: ChallengeFolder, output: Output = OutputFormat.TABLE) -> None:
     """Check a challenge's folder.
 
-    Settings, media, baselines; that what is handed out is what is marked, and nothing of it tells the references. Exit
-    code 1 where something is wrong.
+    Checks settings, media and baselines, that the public questions are those that are scored, and that nothing public
+    reveals references. The exit code is 1 if something is wrong.
 
     Example: proctor challenge check sponges
     """
@@ -81,8 +83,8 @@ def verify(
 ) -> None:
     """Check a receipt's signature, offline.
 
-    The public key stands on the challenge's page. With --published also that the questions, references and rules are
-    those that it was marked by. Exit code 1 where something is not as the receipt says.
+    The public key is on the challenge's page. With --published, also checks that the questions, references and rules
+    are those that were used for scoring. The exit code is 1 if something differs from the receipt.
 
     Example: proctor challenge verify receipt.json --key receipt-key.txt
     """
@@ -103,13 +105,13 @@ def open_phase(
     folder: ChallengeFolder,
     phase: PhaseName,
     executor: ExecutorName = "podman",
-    no_oracle: Annotated[bool, Option("Without the cheat oracle; that is recorded.", "--no-oracle")] = False,
+    no_oracle: Annotated[bool, Option("Skip the cheating test; this is recorded.", "--no-oracle")] = False,
     store: ChallengeStore = None,
 ) -> None:
     """Check a phase and open it.
 
-    The folder is checked; where the phase takes images, a program that cheats runs in a container and has to score at
-    chance. Then the phase takes submissions, as its dates say.
+    The folder is checked. If the phase takes container images, a program that tries to cheat runs in a container and
+    must score at chance. Then the phase takes submissions between its dates.
 
     Example: proctor challenge open sponges pre-evaluation
     """
@@ -118,11 +120,8 @@ def open_phase(
     from proctor.challenges import open_phase as opened
     from proctor.containers import executor_of
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         checked = opened(challenge, phase, None if no_oracle else executor_of(executor))
-    finally:
-        challenge.close()
     for line in checked:
         note(line)
     say(f"{phase} is open")
@@ -131,7 +130,7 @@ def open_phase(
 def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore = None) -> None:
     """Close a phase.
 
-    It takes nothing more; what waits is still run and marked.
+    It takes no more submissions; queued ones are still run and scored.
 
     Example: proctor challenge close sponges pre-evaluation
     """
@@ -139,30 +138,224 @@ def close_phase(folder: ChallengeFolder, phase: PhaseName, store: ChallengeStore
     from proctor.challenges import Challenge
     from proctor.challenges import close_phase as closed
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
         closed(challenge, phase)
-    finally:
-        challenge.close()
     say(f"{phase} is closed")
 
 
 def status(folder: ChallengeFolder, store: ChallengeStore = None, output: Output = OutputFormat.TABLE) -> None:
     """Show how far each phase is.
 
-    Its state, submissions by state, and what it has given away: how far above its true accuracy the best result may
-    stand by luck, or by an attack, with the Monte Carlo error.
+    Shows each phase's state, its submissions by state, and its information leakage: how far the best result may exceed
+    its true accuracy by chance or by an attack, with the Monte Carlo error.
 
     Example: proctor challenge status sponges
     """
     check_extra("challenge")
     from proctor.challenges import Challenge, phase_rows, status_tables
 
-    challenge = Challenge.open(folder, "organiser", store=store)
-    try:
-        with challenge.reading() as connection:
-            rows = phase_rows(connection, challenge)
-    finally:
-        challenge.close()
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge, challenge.reading() as connection:
+        rows = phase_rows(connection, challenge)
     tables = status_tables(rows)
     show(output, rows if output is OutputFormat.JSON else tables[0].records, *tables)
+
+
+Audience = Annotated[Literal["public", "participant", "organiser"], Option("The audience.")]
+
+
+def demo(
+    out: Annotated[Path, Option("A new folder.", metavar="OUT", argument=True)] = Path("challenge-demo"),
+    videos: Annotated[int, Option("Simulated procedures.", low=6)] = 12,
+    seed: Seed = 0,
+) -> None:
+    """Run a whole simulated challenge.
+
+    Renders videos with questions, makes a challenge of them, submits the answers of four teams, scores them with a
+    worker, and shows boards, leakage and a receipt. It needs no network, keys or containers.
+
+    Example: proctor challenge demo challenge-demo
+    """
+    check_extra("challenge")
+    from proctor.challenges import NewChallenge, demonstrate
+
+    started, made = time.monotonic(), out / "procedures"
+    COMMANDS.get("build.simulated")(made, show_steps, videos=videos, seconds=10.0, questions=1, seed=seed)
+    named: dict[str, Any] = {"procedure": "simulated procedure", "questions": 20, "allow_findings": True, "seed": seed}
+    COMMANDS.get("build.focus")([made / "tracks"], show_steps, out=out / "questions", **named)
+    last = max(1, videos // 6)
+    groups = {"training": last, "pre_evaluation": videos - 2 * last, "test": last}
+    data = {"data": out / "questions", "media": made / "videos", "title": "Simulated procedures (not real)"}
+    plan = NewChallenge("focus", track="procedure", seed=seed, **data, **groups)  # type: ignore[arg-type]
+    shown = demonstrate(out / "challenge", plan, say)
+    boards(shown.folder, shown.phase, out / "boards.html", "organiser")
+    say(f"{shown.receipt} and {out / 'boards.html'} written; {time.monotonic() - started:.0f} s in all.")
+    note(
+        f"Next: proctor challenge status {shown.folder}; proctor challenge verify {shown.receipt} --key {shown.folder}",
+        f"In the browser: proctor users add {shown.folder} me --role organiser; proctor serve {shown.folder} --same-user",
+    )
+
+
+def boards(
+    folder: ChallengeFolder,
+    phase: PhaseName,
+    out: Annotated[Path | None, Option("Also write them as a page, complete in itself.")] = None,
+    audience: Audience = "public",
+    store: ChallengeStore = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show a phase's boards.
+
+    Shows what an audience sees, by default the public. --out writes them as a page that can be hosted anywhere.
+
+    Example: proctor challenge boards sponges pre-evaluation --out boards.html
+    """
+    check_extra("challenge")
+    from proctor.challenges import Challenge, board_tables, seen_boards, write_boards
+
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+        content = seen_boards(challenge, phase, audience)
+        if out is not None:
+            write_boards(challenge, phase, out, audience)
+    tables = board_tables(content)
+    if output is OutputFormat.TABLE:
+        print_blocks(*tables, apart=True)
+    else:
+        show(output, [content] if output is OutputFormat.JSON else tables[0].records)
+
+
+def submit(
+    folder: ChallengeFolder,
+    phase: PhaseName,
+    file: Annotated[Path, Option("Answers, or an image's archive.", metavar="FILE", argument=True)],
+    team: Annotated[str, Option("The team's name.")],
+    store: ChallengeStore = None,
+) -> None:
+    """Submit a file for a team.
+
+    For submissions that did not come through the page. The same checks and quotas apply.
+
+    Example: proctor challenge submit sponges pre-evaluation answers.json --team "Hand Surgeons"
+    """
+    check_extra("challenge")
+    from proctor.challenges import Challenge, submit_file
+
+    with closing(Challenge.open(folder, "organiser", store=store)) as challenge:
+        number, problems = submit_file(challenge, phase, team, file)
+    for line in problems:
+        say(line)
+    say(f"{team}#{number} was {'refused' if problems else 'queued'}")
+
+
+def pack(
+    platform: Annotated[
+        str,
+        Option(
+            "codabench or grand-challenge.",
+            metavar="PLATFORM",
+            argument=True,
+            names=names_in("proctor.challenges:PLATFORMS"),
+        ),
+    ],
+    folder: Annotated[Path, Option("The folder with challenge.yaml.", metavar="DIR", argument=True)],
+    out: Annotated[Path | None, Option("Where the pack goes. [default: DIR/sealed/packs/PLATFORM]")] = None,
+    image: Annotated[str, Option("The name of the scorer's image on the platform.")] = "",
+    check: Annotated[bool, Option("Run it as the platform does, and compare.", "--check")] = False,
+) -> None:
+    """Pack a challenge for another platform.
+
+    The pack contains the references, and scores with Proctor itself, without network. --check runs it on a baseline's
+    answers and compares the results with Proctor's own; an existing pack is checked as it is. It runs in the scorer's
+    image if podman or docker has it, else in a process.
+
+    Example: proctor challenge pack codabench my-challenge --check
+    """
+    from proctor.challenges import PLATFORMS, check_pack, pack_folder, write_pack
+
+    if platform not in PLATFORMS:
+        raise UsageError("PLATFORM", f"one of {', '.join(PLATFORMS)}", found=repr(platform))
+    place = pack_folder(folder, platform) if out is None else out
+    if check and (place / "README.md").is_file():
+        note(f"{place} is there already and is checked as it is.")
+    else:
+        with at_work("packing"):
+            written = write_pack(platform, folder, place, image)
+        say(f"{count_of(len(written.phases), 'phase')} packed for {platform} in {place}: read {place / 'README.md'}")
+        note(*written.notes)
+    if not check:
+        return
+    for one in check_pack(platform, folder, place):
+        if not one.ok:
+            found = "; ".join(one.wrong[:3]) or "no figures"
+            raise InputError(place, f"phase {one.phase}", found=found, expected="Proctor's own figures")
+        told = f"{count_of(one.figures, 'figure')} as Proctor's own (largest difference {one.largest:.1e})"
+        say(f"{one.phase}: {one.baseline} in {one.ran}: {told}")
+
+
+def try_image(
+    image: Annotated[str, Option("An image, or an archive of one.", metavar="IMAGE", argument=True)],
+    folder: Annotated[Path, Option("A challenge's public folder.", metavar="DIR", argument=True)],
+    phase: Annotated[str, Option("Whose questions. [default: the first public ones]")] = "",
+    benchmark: Annotated[str, Option("Which, where DIR holds its own files.")] = "",
+    track: Annotated[str, Option("A track of the benchmark.")] = "",
+    media: Annotated[Path | None, Option("The folder with videos or images.")] = None,
+    limit: Annotated[int | None, Option("Ask the first questions only.", low=1)] = None,
+    gpu: Annotated[str, Option("A GPU by its CDI name.", metavar="DEVICE")] = "",
+    executor: ExecutorName = "podman",
+    seed: Seed = 0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Try an image as the challenge runs it.
+
+    Runs it on public questions with the same gateway, deadlines and limits, without a network, and shows its output.
+    With --executor process, IMAGE is a program that runs without isolation.
+
+    Example: proctor challenge try my-algorithm my-challenge --limit 20
+    """
+    from proctor.challenges import Trial
+    from proctor.challenges import try_image as tried
+    from proctor.containers import executor_of
+
+    trial = Trial(folder, phase, benchmark, track, media, limit, seed, gpu or None)
+    with at_work("asking"):
+        report = asyncio.run(tried(trial, executor_of(executor), image))
+    show_plugin_report(report, output)
+
+
+def doctor(
+    folder: Annotated[Path | None, Option("The challenge whose limits count.", metavar="[DIR]", argument=True)] = None,
+    gpu: Annotated[str, Option("A GPU by its CDI name.", metavar="DEVICE")] = "",
+    executor: ExecutorName = "podman",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check that this machine can run images.
+
+    Starts containers and tests from inside that rights, network, files and all limits hold. Measures the latency of
+    questions and deadlines. The exit code is 1 if a test fails.
+
+    Example: proctor challenge doctor my-challenge
+    """
+    from proctor.challenges import examine_machine
+    from proctor.containers import executor_of
+
+    if executor == "process":
+        raise UsageError("--executor", "podman or docker: a process has no limits to check", found="'process'")
+    with at_work("trying"):
+        report = asyncio.run(examine_machine(executor_of(executor), folder, gpu or None))
+    show_plugin_report(report, output)
+
+
+def rerun(
+    folder: ChallengeFolder, why: Annotated[str, Option("The reason, for the record.")], store: ChallengeStore = None
+) -> None:
+    """Rescore all submissions.
+
+    Use it after the code, the judge or the references changed, or a judge was not reachable. All submissions without a
+    result from the current scorer are queued for workers. No system is asked again. Boards change when all are scored.
+
+    Example: proctor challenge rerun sponges --why "the key of q17 was wrong"
+    """
+    check_extra("challenge")
+    from proctor.challenges import rerun as run
+
+    version, count = run(folder, why, store)
+    say(f"Scorer version {version}: {count_of(count, 'submission')} waiting for workers (proctor worker {folder})")

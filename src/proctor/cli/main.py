@@ -1,4 +1,4 @@
-"""The program `proctor`: its commands, and what becomes of errors at the edge of the process."""
+"""The program `proctor`: its commands, and how errors end the process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from importlib import import_module
 import typer
 
 from proctor import __version__
-from proctor.cli import plugins
-from proctor.cli.former import ReplacedError
-from proctor.cli.tree import Group, add, add_line, new_group, spread_settings
+from proctor.cli.renamed import ReplacedError
+from proctor.cli.tree import Group, add, add_line, add_plugins, add_top_commands, new_group, spread_settings
 from proctor.core import ProctorError, UsageError
 
-_OF_THE_MACHINE = {
+_SYSTEM_ERRORS = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EFBIG,
@@ -30,11 +29,11 @@ _OF_THE_MACHINE = {
     errno.ENAMETOOLONG,
     errno.EIO,
 }
-"""A full or read-only disk, a file that this user may not touch, a name that no file can have: nothing that a command
-could do better, wherever it happens."""
+"""Errors of the system that are reported in one line: a full or read-only disk, missing permissions, an invalid file
+name."""
 
-_OF_THE_DATABASE = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
-"""The same of SQLite: its results by name."""
+_DATABASE_ERRORS = {"BUSY", "LOCKED", "READONLY", "IOERR", "FULL", "CANTOPEN"}
+"""The same for SQLite, by the names of its result codes."""
 
 RUN, OWN, READ, CHALLENGE = "Run", "Your own questions", "Read results", "Challenges"
 JUDGE, BUILD, REVIEW, MEDIA, STORE = "Judges", "Build and check items", "Review in the browser", "Media", "Store"
@@ -61,72 +60,72 @@ PANELS = {
 
 TREE = {
     RUN: {
-        "demo": "demo.demo",
-        "list": "inventory.list_things",
-        "fetch": "fetch.fetch",
+        "demo": "run.demo",
+        "list": "benchmarks.list_things",
+        "fetch": "benchmarks.fetch",
         "run": "run.run",
-        "choose": "choose.choose",
+        "choose": "run.choose",
         "import": "run.import_recorded",
         "merge": "store.merge",
         "score": "score.score",
     },
     READ: {
         "results": "results.results",
-        "show": "items.show_item",
+        "show": "benchmarks.show_item",
         "compare": "results.compare",
         "analyze": "results.analyze",
         "report": "report.report",
         "export": "report.export",
-        "reproduce": "proofs.reproduce",
-        "verify": "proofs.verify",
-        "pool": "pool.pool",
+        "reproduce": "report.reproduce",
+        "verify": "report.verify",
+        "pool": "report.pool",
     },
     CHALLENGE: {
         "rank": "results.rank",
-        "validate": "plugins.validate",
+        "validate": "benchmarks.validate",
         "challenge new": "challenge.new",
         "challenge check": "challenge.check",
         "challenge open": "challenge.open_phase",
         "challenge close": "challenge.close_phase",
         "challenge status": "challenge.status",
-        "challenge submit": "challenge_demo.submit",
-        "challenge boards": "challenge_demo.boards",
+        "challenge submit": "challenge.submit",
+        "challenge boards": "challenge.boards",
         "challenge verify": "challenge.verify",
-        "challenge demo": "challenge_demo.demo",
-        "challenge pack": "challenge_pack.pack",
-        "challenge rerun": "worker.rerun",
-        "worker": "worker.worker",
-        "challenge try": "challenge_try.try_image",
-        "challenge doctor": "challenge_try.doctor",
+        "challenge demo": "challenge.demo",
+        "challenge pack": "challenge.pack",
+        "challenge rerun": "challenge.rerun",
+        "worker": "workers.worker",
+        "challenge try": "challenge.try_image",
+        "challenge doctor": "challenge.doctor",
     },
     JUDGE: {
         "judge fit": "judge.fit",
         "judge compare": "judge.compare",
         "judge grid": "judge.grid",
         "judge index": "judge.index",
-        "train answerer": "train.answerer",
-        "train generative-judge": "train.generative_judge",
-        "audit": "audit.audit",
-        "train check-parity": "train.check_parity",
-        "train classifier-judge": "train.classifier_judge",
+        "train answerer": "judge.answerer",
+        "train generative-judge": "judge.generative_judge",
+        "audit": "score.audit",
+        "train check-parity": "judge.check_parity",
+        "train classifier-judge": "judge.classifier_judge",
     },
-    BUILD: {"items audit": "items.audit_items"},
+    BUILD: {"items audit": "benchmarks.audit_items"},
     REVIEW: {
-        "serve": "serve.serve",
-        "review update": "review.update",
-        "review status": "review.status",
-        "review agreement": "review.agreement",
-        "review export": "review.export",
-        "review scores": "review.scores",
-        "review sheet": "review.sheet",
-        "review decisions": "review.decisions",
-        "review reassign": "review.reassign",
-        "users add": "users.add",
-        "users invite": "users.invite",
-        "users list": "users.list_users",
-        "users role": "users.set_role",
-        "users disable": "users.disable",
-        "users trail": "users.show_trail",
+        "serve": "web.serve",
+        "review update": "web.update",
+        "review status": "web.status",
+        "review agreement": "web.agreement",
+        "review export": "web.export",
+        "review scores": "web.scores",
+        "review sheet": "web.sheet",
+        "review decisions": "web.decisions",
+        "review reassign": "web.reassign",
+        "users add": "web.add",
+        "users invite": "web.invite",
+        "users list": "web.list_users",
+        "users role": "web.set_role",
+        "users disable": "web.disable",
+        "users trail": "web.show_trail",
     },
     MEDIA: {"media frames": "media.frames", "media cache": "media.cached", "media duplicates": "media.duplicates"},
     STORE: {
@@ -137,13 +136,12 @@ TREE = {
         "store decide": "store.decide",
     },
 }
-"""What each command calls, by module and function: of the program only what is called is made."""
+"""The function of each command, as MODULE.FUNCTION. Only the modules of the called command are imported."""
 
 
 @cache
 def commands(wanted: str | None = None) -> typer.Typer:
-    """The program with all its commands; with the one command or group that is wanted; or ("") with the first lines of
-    all that stands in its own help."""
+    """The program with all commands (None), with one command or group, or with summaries only ("", for its help)."""
     app = typer.Typer(
         cls=Group,
         name="proctor",
@@ -155,7 +153,7 @@ def commands(wanted: str | None = None) -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     groups = {name: new_group(summary) for name, summary in GROUPS.items() if wanted in {None, "", name}}
     for name, group in groups.items() if wanted != "" else ():
-        plugins.add_plugins(group, name)
+        add_plugins(group, name)
     make = add_line if wanted == "" else add
     for panel, own in TREE.items():
         for words, place in own.items():
@@ -165,7 +163,7 @@ def commands(wanted: str | None = None) -> typer.Typer:
             elif below and wanted in {None, name}:
                 add(groups[name], below, _function(place))
     if not wanted:
-        plugins.add_top_commands(app, _own_names(), OWN, make)
+        add_top_commands(app, _own_names(), OWN, make)
     for panel, names in PANELS.items():
         for name in names:
             if name in groups:
@@ -180,18 +178,18 @@ def _function(place: str) -> Callable[..., None]:
 
 
 def _own_names() -> set[str]:
-    """The commands and groups that no task brings."""
+    """The built-in commands and groups."""
     return {words.partition(" ")[0] for own in TREE.values() for words in own} | GROUPS.keys()
 
 
 @cache
 def _program(wanted: str | None) -> Callable[..., object]:
-    """The commands as they are called, which takes a while to make of their signatures."""
+    """The program as a callable. Building it from the signatures is slow, so it is cached."""
     return typer.main.get_command(commands(wanted))
 
 
 def _wanted(arguments: Sequence[str]) -> str | None:
-    """How much of the program these arguments need (see `commands`)."""
+    """The part of the program that these arguments need (see `commands`)."""
     words = arguments[1:] if arguments[:1] == ["help"] else arguments
     if "_PROCTOR_COMPLETE" in os.environ:  # a shell asks what could come next
         return None
@@ -207,8 +205,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def main() -> None:
-    """Runs the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage;
-    3: some answers stayed failed; 130: stopped by hand."""
+    """Run the program. Exit code 0: done; 1: bad input, in one line on standard error; 2: wrong usage; 3: some answers
+    failed; 130: stopped by the user."""
     gc.set_threshold(10_000)  # imports make very many objects, and all of them stay
     atexit.register(gc.freeze)  # nobody needs the memory then: a last search for cycles takes a tenth of a second
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")  # NumPy's threads sleep when idle; as it is they spin
@@ -229,7 +227,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in _OF_THE_MACHINE:
+        if error.errno not in _SYSTEM_ERRORS:
             raise
         sys.stderr.write(f"proctor: {_place(error)}{error.strerror}\n")
         sys.exit(1)
@@ -241,13 +239,14 @@ def main() -> None:
 
 
 def _is_of_the_database(error: Exception) -> bool:
-    """Whether a database can't be used just now: locked, full, read-only, away. SQLAlchemy is there if it raised it."""
+    """Whether a database can't be used: locked, full, read-only, or disconnected. Checked without importing
+    SQLAlchemy."""
     name = getattr(getattr(error, "orig", None), "sqlite_errorname", "")  # such as SQLITE_BUSY_SNAPSHOT
     away = getattr(error, "connection_invalidated", False)
-    return away or any(part in _OF_THE_DATABASE for part in name.split("_")[1:2])
+    return away or any(part in _DATABASE_ERRORS for part in name.split("_")[1:2])
 
 
 def _place(error: OSError) -> str:
-    """The file that an error names, as it can be printed on one line."""
+    """The file of an error, printable on one line."""
     name = "".join(char if char.isprintable() else "\ufffd" for char in str(error.filename or ""))
     return f"{name}: " if name else ""

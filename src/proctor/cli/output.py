@@ -1,21 +1,31 @@
-"""Printing: tables for people, JSON and CSV for programs. Everything shown is escaped."""
+"""What commands print: tables, JSON and CSV on standard output; notes and progress on standard error."""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 
-from proctor.core import Option
+from proctor.core import Option, Status, Usage, count_of
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from proctor.judges.dimensions import SearchProgress
     from proctor.reports import Block
+    from proctor.runs import JudgeTally, PaidVotes, Tally
+
+T = TypeVar("T")
 
 _WIDE = 200  # of what is no terminal: nobody wants a table that is wrapped in a file
 
@@ -32,7 +42,7 @@ Output = Annotated[OutputFormat, Option("For people or for programs.", "--format
 
 
 class _Terminal(Console):
-    """Standard output as it is when something is printed: a terminal of some width, or something wide."""
+    """Standard output, looked up when something is printed. What is no terminal is wide."""
 
     @property
     def size(self) -> ConsoleDimensions:
@@ -47,30 +57,31 @@ class _Terminal(Console):
 
 
 console = _Terminal(emoji=False)
+
 _notes = Console(stderr=True, soft_wrap=True, emoji=False)
 
 
 def say(text: str, *, bold: bool = False) -> None:
-    """A line on standard output, never cut. Texts may be hostile: no control character, no markup reaches the
-    terminal."""
+    """Print a line on standard output, never cut. Control characters and markup are removed, since texts may be
+    hostile."""
     from proctor.core import clean
 
     console.print(clean(text), style="bold" if bold else "", markup=False, highlight=False, soft_wrap=True)
 
 
 def note(*lines: str) -> None:
-    """Lines for people beside the output, on standard error."""
+    """Print lines for people on standard error."""
     for line in lines:
         _notes.print(escape(line), style="dim", highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """JSON on standard output; never NaN."""
+    """Print JSON without NaN on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> None:
-    """Records as CSV, or with tabs between the cells, on standard output; all have the keys of the first."""
+    """Print records with the same keys as CSV, or tab-separated, on standard output."""
     lines = [list(rows[0]) if rows else [], *(list(row.values()) for row in rows)]
     if tabs:  # a tab or a line's end within a cell becomes a space
         cleaned = (["" if cell is None else " ".join(str(cell).split()) for cell in line] for line in lines)
@@ -80,7 +91,7 @@ def print_records(rows: Sequence[Mapping[str, Any]], *, tabs: bool = False) -> N
 
 
 def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
-    """Tables and prose for people; with a blank line after each, where they are set `apart`."""
+    """Print tables and prose; with `apart`, a blank line after each."""
     from proctor.reports import show_block
 
     for one in blocks:
@@ -90,7 +101,7 @@ def print_blocks(*blocks: Block | str, apart: bool = False) -> None:
 
 
 def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block | str, apart: bool = False) -> None:
-    """The same for programs, by its records, or for people, by its blocks."""
+    """Print records for programs, or blocks for people."""
     if output is OutputFormat.JSON:
         print_json(rows)
     elif output is OutputFormat.TABLE:
@@ -100,11 +111,158 @@ def show(output: OutputFormat, rows: Sequence[Mapping[str, Any]], *blocks: Block
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How what is drawn was drawn, as it stands in JSON beside each object."""
+    """The settings of the bootstrap, for JSON output."""
     return {"settings": {name: options[name] for name in ("draws", "seed", "two_level") if name in options}}
 
 
 def drawn_over(draws: int, seed: int, *, two_level: bool) -> str:
-    """How the intervals of a table were drawn."""
+    """A sentence on how the intervals of a table were computed."""
     what = "groups, and over items within each" if two_level else "groups"
     return f"Intervals: 95 %, bootstrap over {what}, {draws} draws, seed {seed}."
+
+
+_REASON = 60  # characters of a failure beside the bar
+
+_EVERY_S = 10.0  # without a terminal: a line now and then, so that a log shows life
+
+
+class _Line:
+    """A progress bar with a text; without a terminal, a plain line every few seconds."""
+
+    def __init__(self, progress: Progress | None, task: TaskID | None, what: str) -> None:
+        self._progress = progress
+        self._task = task
+        self._what = what
+        self._last = time.monotonic()
+
+    def update(self, done: int, total: int, text: str) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total, text=text)
+        elif time.monotonic() - self._last > _EVERY_S:
+            self._last = time.monotonic()
+            sys.stderr.write(f"{self._what}: {done}/{total} {text}\n")
+
+
+@contextmanager
+def _line(what: str, total: int) -> Iterator[_Line]:
+    if not sys.stderr.isatty():
+        yield _Line(None, None, what)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, emoji=False), refresh_per_second=4) as progress:
+        yield _Line(progress, progress.add_task(what, total=total, text=""), what)
+
+
+@contextmanager
+def show_asking(total: int) -> Iterator[Callable[[Tally], None]]:
+    """A progress bar of a run: answered, failed, rate, cost, unreadable answers, the last failure."""
+    from proctor.core import shorten
+
+    with _line("asking", total) as line:
+
+        def update(tally: Tally) -> None:
+            failed = tally.by_status[Status.FAILED]
+            parts = [f"{tally.done - failed} answered", f"{failed} failed", f"{tally.rate:.1f}/s"]
+            if tally.usage.requests:
+                parts.append(cost_of(tally.usage))
+            if tally.unreadable:
+                parts.append(f"{tally.unreadable} unreadable")
+            if tally.last_reason:
+                parts.append(f"last failure: {shorten(tally.last_reason, _REASON)}")
+            line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_judging(total: int, paid: PaidVotes) -> Iterator[Callable[[JudgeTally], None]]:
+    """A progress bar of a judge, with the cost of new judgements."""
+    with _line("judging", total) as line:
+
+        def update(tally: JudgeTally) -> None:
+            parts = [f"{tally.marked} marked", f"{tally.unmarked} without a verdict"]
+            parts += [f"{tally.unresolved} unresolved"] if tally.unresolved else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(tally.done, tally.total, ", ".join(parts))
+
+        yield update
+
+
+@contextmanager
+def show_trials(total: int, paid: PaidVotes) -> Iterator[Callable[[SearchProgress], None]]:
+    """A progress bar of the search for few-shot examples, with the cost of new judgements."""
+    with _line("trying", total) as line:
+
+        def update(progress: SearchProgress) -> None:
+            parts = [f"{progress.missing} with a score missing"] if progress.missing else []
+            parts += [f"{count_of(paid.count, 'new judgement')}, {cost_of(paid.usage)}"] if paid.count else []
+            line.update(progress.done, progress.total, ", ".join(parts))
+
+        yield update
+
+
+def cost_of(usage: Usage) -> str:
+    """The cost in dollars, if it is known."""
+    return "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
+@contextmanager
+def show_steps(what: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar of steps."""
+    with _line(what, total) as line:
+        yield lambda done, of: line.update(done, of, "")
+
+
+@contextmanager
+def at_work(what: str) -> Iterator[None]:
+    """On a terminal, a spinner with the elapsed time for work of unknown length; removed when the work is done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(
+        *columns, console=Console(stderr=True, emoji=False), transient=True, refresh_per_second=4
+    ) as progress:
+        progress.add_task(what, total=None)
+        yield
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """An event that is set by the first Ctrl-C (or SIGTERM): running requests are completed, and no more are sent. The
+    second one interrupts at once. Use it inside a running event loop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def pressed() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+            return
+        sys.stderr.write("\nstopping: waiting for the answers under way (again to stop at once)\n")
+        stop.set()
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for one in signals:
+            loop.add_signal_handler(one, pressed)
+        yield stop
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)
+
+
+async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
+    """Call `ask` with a progress bar and a clean stop on Ctrl-C."""
+    with stopping() as stop, bar as update:
+        return await ask(stop, update)

@@ -1,14 +1,26 @@
-"""`proctor report` and `proctor export`: what leaves a store."""
+"""`proctor report`, `export`, `reproduce`, `verify` and `pool`: what leaves a store, and proofs of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from proctor.api import BenchmarkName, ExportOptions, ReportOptions, StoreUrl
-from proctor.cli.output import note, say
-from proctor.cli.progress import at_work
-from proctor.core import Option
+import typer
+
+from proctor.api import BenchmarkName, Draws, ExportOptions, ReportOptions, ReproduceOptions, Seed, StoreUrl
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    at_work,
+    drawn_over,
+    note,
+    print_json,
+    say,
+    settings_of,
+    show,
+    show_steps,
+)
+from proctor.core import DASH, Option, number, number_interval, plain_table
 
 if TYPE_CHECKING:
     from proctor.reports import ReportSummary
@@ -84,3 +96,119 @@ def export(
     say(f"{count} {what} in {out}")
     if answers and benchmark in VALIDATORS.names():
         note(f"Next: proctor validate {benchmark} {out}")
+
+
+def reproduce(
+    benchmark: BenchmarkName, options: ReproduceOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Make again what systems were shown.
+
+    Every picture is made again from the media files, as the run's settings say, and compared with the record in the
+    store: its time, and the SHA-256 of its bytes as the system got it. Kept frames are not used.
+
+    Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
+    """
+    from proctor import api
+
+    opened = api.open_store(store, create=False)
+    with show_steps("making again", 0) as progress:
+        watched: ReproduceOptions = {**options, "on_change": progress}
+        found = api.reproduce(opened, api.name_in(opened, benchmark), **watched)
+    show(output, found.rows, *found.tables)
+    note(*found.notes)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def verify(
+    folder: Annotated[Path, Option("Holds recorded answers, or folders with them.", metavar="FOLDER", argument=True)],
+    benchmarks: Annotated[list[str] | None, Option("Only this benchmark; may be repeated.", "--benchmark")] = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Compare published figures with ours.
+
+    Every benchmark that brings published figures computes them again from the recorded answers, as exactly as they were
+    published. Figures that differ are listed; --format json and csv list all.
+
+    Exit code 1 where one differs, or none could be compared. Example: proctor verify data
+    """
+    from proctor import api
+
+    with show_steps("verifying", 0) as progress:
+        found = api.verify(folder, benchmarks or (), on_change=progress)
+    show(output, found.rows, *found.tables)
+    note(*found.notes)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def pool(
+    files: Annotated[
+        list[Path],
+        Option("What `proctor export --format sums` wrote, one of each site.", metavar="FILE...", argument=True),
+    ],
+    draws: Draws = 2000,
+    seed: Seed = 0,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Join figures of sites that keep their cases.
+
+    Each site sends sums of its groups. Means, intervals, differences and p are those that all items together would
+    give. What a run lacks counts as wrong. Metrics and systems that a site lacks are left out and named.
+
+    Example: proctor pool berlin.json oxford.json
+    """
+    from proctor.runs import pool_sums
+    from proctor.stats import Resampling
+
+    with at_work("computing intervals"):
+        benchmark, found = pool_sums(files, Resampling(draws=draws, seed=seed))
+    if output is OutputFormat.JSON:
+        print_json([one.to_json() | settings_of({"draws": draws, "seed": seed}) for one in found])
+        return
+    apart = [one.title for one in found if one.institutions < len(files)]
+    found = [one for one in found if one.institutions == len(files)]
+    rows = [
+        (
+            one.condition,
+            one.metric,
+            one.scorer,
+            system,
+            f"{mean.n:,}",
+            str(mean.groups),
+            number(mean.value),
+            number_interval(mean.ci_low, mean.ci_high),
+            str(one.lacking[system]),
+        )
+        for one in found
+        for system, mean in zip(one.systems, one.means, strict=True)
+    ]
+    heads = ("condition", "metric", "scorer", "system", ">n", ">groups", ">value", ">interval", ">lacking")
+    title = f"{benchmark}: {len(files)} sites"
+    pairs = [
+        (
+            one.condition,
+            one.metric,
+            one.scorer,
+            one.systems[pair.first],
+            one.systems[pair.second],
+            number(pair.difference.value),
+            number_interval(pair.difference.ci_low, pair.difference.ci_high),
+            DASH if pair.p_holm is None else f"{pair.p_holm:.2g}",
+        )
+        for one in found
+        for pair in one.pairs
+    ]
+    between = ("condition", "metric", "scorer", "first", "second", ">difference", ">interval", ">p (Holm)")
+    records = [
+        {"condition": one.condition, "metric": one.metric, "scorer": one.scorer, **row}
+        for one in found
+        for row in one.rows()
+    ]
+    tables = [plain_table(title, heads, rows)]
+    tables += [plain_table("Differences", between, pairs)] if pairs else []
+    show(output, records, *tables)
+    out = {f"{name} under {one.condition}" for one in found for name in one.left_out}
+    note(*([f"Not in every file, left out: {', '.join(apart)}"] if apart else []))
+    note(*([f"Not at every site whole, left out: {', '.join(sorted(out))}"] if out else []))
+    note(drawn_over(draws, seed, two_level=False))

@@ -1,4 +1,4 @@
-"""`proctor results`, `compare`, `rank` and `analyze`: what a store's answers are worth."""
+"""`proctor results`, `compare`, `rank` and `analyze`: scores, comparisons, rankings and analysis of a store."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from proctor.api import (
 from proctor.cli.output import (
     Output,
     OutputFormat,
+    at_work,
     drawn_over,
     note,
     print_blocks,
@@ -31,9 +32,8 @@ from proctor.cli.output import (
     settings_of,
     show,
 )
-from proctor.cli.plugins import show_plugin_report
-from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError, count_of
+from proctor.cli.tree import show_plugin_report
+from proctor.core import Option, UsageError, count_of, plain_table
 
 if TYPE_CHECKING:
     from proctor.core import Table
@@ -46,6 +46,7 @@ _ANALYZED = {
     "pairs": "Paired differences",
     "ensembles": "Ensembles (p is not adjusted)",
 }
+
 _LEAD_DRAWS = 2000
 
 
@@ -152,22 +153,21 @@ def _show_flags(store: Store, benchmark: str, chosen: Selection, output: OutputF
 
 
 def _show_hash(store: Store, benchmark: str, chosen: Selection, output: OutputFormat) -> None:
-    from proctor.core import Table, columns
     from proctor.runs import evaluation_content
 
     with at_work("reading answers, scores and judgements"):
         found = evaluation_content(store, benchmark, chosen["systems"], chosen["conditions"])
-    heads = columns("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
-    rows = tuple(
+    heads = ("system", "condition", ">answers", ">failed", ">scores", "SHA-256")
+    rows = [
         (one.system, one.condition, f"{one.answers:,}", f"{one.failed:,}", f"{one.scores:,}", one.sha256)
         for one in found.runs
-    )
+    ]
     title = f"{benchmark}: {count_of(found.items, 'item')}, {count_of(found.judgements, 'judgement')}"
     if output is OutputFormat.JSON:
         print_json(found.to_json())
         return
     records = [asdict(one) | {"sha256_of_all": found.sha256} for one in found.runs]
-    show(output, records, Table(title, heads, rows, title=title))
+    show(output, records, plain_table(title, heads, rows))
     if output is OutputFormat.TABLE:
         say(f"SHA-256 of all: {found.sha256}")
 

@@ -1,29 +1,29 @@
-"""`proctor run` and `proctor import`: answers come into a store."""
+"""`proctor run`, `import`, `choose` and `demo`: answers come into a store."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+import json
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.api import BenchmarkSource, ImportOptions, RunOptions, system_names
-from proctor.cli.output import note, print_blocks, say
-from proctor.cli.progress import show_asking, stopping
-from proctor.core import Option, count_of
+from proctor.api import BenchmarkSource, ChooseOptions, ImportOptions, RunOptions, Seed, system_names
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, say, show, show_asking, show_steps, watched
+from proctor.core import COMMANDS, InputError, Option, count_of, plain_table, read_text
 
 if TYPE_CHECKING:
-    from proctor.api import Evaluation, PreparedRun
+    from proctor.api import ChosenModel, Evaluation, PreparedRun
     from proctor.runs import RunEstimate, Tally
 
 FAILED_EXIT = 3
-STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
-_CAUSES = 5
 
-T = TypeVar("T")
+STOPPED_EXIT = 130  # as a shell says it of what Ctrl-C ended
+
+_CAUSES = 5
 
 
 def run(
@@ -32,15 +32,15 @@ def run(
     systems: Annotated[
         list[str] | None, Option("A system, or file.py:function; repeatable.", "--system", names=system_names)
     ] = None,
-    workers: Annotated[int, Option("Ask from this many processes, which share the store.", low=1, high=256)] = 1,
+    workers: Annotated[int, Option("Run this many processes, which share the store.", low=1, high=256)] = 1,
     on: Annotated[
         str,
         Option(
-            "Where the workers are: at the store (store), on SLURM (slurm prints a script), or on Ray (ray, ray:ADDRESS).",
+            "Where workers run: started by you (store), on SLURM (slurm prints a script), or on Ray (ray, ray:ADDRESS).",
             metavar="WHERE",
         ),
     ] = "",
-    dry_run: Annotated[bool, Option("Say what would be asked and sent; ask nothing.")] = False,
+    dry_run: Annotated[bool, Option("Estimate what would be asked and sent; ask nothing.")] = False,
 ) -> None:
     """Ask systems or models a benchmark's items.
 
@@ -88,14 +88,8 @@ def _waiting(prepared: PreparedRun) -> str:
     return f"{count_of(prepared.plan.to_ask, 'question')} waiting for workers: proctor worker --store {prepared.store.shown}"
 
 
-async def watched(ask: Callable[[asyncio.Event, Any], Awaitable[T]], bar: AbstractContextManager[Any]) -> T:
-    """Asks with a progress bar and a clean stop on Ctrl-C."""
-    with stopping() as stop, bar as update:
-        return await ask(stop, update)
-
-
 def report_outcome(made: Evaluation) -> None:
-    """The last lines of a run, and its exit code."""
+    """Print the last lines of a run; exit with its code."""
     outcome = made.outcome
     if outcome is None:
         raise ValueError("an evaluation that asked nobody")
@@ -121,7 +115,7 @@ def report_outcome(made: Evaluation) -> None:
 
 
 def causes(tally: Tally) -> list[str]:
-    """What went wrong, by cause, the most frequent first; nothing where there is one cause alone."""
+    """The causes of failures, the most frequent first; none if there is only one."""
     if len(tally.causes) < 2:
         return []
     ordered = sorted(tally.causes.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -132,7 +126,7 @@ def causes(tally: Tally) -> list[str]:
 
 
 def _note_wrong(tally: Tally) -> None:
-    """What a system gets wrong whatever the question, with one example of each: best seen while it costs money."""
+    """Note unreadable answers and errors of the system, with an example, since they may be a costly mistake."""
     from proctor.core import Status, shorten
 
     for count, what, example in (
@@ -144,17 +138,15 @@ def _note_wrong(tally: Tally) -> None:
 
 
 def _show_estimate(benchmark: str, found: list[RunEstimate]) -> None:
-    from proctor.core import Table, columns
     from proctor.runs import PICTURE_TOKENS
 
     title = f"{benchmark}: what would be asked"
-    heads = columns("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
+    heads = ("system", "condition", ">already", ">to ask", ">pictures", ">input tokens")
     rows = [(one.system, one.condition, one.already, one.items, one.pictures, one.tokens) for one in found]
-    print_blocks(Table(title, heads, tuple(rows), title=title))
+    print_blocks(plain_table(title, heads, rows))
     note(
         f"About {PICTURE_TOKENS} tokens a picture (85 to 800, by provider) and 4 letters a token; of methods one call "
-        f"an "
-        "item. Retries and output come on top. Nothing was asked."
+        "an item. Retries and output come on top. Nothing was asked."
     )
 
 
@@ -165,12 +157,11 @@ def import_recorded(
 ) -> None:
     """Import answers recorded elsewhere.
 
-    In the benchmark's own format, or that of another program (lmms-eval, VLMEvalKit, Inspect, OpenAI's batches, plain
-    tables), which is recognised by its content and said; a call that failed there is `failed` here.
+    Reads the benchmark's own format, or that of another program (lmms-eval, VLMEvalKit, Inspect, OpenAI's batches,
+    plain tables), which is recognised by its content. Latencies, failures and judges' ratings are imported as well; a
+    call that failed there is `failed` here.
 
     A file of ratings names its systems; people's ratings become scores by human:RATER.
-
-    Their latencies, failures and judge's ratings come with them.
 
     Example: proctor import rexsonovqa results/gemini-3-pro --data rexsonovqa --name gemini-3-pro
     """
@@ -180,3 +171,108 @@ def import_recorded(
     note(*made.notes)
     for line in made.done:
         say(line)
+
+
+def choose(
+    benchmark: BenchmarkSource,
+    options: ChooseOptions,
+    out: Annotated[Path, Option("The folder of the evidence: choice.json, answers.db.")],
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Choose the best of several models.
+
+    Each model is asked the validation part, zero-shot. The highest mean accuracy over the benchmark's buckets wins;
+    ties are broken by how often each is best in bootstrap samples of videos. This is FOCUS's first baseline. Run the
+    same command again to continue where it stopped.
+
+    Example: proctor choose focus --data validation --media videos --model openai:gpt-5.2 --model google:gemini-3-pro
+    --out baseline
+    """
+    from proctor import api
+
+    arranged, given = api.arrange_choice(benchmark, out, **options)
+
+    async def choosing() -> ChosenModel:
+        prepared = api.PreparedChoice(await arranged.prepare(), out, given)
+        note(*prepared.run.notes)
+        return await watched(prepared.ask, show_asking(prepared.run.plan.to_ask))
+
+    made = asyncio.run(choosing())
+    show(output, made.rows, *made.tables)
+    note(*made.notes)
+    if output is OutputFormat.TABLE:
+        say(f"Chosen: {made.data.chosen.name}; the evidence is in {made.out}")
+
+
+SYSTEMS = ("random", "majority", "longest-option", "shortest-option", "text-similarity", "classical-vision")
+
+ORDERING_SYSTEMS = ("random", "as-given", "seriation", "classical-vision")
+
+CONDITIONS = ("video", "text-only", "black", "shuffled")
+
+
+def demo(
+    out: Annotated[Path, Option("Where videos, answers and report go.")] = Path("demo"),
+    videos: Annotated[int, Option("Simulated procedures.", low=2)] = 12,
+    seed: Seed = 0,
+) -> None:
+    """Run everything on simulated videos.
+
+    Six systems under four conditions, a task of ordering key frames, and two reports, without network or API keys.
+
+    Example: proctor demo --out demo
+    """
+    from proctor import api
+    from proctor.cli.report import tell
+    from proctor.cli.results import print_board
+
+    started, store = time.monotonic(), out / "demo.db"
+    folder, task = simulated_folder(out / "simulated", videos, seed), out / "key-frames"
+    _ask("simulated", SYSTEMS, CONDITIONS, folder, out, seed)
+    opened = api.open_store(store)
+    for condition in CONDITIONS:
+        print_blocks(*api.leaderboard(opened, "simulated", condition=condition).tables, apart=True)
+    for ranking in api.rank(opened, "simulated", stability=500, seed=seed).boards:
+        print_board(ranking)
+    summary = api.report(opened, out / "report.html", "simulated", media=folder, seed=seed)
+    if not (task / "about.json").is_file():
+        cut: dict[str, Any] = {"per_video": 3, "seconds": 3.0, "events": folder / "events", "seed": seed}
+        COMMANDS.get("build.clinicalskillqa")(folder / "videos", task, show_steps, cache=out / "frames", **cut)
+    _ask("clinicalskillqa", ORDERING_SYSTEMS, ("video",), task, out, seed)
+    for metric in ("accuracy", "pairwise_accuracy"):
+        print_blocks(*api.leaderboard(opened, "clinicalskillqa", metric).tables, apart=True)
+    frames = api.report(opened, out / "key-frames.html", "clinicalskillqa", media=task, seed=seed)
+    say(f"{summary.path} and {frames.path} written; {time.monotonic() - started:.0f} s in all.")
+    tell(summary)
+    note(f"Next: open {summary.path}; the same on your own model: proctor run --help")
+
+
+def simulated_folder(folder: Path, videos: int, seed: int) -> Path:
+    """The simulated benchmark of an earlier demo, or a new one."""
+    manifest = folder / "manifest.json"
+    if manifest.is_file():
+        known = json.loads(read_text(manifest))
+        found = (known.get("seed"), len(known.get("videos", ())))
+        if found != (seed, videos):
+            expected = f"seed {seed}, {videos} videos: take another --out"
+            raise InputError(manifest, found=f"seed {found[0]}, {found[1]} videos", expected=expected)
+        note(f"{folder} is there already and is used as it is.")
+        return folder
+    COMMANDS.get("build.simulated")(folder, show_steps, videos=videos, seed=seed)
+    return folder
+
+
+def _ask(benchmark: str, systems: Sequence[str], conditions: Sequence[str], data: Path, out: Path, seed: int) -> None:
+    from proctor import api
+
+    where: Any = {"data": data, "media": data, "cache": out / "frames", "store": out / "demo.db"}
+    arranged = api.arrange(
+        benchmark, systems, conditions=conditions, seed=seed, baselines=False, concurrency=4, **where
+    )
+
+    async def asking() -> None:
+        prepared = await arranged.prepare()
+        note(*prepared.notes)
+        await watched(prepared.ask, show_asking(prepared.plan.to_ask))
+
+    asyncio.run(asking())

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.api import BenchmarkName, Selection, StoreUrl
-from proctor.cli.output import Output, OutputFormat, note, say, show
-from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError, count_of
+from proctor.cli.output import Output, OutputFormat, at_work, note, say, show
+from proctor.core import Option, UsageError, count_of, plain_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,20 +132,19 @@ def merge(
     Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
     """
     from proctor import api
-    from proctor.core import Table, columns, count_of
     from proctor.runs import merge_stores
 
     target = api.open_store(store)
     with at_work("joining stores"):
         found = merge_stores(target, [api.open_store(one, create=False) for one in sources])
-    heads = columns("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
+    heads = ("benchmark", "system", "condition", "what", ">taken", ">the same", ">refused")
     named = ("benchmark", "system", "condition", "what")
-    rows = tuple(
+    rows = [
         (*(getattr(one, name) for name in named), f"{one.taken:,}", f"{one.same:,}", f"{one.refused:,}")
         for one in found
-    )
+    ]
     title = f"Into {target.shown}"
-    show(output, [one.to_json() for one in found], Table(title, heads, rows, title=title))
+    show(output, [one.to_json() for one in found], plain_table(title, heads, rows))
     refused = sum(one.refused for one in found)
     if refused:
         where = (f"{'/'.join(filter(None, (one.system, one.condition, one.what)))}: {one.first}" for one in found)

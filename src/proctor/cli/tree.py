@@ -1,31 +1,41 @@
-"""How commands behave whatever they do: options from declarations, help in groups, suggestions for what is misspelt,
-answers to old spellings."""
+"""Commands made from functions and their declared options, and the commands that tasks bring."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import takewhile, zip_longest
 from typing import Annotated, Any, get_origin, is_typeddict
 
 import typer
+from pydantic import JsonValue
 from typer.core import TyperCommand, TyperGroup
 
 from proctor.api import declared
-from proctor.cli.former import ALIASES, COMMANDS, DELETING, MEANT, NO_CHOICE, replaced_command, replaced_option
-from proctor.core import Option, UsageError
+from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show_steps
+from proctor.cli.renamed import (
+    ALIASES,
+    DELETING,
+    NO_CHOICE,
+    RENAMED_COMMANDS,
+    SIMILAR,
+    replaced_command,
+    replaced_option,
+)
+from proctor.core import COMMANDS, Option, PluginReport, ProctorError, Table, UsageError
 
 _PROGRAM = "proctor"
+
 _PREFIX = "Value error, "  # what the library says before the reason
 
 
 class Command(TyperCommand):
-    """A command whose help lists its options by group, and which knows their former names."""
+    """A command whose help lists its options by group, and whose errors name renamed options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, the options of no group, and then group by group."""
+        """List arguments, options without a group, and then each group."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for one in self.get_params(ctx):
             if (record := one.get_help_record(ctx)) is None:
@@ -43,7 +53,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the arguments; raises `ReplacedError` for an option that has another name now."""
+        """Parse the arguments. Raises `ReplacedError` for a renamed option."""
         given = list(args)
         if apart := _apart(self, given):
             ctx.fail(f"A name and its settings stand in quotes: {apart}")
@@ -67,7 +77,7 @@ class Command(TyperCommand):
 
 
 def _apart(command: Any, given: Sequence[str]) -> str:
-    """An option with a name and the settings that follow it, as it should be written: `--model "m temperature=0"`."""
+    """The corrected form of `--model m temperature=0`, with quotes; "" if nothing is wrong."""
     known = {name for one in command.params if "[KEY=VALUE" in (one.metavar or "") for name in one.opts}
     for place, word in enumerate(given):
         name, *rest = given[place + 1 :] or [""]
@@ -78,17 +88,17 @@ def _apart(command: Any, given: Sequence[str]) -> str:
 
 
 def _named_options(command: Any) -> str:
-    """That options have names, with the one that an argument too many was probably meant for."""
+    """A hint that an extra argument may need the name of an option."""
     known = {name for one in command.params for name in one.opts}
     name = next((one for one in ("--system", "--condition", "--model") if one in known), "")
     return f". Options have names, such as {name} NAME" if name else ""
 
 
 class Group(TyperGroup):
-    """Commands in groups, with what was probably meant where one does not exist."""
+    """A group of commands that suggests similar ones for an unknown name."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """One line a command, below the heading of its group; never cut."""
+        """One uncut line for each command, below the heading of its panel."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -101,7 +111,7 @@ class Group(TyperGroup):
                 formatter.write_dl([(name.ljust(width), line) for name, line in rows])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is named first (`help NAME` is `NAME --help`); raises `ReplacedError` for an old name."""
+        """The command with the first name (`help NAME` is `NAME --help`). Raises `ReplacedError` for an old name."""
         name = args[0] if args else ""
         known = self.list_commands(ctx)
         if name == "help":
@@ -127,7 +137,7 @@ class Group(TyperGroup):
 
 
 def new_group(summary: str) -> typer.Typer:
-    """A group of commands below a common word."""
+    """A group of commands with a common first word."""
     group = typer.Typer(cls=Group, no_args_is_help=True, help=summary)
 
     def called() -> None: ...
@@ -138,7 +148,7 @@ def new_group(summary: str) -> typer.Typer:
 
 
 def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
-    """Adds a command: its parameters are declared by `Option`, several at once as a `TypedDict` of options."""
+    """Add a command. Its parameters are declared by `Option`; a `TypedDict` declares several options."""
     signature = inspect.signature(function, eval_str=True)
     bundles = {one.name: one.annotation for one in signature.parameters.values() if is_typeddict(one.annotation)}
 
@@ -156,7 +166,7 @@ def add(group: typer.Typer, name: str, function: Callable[..., None], panel: str
 
 
 def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel: str | None = None) -> None:
-    """Adds a command that is only listed: its parameters are not looked at."""
+    """Add a command that is only listed, without reading its parameters."""
 
     def command() -> None: ...
 
@@ -165,7 +175,7 @@ def add_line(group: typer.Typer, name: str, function: Callable[..., None], panel
 
 
 def _parameters(one: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """A parameter as the library takes it; an object of options is one for each."""
+    """A parameter as Typer takes it; a `TypedDict` gives one for each option."""
     if is_typeddict(one.annotation):
         for name, (kind, option) in declared(one.annotation).items():
             if option.help:
@@ -178,7 +188,7 @@ def _parameters(one: inspect.Parameter) -> Iterator[inspect.Parameter]:
 
 
 def _parameter(name: str, kind: Any, option: Option, default: Any) -> inspect.Parameter:
-    """One option; a default that says nothing is not shown."""
+    """A Typer parameter. Empty defaults are not shown."""
     kind, empty = option.shell or kind, inspect.Parameter.empty
     if default is not empty and (get_origin(kind) is list or default in (None, (), {})):
         kind, default = kind | None, None
@@ -192,16 +202,16 @@ def _parameter(name: str, kind: Any, option: Option, default: Any) -> inspect.Pa
 
 
 def _read(option: Option, value: Any) -> Any:
-    """A value as the function takes it."""
+    """The value for the function."""
     if value is None:
         return option.default
     return option.read(value) if option.read else value
 
 
 def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -> str:
-    """That there is no such command, with those that were probably meant: by a whole word what it stands for, or where
-    it stands in a group; by a word that is like it whatever deletes nothing."""
-    others = {} if path else MEANT | COMMANDS
+    """The error for an unknown command. It suggests the command for a synonym, a command of that name in a group, or a
+    similar name; a similar name never suggests a command that deletes."""
+    others = {} if path else SIMILAR | RENAMED_COMMANDS
     alike = [*known, *(word for word, line in others.items() if line != DELETING)]
     near = [others.get(one, one) for one in get_close_matches(name, alike, n=1)]
     meant = [others[name]] if name in others else list(below) or near
@@ -211,7 +221,7 @@ def _unknown(path: str, name: str, known: Sequence[str], below: Sequence[str]) -
 
 
 def _with_hint(message: str) -> str:
-    """A complaint that lists the choices in quotes after the wrong value, with the nearest one.
+    """Add the nearest choice to an error that lists the choices in quotes after the wrong value.
 
     >>> _with_hint("'runss' is not one of 'metrics', 'runs'.")
     "'runss' is not one of 'metrics', 'runs'. Did you mean 'runs'?"
@@ -224,7 +234,7 @@ def _with_hint(message: str) -> str:
 
 
 def _path(ctx: Any) -> str:
-    """The words that lead to a command, without the program's own name, which may be several."""
+    """The words that lead to a command, without the program's name."""
     words: list[str] = []
     while ctx.parent is not None:
         words.insert(0, ctx.info_name or "")
@@ -264,3 +274,73 @@ def _is_setting(argument: str) -> bool:
 
 def _is_word(argument: str) -> bool:
     return bool(argument) and "=" not in argument and not argument.startswith("-")
+
+
+def add_plugins(group: typer.Typer, name: str) -> None:
+    """Add all plugin commands of a group. One that can't be loaded raises when it is called."""
+    for full in COMMANDS.names():
+        where, _, command = full.partition(".")
+        if where == name and command:
+            add(group, command, _command(full))
+
+
+def add_top_commands(program: typer.Typer, taken: Collection[str], panel: str, make: Callable[..., None]) -> None:
+    """Add the plugin commands without a group by `make`. Names of built-in commands (`taken`) are skipped."""
+    for name in COMMANDS.names():
+        if "." not in name and name not in taken:
+            make(program, name, _command(name), panel)
+
+
+def show_plugin_report(report: PluginReport, output: OutputFormat) -> None:
+    """Print a report; exit with code 1 if it is not ok. Texts may be hostile."""
+    tables = [one for one in report.shown if isinstance(one, Table) and one.rows]
+    if output is OutputFormat.JSON:
+        print_json(report.json)
+    elif output is OutputFormat.CSV and (rows := _flat(report.json)):
+        print_records(rows)
+    elif output is OutputFormat.CSV:
+        if len(tables) != 1:
+            raise UsageError("--format csv", "one table; take table or json", found=f"{len(tables)} tables")
+        print_records(tables[0].records)
+    else:
+        for one in report.shown:
+            if isinstance(one, str):
+                say(" ".join(one.split()))
+            elif one.rows:
+                print_blocks(one)
+        note(*report.notes)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _flat(json: JsonValue) -> list[dict[str, JsonValue]]:
+    """The rows of a list of flat objects; none for any other value."""
+    rows = [row for row in json if isinstance(row, dict)] if isinstance(json, list) else []
+    return [] if any(isinstance(cell, list | dict) for row in rows for cell in row.values()) else rows
+
+
+def _command(full: str) -> Callable[..., None]:
+    try:
+        function = COMMANDS.get(full)
+    except ProctorError as error:
+        return _broken(full, error)
+    signature = inspect.signature(function, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "steps"]
+    wants_steps = "steps" in signature.parameters
+
+    def command(output: OutputFormat, **given: Any) -> None:
+        show_plugin_report(function(**given, **({"steps": show_steps} if wants_steps else {})), output)
+
+    extra = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=Output)
+    command.__doc__ = function.__doc__
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    command.__signature__ = inspect.Signature([*own, extra])  # type: ignore[attr-defined]
+    return command
+
+
+def _broken(full: str, error: ProctorError) -> Callable[..., None]:
+    def command(_rest: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+        raise error
+
+    command.__doc__ = f"Can't be loaded: {full}."
+    return command

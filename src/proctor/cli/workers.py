@@ -1,9 +1,9 @@
-"""A run asked by several workers: processes of this machine, each with the same command and `--share`; or actors of a
-Ray cluster."""
+"""Workers that share a run: `proctor worker`, and the workers that `proctor run` starts."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import tempfile
@@ -11,17 +11,21 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from proctor.cli.output import note
-from proctor.cli.progress import show_asking, stopping
-from proctor.core import ConfigurationError, Status
+from proctor.api import WorkOptions
+from proctor.cli.challenge import ExecutorName
+from proctor.cli.output import note, say, show_asking, stopping
+from proctor.cli.web import check_extra
+from proctor.core import ConfigurationError, Option, Status, count_of
 
 if TYPE_CHECKING:
     from proctor.api import Evaluation, PreparedRun
+    from proctor.challenges import WorkPlan
     from proctor.runs import Outcome, Tally
 
 _LOOK_S = 0.5
+
 _FINE = {0, 3, 130}  # done, some answers failed, stopped by hand
 
 
@@ -88,7 +92,7 @@ async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluat
         finally:
             await asyncio.to_thread(workers.close)
     tally = _tally(prepared, before, begun)
-    refused = [line for line in dict.fromkeys(workers.said) if line.startswith("not joined")]
+    refused = [line for line in dict.fromkeys(workers.reports) if line.startswith("not joined")]
     if refused and not tally.done:
         raise ConfigurationError(refused[0])
     note(*refused, *([f"workers lost: {workers.lost}; others went on"] if workers.lost else []))
@@ -140,3 +144,52 @@ def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: f
             known = 0 if status is Status.FAILED else before[run.id].get(status, 0)  # failed ones are asked again
             tally.by_status[status] += found - known
     return tally
+
+
+def worker(
+    options: WorkOptions,
+    folder: Annotated[Path | None, Option("A challenge's folder.", metavar="DIR", argument=True)] = None,
+    executor: ExecutorName = "podman",
+    gpu: Annotated[str, Option("The GPU of a challenge's containers (CDI).")] = "nvidia.com/gpu=all",
+) -> None:
+    """Join open runs, or work for a challenge.
+
+    Without DIR: joins the runs that somebody started with --share, and waits for more. Items, settings and prompts come
+    from the store; what this machine lacks it says. With DIR: runs and marks submissions, as the user who may open
+    DIR/sealed; the executor `process` takes files of answers alone.
+
+    Start any number, on any number of machines. One that dies loses its lease: another one goes on with what is
+    missing. Ctrl-C lets the question under way come in.
+
+    Example: proctor worker --store postgresql+psycopg://proctor@db/runs --media videos
+    """
+    if folder is None:
+        asyncio.run(_join_runs(options))
+        return
+    check_extra("challenge")
+    from proctor.challenges import WorkPlan
+
+    store = options["store"] or os.environ.get("PROCTOR_CHALLENGE_STORE")
+    plan = WorkPlan(folder, str(store) if store else None, executor, gpu, options["once"])
+    count = asyncio.run(_work_on_challenge(plan))
+    note(f"{count_of(count, 'submission')} taken")
+
+
+async def _join_runs(options: WorkOptions) -> None:
+    """Works on a store's runs, and says how it ended."""
+    from proctor import api
+
+    with stopping() as stop:
+        given: dict[str, Any] = {**options, "stop": stop, "report": note}
+        worked = await api.work_async(**given)
+    if worked.refused and not worked.runs:
+        raise ConfigurationError("nothing could be joined (see above)")
+    counts = [f"{count} {status.value}" for status, count in worked.tally.by_status.items() if count]
+    say(f"Asked {worked.tally.done}: {', '.join(counts) or 'nothing was open'}")
+
+
+async def _work_on_challenge(plan: WorkPlan) -> int:
+    from proctor.challenges import work_on
+
+    with stopping() as stop:
+        return await work_on(plan, stop, say)

@@ -6,24 +6,28 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.reports.analysis import write_pictures
-    from proctor.reports.audit_source import AuditSource, Question, Reference, asked
     from proctor.reports.blocks import Answer as StoryAnswer
     from proctor.reports.blocks import Block, Prose, Section, Story, records_table
     from proctor.reports.comparisons import comparison_blocks, differences_table
+    from proctor.reports.item_audit import audit_section
     from proctor.reports.leaderboard import (
         DECIDED_LINE,
         DOUBTFUL_LINE,
         UNDEFINED_LINE,
+        few_groups_line,
         leaderboard_table,
         policy_line,
         results_tables,
+        scarce_line,
+        scarce_metrics,
+        scarce_results,
         score,
     )
     from proctor.reports.metric_agreement import audit_tables, contrast_cells, ends_of, spoken_language
-    from proctor.reports.metric_leads import lead_tables, power_tables
-    from proctor.reports.metric_ranking import metric_board_table, metric_pairs_table
-    from proctor.reports.perturbations import perturbation_notes, perturbation_tables
+    from proctor.reports.metric_profile import perturbation_notes, perturbation_tables
+    from proctor.reports.metric_ranking import lead_tables, metric_board_table, metric_pairs_table, power_tables
     from proctor.reports.ranking import board_notes, board_tables, detail_tables, leads_tables, who_advances
+    from proctor.reports.renderers import show_block, show_table
     from proctor.reports.report import (
         ReportSummary,
         write_audit_report,
@@ -31,10 +35,7 @@ if TYPE_CHECKING:
         write_report,
         write_sections,
     )
-    from proctor.reports.scarcity import few_groups_line, scarce_line, scarce_metrics, scarce_results
-    from proctor.reports.shortcuts import audit_section
-    from proctor.reports.source import Source
-    from proctor.reports.terminal import show_block, show_table
+    from proctor.reports.source import AuditSource, Question, Reference, Source, asked
 else:
     export_lazily(__name__)
 

@@ -77,10 +77,8 @@ def analysis_section(source: Source) -> Section | None:
         key="analysis",
         title="Analysis",
         lead=f"Right or wrong under {source.conditions[0]}, looked at from several sides. Intervals are 95 %, over "
-        f"samples of "
-        "whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are folded under "
-        "it, a broken line is the chance level; "
-        "proctor analyze --out writes all of them as files.",
+        "samples of whole groups (videos). Systems stand in the order of the ranking. The numbers of a drawing are "
+        "folded under it, a broken line is the chance level; proctor analyze --out writes all of them as files.",
         blocks=tuple(blocks),
     )
 
@@ -181,8 +179,7 @@ def _strata(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     )
     caption = (
         f"Accuracy in percent on questions that carry one of the {plain_name(analysis.labels)} alone, and on those "
-        f"that carry "
-        "another beside it (+). The darker, the higher. Intervals stand in the numbers."
+        "that carry another beside it (+). The darker, the higher. Intervals stand in the numbers."
     )
     title = "Labels alone and together"
     return recorded_figure("strata", title, draw_matrix("strata", title, matrix), caption, rows)
@@ -291,8 +288,7 @@ def _spread_by_label(analysis: Analysis, order: Sequence[str], chance: Chance) -
     ]
     caption = (
         f"The same for each value of {plain_name(analysis.labels)}, on the questions that carry it; groups beyond the "
-        f"whiskers "
-        "are not drawn."
+        "whiskers are not drawn."
     )
     return _panels("videos-labels", "Variation between groups by label", order, panels, caption, rows)
 
@@ -312,10 +308,9 @@ def _regression(analysis: Analysis) -> Figure | None:
     drawn = draw_list("regression", "Odds ratios", terms, axis, head=head, line=(0.0, "no effect"))
     base = ", ".join(f"{plain_name(name)} {shorten(value, 40)}" for name, value in analysis.reference.items())
     caption = (
-        "Adjusted odds ratios for a correct answer: from a logistic regression over all systems' answers, "
-        f"errors clustered by group, on a logarithmic scale. Reference category: {base}. "
-        "Filled dot: the 95 % CI excludes 1. p is not adjusted for the number of terms: of 100 that mean nothing, "
-        "about 5 have p below 0.05."
+        "Adjusted odds ratios for a correct answer: from a logistic regression over all systems' answers, errors "
+        f"clustered by group, on a logarithmic scale. Reference category: {base}. Filled dot: the 95 % CI excludes 1. "
+        "p is not adjusted for the number of terms: of 100 that mean nothing, about 5 have p below 0.05."
     )
     return recorded_figure("regression", "Adjusted odds ratios for a correct answer", drawn, caption, rows)
 
@@ -344,8 +339,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
         shown = [row for row in rows if _is_near(place[row["first"]], place[row["second"]])]
         limit = (
             f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs "
-            f"stand in "
-            "the numbers."
+            "stand in the numbers."
         )
     drawn = draw_list(
         "pairs",
@@ -366,10 +360,8 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     sizes = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption = (
         f"Accuracy of the first less that of the second on the questions that both have a mark for ({sizes}), in "
-        f"points; "
-        f"the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; p_holm "
-        f"is, over "
-        f"the pairs of systems and, apart from them, over those with baselines).{limit}"
+        "points; the better placed stands first. A filled dot: the 95 % CI excludes 0 (not adjusted for many pairs; "
+        f"p_holm is, over the pairs of systems and, apart from them, over those with baselines).{limit}"
     )
     return recorded_figure("pairs", "Paired differences", drawn, caption, rows)
 
@@ -456,9 +448,8 @@ def _ensembles(analysis: Analysis) -> Figure | None:
     caption = (
         f"Accuracy, and its paired difference to the best system's, on {count_of(best['n'], 'question')} in "
         f"{count_of(best['groups'], 'group')}: {best['systems']} alone, votes of several systems, and the share that "
-        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each class "
-        "that most name, "
-        f"else the most frequent answer. Who is best was chosen on the same questions.{out}"
+        "any of them has right, which no vote can pass. Votes: the median of counts, percentages and times, each "
+        f"class that most name, else the most frequent answer. Who is best was chosen on the same questions.{out}"
     )
     return recorded_figure("ensembles", "Ensembles", drawn, caption, rows)
 

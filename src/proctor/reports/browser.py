@@ -38,9 +38,8 @@ from proctor.core import (
 from proctor.core.formats import ChoiceFormat, OrderingFormat, option_letters
 from proctor.judges import UNRESOLVED
 from proctor.media import MediaSettings, encode, locate, read_image
-from proctor.reports.audit_source import AuditSource, Question
 from proctor.reports.metric_agreement import spoken_language
-from proctor.reports.source import Source
+from proctor.reports.source import AuditSource, Question, Source
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 """Small JPEGs of an item, each with its label."""

@@ -53,11 +53,9 @@ def statuses_section(source: Source) -> Section | None:
     return Section(
         key="statuses",
         title=title,
-        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks are "
-        "the "
-        "system's own failures and count as wrong. Failed ones are infrastructure errors: they are not answers, and "
-        "are "
-        "asked again when the run is resumed.",
+        lead="Unreadable, refused and timed-out answers, errors of the system, and answers that a submission lacks "
+        "are the system's own failures and count as wrong. Failed ones are infrastructure errors: they are not "
+        "answers, and are asked again when the run is resumed.",
         blocks=[figure],
     )
 

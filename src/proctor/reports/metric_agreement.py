@@ -4,6 +4,7 @@ raters."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from proctor.audits import ALL, Agreement, Audit, Ceiling, LengthBias, SystemLevel
 from proctor.core import (
@@ -20,10 +21,12 @@ from proctor.core import (
     signed,
     thousands,
 )
-from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Matrix, draw_matrix
 from proctor.stats import Contrast, Estimate
+
+if TYPE_CHECKING:
+    from proctor.reports.source import AuditSource
 
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
 REASON = "Reason missing"
@@ -228,7 +231,7 @@ def agreement_section(source: AuditSource) -> Section:
     """A matrix per language with the mean correlations, every number below it, and why some are missing."""
     blocks: list[Block | str] = []
     for number_, language in enumerate(source.languages):
-        tables = tuple(_agreement_table(audit, language, reasons=False) for audit in _ranked(source, language))
+        tables = tuple(_agreement_table(audit, language, reasons=False) for audit in source.audits(language))
         blocks += [
             spoken_language(language),
             _matrix(source, language, f"grid-{number_}"),
@@ -264,13 +267,8 @@ def _reasons(source: AuditSource, head: str, caption: str, why: Callable[[Agreem
     )
 
 
-def _ranked(source: AuditSource, language: str) -> list[Audit]:
-    by_name = {audit.metric: audit for audit in source.found.each}
-    return [by_name[name] for name in source.ranked(language)]
-
-
 def _matrix(source: AuditSource, language: str, key: str) -> Figure:
-    audits = _ranked(source, language)
+    audits = source.audits(language)
     of = [{row.where: row.mean.value for row in audit.agreements} for audit in audits[:_MOST_ROWS]]
     datasets = source.datasets
     every = [(dataset, language, one) for dataset in datasets for one in source.dimensions(language)]
@@ -325,7 +323,7 @@ def systems_section(source: AuditSource) -> Section:
     """Agreement item by item beside that of the systems' means."""
     blocks: list[Block | str] = []
     for language in source.languages:
-        audits = _ranked(source, language)
+        audits = source.audits(language)
         few = max(1, _MOST_OPEN // len(source.dimensions(language)))
         blocks += [spoken_language(language), _systems_table(audits[:few], language)]
         if audits[few:]:

@@ -1,12 +1,33 @@
-"""The report's sections on what a metric's score means, and which answers it favours beyond their ratings."""
+"""Calibration and bias of metrics, and their sensitivity to changed answers: sections and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from proctor.audits import ALL, Bias, LengthBias, LengthSlope, MetricProfile, ScoreCalibration
-from proctor.core import Cell, Row, Table, columns, number, number_interval, p_value, plain_name
-from proctor.reports.audit_source import AuditSource
+from proctor.audits import (
+    ALL,
+    SMALL,
+    Bias,
+    LengthBias,
+    LengthSlope,
+    MetricProfile,
+    ScoreCalibration,
+    Sensitivity,
+    Shift,
+)
+from proctor.core import (
+    Cell,
+    Row,
+    Table,
+    columns,
+    count_of,
+    number,
+    number_interval,
+    p_value,
+    percent,
+    plain_name,
+    signed,
+)
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section
 from proctor.reports.figures import Box, ChartSeries, Curve, Dot, Panel, draw_curves, plain_axis
 from proctor.reports.metric_agreement import (
@@ -19,14 +40,20 @@ from proctor.reports.metric_agreement import (
     with_reasons,
 )
 from proctor.reports.metric_ranking import contrast_axis, contrasts_figure, dot_of
+from proctor.reports.source import AuditSource
 from proctor.reports.subgroups import rows_figure
 from proctor.stats import Contrast
 
 _MOST_CURVES = 9
+
 _MOST_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
+
 _MOST_IN_FIGURE = 6
+
 _MOST_SLOPES = 40
+
 _FACETS = {"dataset": "By dataset", "system": "By answering system"}
+
 _AS_RATED = "as the ratings"
 
 
@@ -38,7 +65,7 @@ def calibration_section(source: AuditSource) -> Section:
         blocks.append(spoken_language(language))
         first, *others = [
             _of_metric(source, one, language, f"meaning-{number_}-{order.index(one.metric)}")
-            for one in _ranked(source, language)
+            for one in source.profiles(language)
         ]
         blocks += first
         names = source.ranked(language)[1:]
@@ -47,16 +74,10 @@ def calibration_section(source: AuditSource) -> Section:
         key="calibration",
         title="Calibration",
         lead="Answers in bins of about as many, by their score: each dot is the mean rating of a bin, at its mean "
-        "score, "
-        f"with the {source.level} interval. A line that rises steadily says that the score can be read; a flat one "
-        "that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
+        f"score, with the {source.level} interval. A line that rises steadily says that the score can be read; a flat "
+        "one that it says nothing there. Below, the other way round: the scores that answers of each rating got.",
         blocks=blocks,
     )
-
-
-def _ranked(source: AuditSource, language: str) -> list[MetricProfile]:
-    by_name = {one.metric: one for one in source.found.profiles}
-    return [by_name[name] for name in source.ranked(language)]
 
 
 def _of_metric(source: AuditSource, profile: MetricProfile, language: str, key: str) -> list[Block]:
@@ -161,7 +182,7 @@ def bias_section(source: AuditSource) -> Section:
 
 
 def _of_language(source: AuditSource, language: str, key: str) -> list[Block]:
-    profiles = _ranked(source, language)
+    profiles = source.profiles(language)
     alone = source.dimensions(language)[0] if len(source.dimensions(language)) == 1 else ""
     slopes = [
         (one.metric, slope)
@@ -320,7 +341,7 @@ def _biases(profiles: Sequence[MetricProfile], language: str, facet: str, head: 
 def _by_language(source: AuditSource) -> list[Block | str]:
     if len(source.languages) < 2:
         return []
-    profiles = _ranked(source, source.languages[0])
+    profiles = source.profiles(source.languages[0])
     told = [(profile.metric, one) for profile in profiles for one in profile.bias if one.facet == "language"]
     if not told:
         return [Prose("No dimension was rated in more than one language, so these can't be compared.")]
@@ -330,3 +351,76 @@ def _by_language(source: AuditSource) -> list[Block | str]:
     shown = [(f"{spoken_language(one.value)}, {plain_name(one.dimension)}, {name}", name, one) for name, one in told]
     title = "Residual of the score by language"
     return ["By language", lead, _residuals("bias-language", title, shown, table, "The numbers")]
+
+
+_DIGITS = 2
+
+
+def perturbation_tables(found: Sensitivity) -> Iterator[Table]:
+    """Of each language the shifts of the mean over the dimensions; then, where there are several, of each dimension."""
+    for language in dict.fromkeys(one.language for one in found.shifts):
+        own = [one for one in found.shifts if one.language == language]
+        yield _shift_means(found.scorer, language, [one for one in own if not one.dimension])
+        dimensions = list(dict.fromkeys(one.dimension for one in own if one.dimension))
+        if len({tuple(one.shift for one in own if one.dimension == each) for each in dimensions}) > 1:
+            yield _shifts_by_dimension(found.scorer, language, dimensions, own)
+
+
+def _shift_means(scorer: str, language: str, shifts: list[Shift]) -> Table:
+    heads = columns(
+        *("Change", "Expected", ">Shift in SD", ">95 % CI", ">Mean |shift|", ">Fell", ">Answers", ">Groups"),
+        *(">Missing", "Finding"),
+    )
+    rows: list[Row] = [
+        (
+            *(Cell(one.perturbation), one.expected, Cell(signed(one.shift.value, _DIGITS), raw=one.shift.value)),
+            number_interval(one.shift.ci_low, one.shift.ci_high, _DIGITS),
+            *(signed(one.moved.value, _DIGITS).lstrip("+"), percent(one.fell.value), one.answers, one.groups),
+            *(one.missing, Cell(one.finding or one.reason, strong=one.finding not in {"", "unclear", "as expected"})),
+        )
+        for one in shifts
+    ]
+    title = f"{scorer}, {spoken_language(language)}: what changed answers score"
+    return Table(
+        f"{title}: the mean change over the dimensions, in standard deviations of the scores; above 0 is better.",
+        heads,
+        tuple(rows),
+        title=title,
+    )
+
+
+def _shifts_by_dimension(scorer: str, language: str, dimensions: list[str], shifts: list[Shift]) -> Table:
+    at = {(one.perturbation, one.dimension): one for one in shifts}
+    rows: list[Row] = []
+    for name in dict.fromkeys(one.perturbation for one in shifts):
+        cells = [at.get((name, dimension)) for dimension in dimensions]
+        if any(cells):
+            rows.append((Cell(name), *(_shift_cell(one) for one in cells)))
+    title = f"{scorer}, {spoken_language(language)}: shift in SD by dimension"
+    caption = f"{title}; in bold where the interval leaves 0 out."
+    return Table(caption, columns("Change", *(f">{plain_name(one)}" for one in dimensions)), tuple(rows), title=title)
+
+
+def _shift_cell(one: Shift | None) -> Cell | str:
+    if one is None:
+        return ""
+    low, high = one.shift.ci_low, one.shift.ci_high
+    apart = low is not None and high is not None and not low <= 0 <= high
+    return Cell(signed(one.shift.value, _DIGITS), strong=apart, raw=one.shift.value)
+
+
+def perturbation_notes(found: Sensitivity) -> tuple[str, ...]:
+    """What a scorer fails at in each language, what the changes are, and why scores are missing."""
+    said = []
+    for language in dict.fromkeys(language for language, _ in found.faults):
+        faults = [fault for where, fault in found.faults if where == language]
+        said.append(f"{found.scorer}, {spoken_language(language)}: {', '.join(faults)}.")
+    reasons = {reason for one in found.probed for reason in one.missing.values()}
+    lacking = sum(len(one.missing) for one in found.probed)
+    if lacking:
+        said.append(f"{found.scorer}: no score for {count_of(lacking, 'text')} ({min(reasons)}).")
+    said.append(
+        f"A finding is said only where the interval allows it: a shift of {SMALL:g} SD or more counts; of what should "
+        "change nothing, the mean |shift|."
+    )
+    return tuple(said)

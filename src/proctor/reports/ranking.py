@@ -70,13 +70,11 @@ def _ranked_table(board: Board, title: str) -> Table:
     )
     groups = count_of(standings.groups, "group")
     caption = (
-        f"{count_of(board.items, 'question')} in {groups}, {count_of(len(standings.buckets), 'bucket')}. Won, lost and "
-        "tied are pairwise comparisons with each other system; the pre-evaluation score is the mean of the accuracies "
-        "in the buckets, beside it the rank by that score with its simultaneous 95 % confidence interval from the paired "
-        "tests. "
-        "Places in samples is the spread of the place over bootstrap samples, not a confidence interval; first in "
-        "samples "
-        "is the share of them in which it is first."
+        f"{count_of(board.items, 'question')} in {groups}, {count_of(len(standings.buckets), 'bucket')}. Won, lost "
+        "and tied are pairwise comparisons with each other system; the pre-evaluation score is the mean of the "
+        "accuracies in the buckets, beside it the rank by that score with its simultaneous 95 % confidence interval "
+        "from the paired tests. Places in samples is the spread of the place over bootstrap samples, not a "
+        "confidence interval; first in samples is the share of them in which it is first."
     )
     shown = title or f"{board.title} ({board.items} in {groups})"
     return Table(caption, heads, tuple(map(_ranked_row, board.runs)), title=shown)
@@ -211,8 +209,7 @@ def _policy_notes(board: Board) -> list[str]:
         names = ", ".join(one.name for one in board.unranked)
         found.append(
             f"Not ranked, since the run is incomplete and what it lacks may change a place: {names} (running again "
-            f"completes "
-            "it; --failed wrong counts it as wrong)."
+            "completes it; --failed wrong counts it as wrong)."
         )
     if lacks and FailedPolicy.EXCLUDE in board.policies:
         found.append(f"Incomplete: {', '.join(lacks)}; what they lack can't change any place.")
@@ -264,11 +261,9 @@ def _stability(rows: list[Record], board: Board, names: list[str]) -> Figure:
     name = f"places-{board.name}"
     drawn = draw_blobs(name, f"Places: {board.title}", names, chances, [one.standing.place for one in board.runs])
     caption = (
-        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a blob "
-        "is "
-        "the share of samples; a ring is the place above. This is a spread, not a confidence interval: samples repeat "
-        "the "
-        "luck of the data where systems are close."
+        "How often a system has each place (from left to right) in bootstrap samples of the groups: the area of a "
+        "blob is the share of samples; a ring is the place above. This is a spread, not a confidence interval: "
+        "samples repeat the luck of the data where systems are close."
     )
     return recorded_figure(name, "Stability of the places", drawn, caption, [row for row in rows if row["chance"] > 0])
 
@@ -278,9 +273,8 @@ def _rules(rows: list[Record], board: Board, names: list[str]) -> Figure:
     place = {(row["system"], row["rule"]): row["place"] for row in rows}
     ranks = [[place[name, rule] for rule in rules] for name in names]
     caption = (
-        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; ties "
-        "are "
-        "not broken here. Lines that run level do not depend on the rule."
+        "The place of every system (the number in the mark) under each rule, from the same ranks in the buckets; "
+        "ties are not broken here. Lines that run level do not depend on the rule."
     )
     name = f"rules-{board.name}"
     drawn = draw_rank_lines(name, f"Places by rule: {board.title}", names, rules, ranks)
@@ -299,9 +293,8 @@ def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure
         texts[j][i] = f"{row['lost']}–{row['won']}–{row['tied']}"
     caption = (
         "Over all buckets: a triangle up where the row is ahead of the column in more buckets than behind, one down "
-        "where it "
-        "is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows of the "
-        "board."
+        "where it is behind in more; below it, where there is room, the buckets won, lost and tied. Numbers are rows "
+        "of the board."
     )
     name = f"significance-{board.name}"
     drawn = draw_verdicts(name, f"Pairwise comparisons: {board.title}", names, Verdicts("all", signs, texts))
@@ -352,10 +345,8 @@ def tau_figure(analysis: Analysis) -> Figure | None:
     drawn = draw_list("tau", "Kendall's τ", shown, axis, head="Kendall's τ (1: the same order)")
     caption = (
         f"Agreement of the ranking with those of {rows[0]['samples']} samples of groups: the box holds half of the "
-        f"samples, "
-        "the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own benchmark even "
-        "where all "
-        "systems are equal: what the mean would be then stands beside it."
+        "samples, the whiskers 95 %, the thick line is the median. Samples agree with the ranking of their own "
+        "benchmark even where all systems are equal: what the mean would be then stands beside it."
     )
     return recorded_figure("tau", "Agreement with rankings of samples", drawn, caption, rows)
 
@@ -380,14 +371,11 @@ def ranking_section(source: Source) -> Section | None:
     return Section(
         key="ranking",
         title="Ranking over buckets",
-        lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, and "
-        "never "
-        "better than that of a system with a higher accuracy. A system beats another that it is ahead of in more "
-        "buckets "
-        "than behind; the score is systems beaten less systems lost to. Ties in the first three places are broken by "
-        "how "
-        "often each is best in bootstrap samples of the groups. Baselines enter no test and no pairwise comparison. "
-        "Tests are adjusted "
-        "within a bucket, not over all of them: of two equal systems one may well get the higher score.",
+        lead="In each bucket a system's rank is 1 plus the number of systems that are significantly better there, "
+        "and never better than that of a system with a higher accuracy. A system beats another that it is ahead of "
+        "in more buckets than behind; the score is systems beaten less systems lost to. Ties in the first three "
+        "places are broken by how often each is best in bootstrap samples of the groups. Baselines enter no test and "
+        "no pairwise comparison. Tests are adjusted within a bucket, not over all of them: of two equal systems one "
+        "may well get the higher score.",
         blocks=tuple(blocks),
     )

@@ -11,27 +11,25 @@ import proctor
 from proctor.audits.items import ItemAudit
 from proctor.core import InputError, Item, write_whole
 from proctor.reports.analysis import analysis_section
-from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Section, Story
 from proctor.reports.browser import RATED, Limits, Shown, browser_data, rated_data
 from proctor.reports.comparisons import conditions_section, crossings_section, gains_section
 from proctor.reports.completion import consumption_section, provenance_section, statuses_section
+from proctor.reports.item_audit import audit_section
 from proctor.reports.leaderboard import headline_section, published_section
 from proctor.reports.metric_agreement import agreement_section, counts_section, raters_section, systems_section
 from proctor.reports.metric_profile import bias_section, calibration_section
 from proctor.reports.metric_ranking import metric_pairs_section, metrics_section
-from proctor.reports.page import render_page
 from proctor.reports.ranking import ranking_section
-from proctor.reports.shortcuts import audit_section
-from proctor.reports.source import Source
+from proctor.reports.renderers import render_page
+from proctor.reports.source import AuditSource, Source
 from proctor.reports.story import audit_story, story_of
 from proctor.reports.subgroups import facets_section, orders_section
 from proctor.runs import Options, Store, public_copy, reading_once
 
 _BROWSING = (
-    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose on "
-    "the "
-    "left, read on the right, or walk with the arrow keys; the address keeps your filters."
+    "Every question with its key, what each system answered, how it was scored, and what a judge said of it. Choose "
+    "on the left, read on the right, or walk with the arrow keys; the address keeps your filters."
 )
 _BROWSING_RATED = (
     "Every question with its references and answers: what {raters} gave beside what each metric gave. Each "

@@ -17,14 +17,12 @@ from proctor.core import (
     signed,
     value,
 )
-from proctor.reports.audit_source import AuditSource
 from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.figures import draw_overview, value_axis
-from proctor.reports.leaderboard import score
+from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import spoken_language
 from proctor.reports.metric_ranking import MOST_ON_TOP, metrics_figure
-from proctor.reports.scarcity import few_groups_line
-from proctor.reports.source import BASELINE, Key, Source
+from proctor.reports.source import BASELINE, AuditSource, Key, Source
 from proctor.reports.subgroups import dot_of
 from proctor.runs import BOTH, Comparison, LeaderboardRow
 

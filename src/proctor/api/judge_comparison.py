@@ -1,14 +1,12 @@
-"""What agrees with people's ratings, in one table: metrics on text, judges that learned, mixtures of them, as leads over
-metrics named beforehand; with bounds and a learning curve."""
+"""Compare all judges and metrics with people's ratings: `judge_agreement`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
@@ -40,24 +38,26 @@ if TYPE_CHECKING:
     from proctor.stats import Estimate, Floats
 
 EMBEDDED = "embedded-judge"
+
 MEAN, STACKED, BEST = "blend-mean", "blend-stacked", "blend-best"
+
 SHARES = (0.125, 0.25, 0.5, 0.75)
-"""Shares of the training encounters on the learning curve, beside all of them."""
+"""Fractions of the training encounters on the learning curve; the last point is all of them."""
 
 
 class AgreementOptions(TypedDict, total=False):
-    """What is compared beside the metrics on text and the embedded judge: scorers of the store that learned nothing from
-    these ratings (`scorer`), and those that did and are out of fold (`learned`). Leads are over `lead_over`. Folds are
-    drawn `repeats` times. `curve`: also what the embedded judge learns from fewer encounters; `quick`: without mixtures
-    whose weights are learned. `keep` is a folder for all scores: a second call takes from it what it finds."""
+    """What is compared in addition to the metrics on text and the embedded judge: scorers of the store that were not
+    trained on these ratings (`scorer`), and trained ones with out-of-fold scores (`learned`). Leads over `lead_over`
+    are shown. Folds are drawn `repeats` times. `curve` adds the learning curve of the embedded judge. `quick` leaves
+    out mixtures with learned weights. `keep` is a folder that keeps all scores for the next call."""
 
     scorer: Annotated[
         str | Sequence[str],
-        Option("A scorer of the store that learned nothing from these ratings.", "--scorer", (), shell=list[str]),
+        Option("A scorer of the store that was not trained on these ratings.", "--scorer", (), shell=list[str]),
     ]
     learned: Annotated[
         str | Sequence[str],
-        Option("One that learned from these ratings; its scores are out of fold.", "--learned", (), shell=list[str]),
+        Option("A scorer trained on these ratings, with out-of-fold scores.", "--learned", (), shell=list[str]),
     ]
     lead_over: Annotated[
         str | Sequence[str],
@@ -68,22 +68,22 @@ class AgreementOptions(TypedDict, total=False):
             shell=list[str],
         ),
     ]
-    repeats: Annotated[int, Option("How often folds are drawn; figures are means.", default=5, low=1, high=20)]
-    curve: Annotated[bool, Option("Also learn from fewer encounters.", default=False)]
+    repeats: Annotated[int, Option("How often folds are drawn; results are averaged.", default=5, low=1, high=20)]
+    curve: Annotated[bool, Option("Add the learning curve of the embedded judge.", default=False)]
     quick: Annotated[bool, Option("Leave out mixtures with learned weights.", default=False)]
-    keep: Annotated[str | Path | None, Option("Keep all scores in this folder; go on from it.", shell=Path)]
+    keep: Annotated[str | Path | None, Option("Keep all scores in this folder for the next call.", shell=Path)]
     draws: Draws
     seed: Seed
 
 
 OVER = ("rouge-1-mean", "bertscore-mean")
-"""What leads are over where nothing else is named."""
+"""The metrics that leads are over by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The embedded judge's figure when it learned from a `share` of the training encounters (`encounters` of them in each
-    fold)."""
+    """The agreement of the embedded judge when it is trained on a `share` of the encounters (`encounters` of them in
+    each fold)."""
 
     language: str
     share: float
@@ -93,9 +93,8 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ComparedJudges:
-    """What agrees with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`);
-    the same of oracles that know part of the ratings (`bounds`); the learning curve, where it was asked for; and how it
-    was computed."""
+    """Agreement with people: a row for each metric, dimension and part of the ratings (see `proctor.audits.LeadRow`),
+    the same for oracles that use part of the ratings (`bounds`), the learning curve, and the settings."""
 
     rows: "tuple[LeadRow, ...]"
     bounds: "tuple[LeadRow, ...]"
@@ -105,7 +104,7 @@ class ComparedJudges:
 
     @cached_property
     def tables(self) -> tuple[Table, ...]:
-        """Leads by language, part and dimension, bounds, the curve."""
+        """Leads by language, part and dimension; the bounds; the learning curve."""
         from proctor.reports import lead_tables
 
         found = [*lead_tables(self.rows), _bounds_table(self.bounds)]
@@ -113,13 +112,14 @@ class ComparedJudges:
 
     @property
     def ahead(self) -> dict[str, list[str]]:
-        """By metric that leads are over: what is ahead of it on a language's mean by the adjusted test."""
+        """For each metric of `over`, what is significantly ahead of it on the mean of a language, by the adjusted
+        test."""
         from proctor.audits import leading
 
         return {name: leading(self.rows, name) for name in self.over}
 
     def to_json(self) -> "dict[str, JsonValue]":
-        """Everything, never NaN, with the tables as they are printed."""
+        """All results as JSON without NaN, with the tables as they are printed."""
         from proctor.audits import leads_json
 
         return {
@@ -142,7 +142,7 @@ class ComparedJudges:
         }
 
     def write(self, out: str | Path) -> Path:
-        """The same as a JSON file, which may replace another one."""
+        """Write `to_json` to a file, which may replace a JSON file."""
         write_whole(
             output_file(out, (".json",)),
             json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
@@ -153,17 +153,17 @@ class ComparedJudges:
 def judge_agreement(
     source: "Evaluation | Store | str | Path | None" = None, benchmark: str = "", **options: Unpack[AgreementOptions]
 ) -> ComparedJudges:
-    """Compares everything at hand with people's ratings of stored answers: all metrics on text, the embedded judge on
-    encounters that it has not learned from, scorers of the store, and mixtures, validated by folds that part no
-    encounter. The command is `proctor judge compare`.
+    """Compare all metrics and judges with people's ratings of stored answers: the metrics on text, the embedded judge
+    (out of fold), scorers of the store, and mixtures of them. Folds keep encounters together. The command is
+    `proctor judge compare`.
 
-    `blend-mean` is the mean of the metrics that leads are over, the embedded judge and those that `learned`; the weights
-    of `blend-stacked` (of all that learned nothing, and the embedded judge) and the choice of `blend-best` (the best of
-    these for each dimension) are learned without each fold, from scores that have not seen it either. Raises
-    `InputError` where nobody rated anything, for scorers that there are not, and for a judge's scores of encounters that
-    it has learned from.
+    `blend-mean` is the mean of the metrics that leads are over, the embedded judge and the `learned` scorers.
+    `blend-stacked` has learned weights for the scorers that were not trained and the embedded judge; `blend-best`
+    chooses the best of these for each dimension. Both are learned without the fold that they score. Raises `InputError`
+    if there are no ratings, for unknown scorers, and for a judge's scores of encounters that it was trained on.
     """
     from proctor.runs import compared, people_ratings
+    from proctor.training import RunFolder
 
     given = filled("judge_agreement", AgreementOptions, options)
     where = stored(source, benchmark)
@@ -172,42 +172,22 @@ def judge_agreement(
     table = people_ratings(where.store, where.benchmark)
     others = compared(where.store, where.benchmark, (*fixed, *learned))[1] if fixed or learned else []
     refuse_in_sample(where.store, where.benchmark, (*fixed, *learned))
-    work = _Comparing(table, rated, scheme, given)
-    with work.kept() as kept:
-        return work.found(kept, others[: len(fixed)], others[len(fixed) :])
+    comparison = _Comparison(table, rated, scheme, given)
+    if given["keep"] is None:
+        return comparison.compare(others[: len(fixed)], others[len(fixed) :])
+    with RunFolder.opened(Path(given["keep"]), comparison.settings) as folder:
+        return replace(comparison, folder=folder.path).compare(others[: len(fixed)], others[len(fixed) :])
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """Scores that are read where they were written before. None of the table's answers may lack one."""
-
-    table: "RatingsTable"
-    folder: Path | None
-
-    def __call__(self, name: str, make: "Callable[[], MetricScores]") -> "MetricScores":
-        from proctor.audits import MetricScores, read_scores
-
-        file = None if self.folder is None else self.folder / f"{name}.csv"
-        if file is not None and file.exists():
-            return read_scores(file, self.table)
-        found = MetricScores(name, make().scores)
-        if file is not None and None not in found.scores.values():
-            out = io.StringIO()
-            rows = csv.writer(out, lineterminator="\n")
-            rows.writerow(("item", "system", "dimension", "value"))
-            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
-            write_whole(file, out.getvalue())
-        return found
-
-
-@dataclass(frozen=True)
-class _Comparing:
-    """One comparison under way."""
+class _Comparison:
+    """Computes the scores of all judges and compares them; `folder` keeps scores for the next call."""
 
     table: "RatingsTable"
     rated: "Mapping[tuple[str, str], RatedCase]"
     scheme: "RatingScheme"
     given: AgreementOptions
+    folder: Path | None = None
 
     @cached_property
     def recipe(self) -> "Recipe":
@@ -217,7 +197,7 @@ class _Comparing:
 
     @cached_property
     def known(self) -> "tuple[RatedAnswers, ...]":
-        """The rated answers, read once, and not before they are needed: it takes minutes."""
+        """The rated answers. Reading takes minutes, so it is done once, when they are needed."""
         from proctor.judges.embedded import read_rated
 
         return read_rated(list(self.rated.values()))
@@ -230,70 +210,76 @@ class _Comparing:
 
     @property
     def settings(self) -> "dict[str, JsonValue]":
-        """What changes scores."""
-        told: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
-        return {"ratings_sha256": content_hash(told), "recipe": asdict(self.recipe)}
+        """The settings that scores depend on."""
+        ratings: list[JsonValue] = [[*one.key, one.candidate, one.rater, one.value] for one in self.table.ratings]
+        return {"ratings_sha256": content_hash(ratings), "recipe": asdict(self.recipe)}
 
-    @contextmanager
-    def kept(self) -> Iterator[_Kept]:
-        """Where scores are kept: a folder that is for these ratings alone, or none."""
-        from proctor.training import RunFolder
+    def _kept(self, name: str, compute: "Callable[[], MetricScores]") -> "MetricScores":
+        """Scores as an earlier call wrote them, or computed and written. A table in which a score is missing is not
+        written."""
+        from proctor.audits import MetricScores, read_scores
 
-        if self.given["keep"] is None:
-            yield _Kept(self.table, None)
-            return
-        with RunFolder.opened(Path(self.given["keep"]), self.settings) as folder:
-            yield _Kept(self.table, folder.path)
+        file = None if self.folder is None else self.folder / f"{name}.csv"
+        if file is not None and file.exists():
+            return read_scores(file, self.table)
+        found = MetricScores(name, compute().scores)
+        if file is not None and None not in found.scores.values():
+            out = io.StringIO()
+            rows = csv.writer(out, lineterminator="\n")
+            rows.writerow(("item", "system", "dimension", "value"))
+            rows.writerows((*key, repr(found.scores[key])) for key in self.table.keys)
+            write_whole(file, out.getvalue())
+        return found
 
-    def found(self, kept: _Kept, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
-        """All figures; `fixed` are scorers of the store that learned nothing, `learned` those that did."""
+    def compare(self, fixed: "Sequence[MetricScores]", learned: "Sequence[MetricScores]") -> ComparedJudges:
+        """Compute all results; `fixed` are scorers of the store that were not trained, `learned` those that were."""
         from proctor.audits import CorrelationSettings, bounds, leads
 
         over = tuple(listed(self.given["lead_over"])) or OVER
-        plain = [*self._texts(kept), *fixed]
-        held_out = [self._held_out(kept, draw) for draw in range(self.given["repeats"])]
+        plain = [*self._texts(), *fixed]
+        held_out = [self._held_out(draw) for draw in range(self.given["repeats"])]
         metrics: dict[str, Sequence[MetricScores]] = {one.name: [one] for one in (*plain, *learned)}
         metrics[EMBEDDED] = held_out
         together = [*(one for one in plain if one.name in over), *learned]
         metrics[MEAN] = [self._mean(draw, one, together) for draw, one in enumerate(held_out)]
-        metrics |= {} if self.given["quick"] else self._weighed(plain, self._leaving(kept))
+        metrics |= {} if self.given["quick"] else self._weighted(plain, self._without_each_fold())
         settings = CorrelationSettings(draws=self.given["draws"], seed=self.given["seed"])
         rows = leads(self.table, metrics, over, settings)
         oracles = leads(self.table, bounds(self.table, metrics[EMBEDDED], seed=self.given["seed"]), (), settings)
-        curve = self._curve(kept, held_out[0], settings) if self.given["curve"] else ()
-        told: dict[str, JsonValue] = {
+        curve = self._curve(held_out[0], settings) if self.given["curve"] else ()
+        drawn: dict[str, JsonValue] = {
             "draws": settings.draws,
             "level": settings.level,
             "repeats": self.given["repeats"],
         }
-        return ComparedJudges(rows, oracles, curve, over, self.settings | told)
+        return ComparedJudges(rows, oracles, curve, over, self.settings | drawn)
 
-    def _texts(self, kept: _Kept) -> "list[MetricScores]":
+    def _texts(self) -> "list[MetricScores]":
         from proctor.metrics.text import text_metrics
         from proctor.runs import similarity_scores
 
         def made(name: str) -> "MetricScores":
             return similarity_scores(self.table, self.rated, self.scheme, [name])[0]
 
-        return [kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
+        return [self._kept(name, partial(made, name)) for name in (one.name for one in text_metrics(["all"]))]
 
     def _scores(self, name: str, tables: "Sequence[Floats]") -> "MetricScores":
         from proctor.judges.embedded import scores_of
 
         return scores_of(name, list(self.rated), list(zip(self.known, tables, strict=True)))
 
-    def _held_out(self, kept: _Kept, draw: int) -> "MetricScores":
-        """Each answer's score by an embedded judge that learned from other folds of this draw."""
+    def _held_out(self, draw: int) -> "MetricScores":
+        """Out-of-fold scores of the embedded judge, for one draw of the folds."""
         from proctor.judges.embedded import out_of_fold
 
         def made() -> "MetricScores":
             seed = self.recipe.seed + draw
             return self._scores(EMBEDDED, [out_of_fold(one, self.recipe, folds_seed=seed) for one in self.known])
 
-        return kept(f"{EMBEDDED}.draw{draw + 1}", made)
+        return self._kept(f"{EMBEDDED}.draw{draw + 1}", made)
 
-    def _leaving(self, kept: _Kept) -> "list[MetricScores]":
-        """For each fold of the first draw the embedded judge's scores by what was learned without it."""
+    def _without_each_fold(self) -> "list[MetricScores]":
+        """For each fold of the first draw, the scores of an embedded judge trained without it."""
         from proctor.judges.embedded import leaving_each_fold
 
         made: list[list[Floats]] = []
@@ -304,7 +290,8 @@ class _Comparing:
             return self._scores(EMBEDDED, [each[number] for each in made])
 
         return [
-            kept(f"{EMBEDDED}.draw1.without{number + 1}", partial(fold, number)) for number in range(self.recipe.folds)
+            self._kept(f"{EMBEDDED}.draw1.without{number + 1}", partial(fold, number))
+            for number in range(self.recipe.folds)
         ]
 
     def _folds(self, draw: int) -> dict[tuple[str, str], int]:
@@ -318,26 +305,24 @@ class _Comparing:
         }
 
     def _mean(self, draw: int, held_out: "MetricScores", others: "Sequence[MetricScores]") -> "MetricScores":
-        """No rating weighs anything here, so that scores out of fold are enough."""
+        """The mean of all. No weight is learned, so out-of-fold scores are enough."""
         from proctor.judges.dimensions import BlendMember, blended, equal_weights
 
         members = [BlendMember.fixed(one, self.recipe.folds) for one in (held_out, *others)]
         return blended(MEAN, self.table, members, self._folds(draw), equal_weights)
 
-    def _weighed(
+    def _weighted(
         self, plain: "Sequence[MetricScores]", leaving: "Sequence[MetricScores]"
     ) -> "dict[str, Sequence[MetricScores]]":
-        """Weights are learned from scores that have not seen the ratings of the fold that they are used on."""
+        """Mixtures whose weights are learned from scores that have not seen the ratings of the fold they score."""
         from proctor.judges.dimensions import BlendMember, best_alone, blended, stacked_weights
 
         members = [*(BlendMember.fixed(one, self.recipe.folds) for one in plain), BlendMember(EMBEDDED, tuple(leaving))]
         ways = {STACKED: stacked_weights, BEST: best_alone}
         return {name: [blended(name, self.table, members, self._folds(0), way)] for name, way in ways.items()}
 
-    def _curve(
-        self, kept: _Kept, everything: "MetricScores", settings: "CorrelationSettings"
-    ) -> tuple[CurvePoint, ...]:
-        """In the first draw of the folds."""
+    def _curve(self, everything: "MetricScores", settings: "CorrelationSettings") -> tuple[CurvePoint, ...]:
+        """The learning curve, on the first draw of the folds."""
         from proctor.audits import leads
         from proctor.judges.embedded import out_of_fold_from_part
 
@@ -346,7 +331,7 @@ class _Comparing:
             return self._scores(EMBEDDED, tables)
 
         encounters = len({one.cluster for one in self.table.ratings}) * (self.recipe.folds - 1) / self.recipe.folds
-        shares = {share: kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
+        shares = {share: self._kept(f"{EMBEDDED}.draw1.share{share:g}", partial(part, share)) for share in SHARES}
         return tuple(
             CurvePoint(row.language, share, round(share * encounters), row.figure)
             for share, scores in {**shares, 1.0: everything}.items()
@@ -365,10 +350,8 @@ def _figure(one: "Estimate") -> str:
 
 
 def _bounds_table(rows: "Sequence[LeadRow]") -> Table:
-    languages, names = (
-        list(dict.fromkeys(row.language for row in rows)),
-        list(dict.fromkeys(row.metric for row in rows)),
-    )
+    languages = list(dict.fromkeys(row.language for row in rows))
+    names = list(dict.fromkeys(row.metric for row in rows))
     figures = {(row.metric, row.language): row.figure for row in rows if (row.dimension, row.part) == ("", "all")}
     shown = [(name, *(_figure(figures[name, language]) for language in languages)) for name in names]
     return plain_table("Oracles: what part of the ratings would tell", ("Oracle", *_heads(languages)), shown)

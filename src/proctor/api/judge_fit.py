@@ -1,4 +1,4 @@
-"""Judges fitted to people's ratings: what is learned is written to a file or folder, and told in a table."""
+"""Fit judges to people's ratings: `fit_judge`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from proctor.api.access import ModelAccess
-from proctor.api.options import Draws, ModelOptions, OnChange, Seed, Stop, filled, listed
+from proctor.api.benchmarks import media_at
+from proctor.api.model_options import ModelOptions
+from proctor.api.options import Draws, OnChange, Seed, Stop, filled, listed
 from proctor.api.scores import judge_prompts_of, ratings_in, refuse_in_sample
-from proctor.api.sources import Evaluation, media_at, stored, sync_twin
-from proctor.core import DASH, HUMAN, InputError, Option, UsageError, count_of, number, number_interval, write_whole
+from proctor.api.sources import Evaluation, stored, sync_twin
+from proctor.core import (
+    DASH,
+    HUMAN,
+    InputError,
+    Option,
+    UsageError,
+    count_of,
+    number,
+    number_interval,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.audits import MetricScores, RatingsTable
@@ -25,13 +38,19 @@ FitMethod = Literal["calibration", "choice", "examples", "embedded", "pipeline"]
 
 
 class FitOptions(ModelOptions, total=False):
-    """How a judge is fitted. `scorer` is the judge whose scores are calibrated, or those that are chosen from; `model`
-    judges with the examples that are tried: `sets` of `shots` answers, each on `held_out` groups; with `allow_missing`
-    answers that lack a score are left out for all sets. `folds` are the parts of the groups that are left out in turn.
-    `alone`: an embedded judge that never compares an answer with others to its question; `encoder` is the folder of
-    another encoder than the embedded one, of an embedded judge or a pipeline, `pictures` the pipeline's encoder of
-    images, `media` the folder of the images that it sees. `stack` are judges whose stored scores an embedded judge looks
-    at, `weak` is one whose scores stand for ratings where nobody rated an answer."""
+    """How a judge is fitted, by method.
+
+    calibration: `scorer` is the judge. choice: `scorer` are those to choose from. Both, and pipeline, use
+    cross-validation with `folds` parts of the groups.
+
+    examples: `model` judges with each of `sets` sets of `shots` answers, on `held_out` groups. `allow_missing` leaves
+    out answers without a score, for all sets.
+
+    embedded: `alone` never compares an answer with others to the same question. `stack` are judges whose stored scores
+    are features; scores by `weak` replace missing ratings.
+
+    embedded, pipeline: `encoder` is the folder of another text encoder. pipeline: `pictures` is the encoder of images,
+    `media` their folder."""
 
     scorer: Annotated[
         str | Sequence[str],
@@ -45,14 +64,12 @@ class FitOptions(ModelOptions, total=False):
     model: Annotated[str, Option("examples: the model that judges.", default="")]
     sets: Annotated[int, Option("examples: sets to try.", default=8, low=2, high=200)]
     shots: Annotated[int, Option("examples: answers in each set.", default=4, low=1, high=24)]
-    held_out: Annotated[
-        int, Option("examples: groups that each set is tried on, an answer of each.", default=20, low=4)
-    ]
+    held_out: Annotated[int, Option("examples: groups to evaluate each set on, one answer each.", default=20, low=4)]
     allow_missing: Annotated[
         bool, Option("examples: leave answers that lack a score out, for all sets.", default=False)
     ]
     concurrency: Annotated[int, Option("examples: answers judged at once.", default=8, low=1)]
-    alone: Annotated[bool, Option("embedded: never compare an answer with others to its question.", default=False)]
+    alone: Annotated[bool, Option("embedded: do not compare answers to the same question.", default=False)]
     encoder: Annotated[
         str, Option("embedded, pipeline: a folder of sentence-transformers. [default: all-MiniLM-L6-v2]", default="")
     ]
@@ -60,12 +77,10 @@ class FitOptions(ModelOptions, total=False):
     media: Annotated[str | Path | None, Option("pipeline: the folder of images.", shell=Path)]
     stack: Annotated[
         str | Sequence[str],
-        Option("embedded: look at this judge's stored scores, too; may be repeated.", default=(), shell=list[str]),
+        Option("embedded: this judge's stored scores as features; may be repeated.", default=(), shell=list[str]),
     ]
-    weak: Annotated[str, Option("embedded: learn from this judge's scores where nobody rated an answer.", default="")]
-    folds: Annotated[
-        int, Option("calibration, choice, pipeline: parts of the groups that are left out in turn.", default=5, low=2)
-    ]
+    weak: Annotated[str, Option("embedded: use this judge's scores for answers without ratings.", default="")]
+    folds: Annotated[int, Option("calibration, choice, pipeline: folds of cross-validation.", default=5, low=2)]
     draws: Draws
     seed: Seed
     on_change: OnChange
@@ -74,8 +89,8 @@ class FitOptions(ModelOptions, total=False):
 
 @dataclass(frozen=True)
 class FittedJudge:
-    """What was learned, by whom it is read (`out`), how good it is on what it was not learned from (`tables`), and what
-    a person should know (`notes`)."""
+    """A fitted or trained judge: where it was written (`out`), what was `done`, its performance on held-out data
+    (`tables`), and `notes`."""
 
     out: Path
     done: str
@@ -85,8 +100,8 @@ class FittedJudge:
 
 @dataclass(frozen=True)
 class PreparedFit:
-    """A fit that only has to be made. `calls` is how often a model is asked at most, `paid` what its new judgements
-    cost (None: no model is asked)."""
+    """A fit that is ready to start. `calls` is the largest number of model calls, `paid` counts new judgements and
+    their cost (None: no model is asked)."""
 
     make: Callable[[asyncio.Event | None, Callable[[Any], None]], Awaitable[FittedJudge]]
     notes: tuple[str, ...] = ()
@@ -101,7 +116,7 @@ def prepare_fit(
     out: str | Path,
     **options: Unpack[FitOptions],
 ) -> PreparedFit:
-    """The first half of `fit_judge_async`, which checks all that can be checked before a call is paid."""
+    """The first step of `fit_judge_async`: check everything before a call is paid."""
     given, path = filled("fit_judge", FitOptions, options), Path(out)
     where = stored(source, benchmark)
     store, name = where.store, where.benchmark
@@ -128,12 +143,12 @@ async def fit_judge_async(
     out: str | Path,
     **options: Unpack[FitOptions],
 ) -> FittedJudge:
-    """Fits a judge to people's ratings of stored answers and writes what it learned to `out`: "calibration" curves for
-    a judge's scores, the "choice" of the best scorer of each dimension, few-shot "examples" for a model, what the
-    signals of a "pipeline" are worth, or an "embedded" judge, which asks no model (a new folder).
+    """Fit a judge to people's ratings of stored answers, and write it to `out`: "calibration" curves for a judge's
+    scores, the "choice" of the best scorer for each dimension, few-shot "examples" for a model, the weights of the
+    signals of a "pipeline", or an "embedded" judge, which asks no model (a new folder).
 
-    What was learned from an encounter is later left out where that encounter is judged. Raises `InputError` where
-    nobody rated anything, and where `out` can't be written, before a call is paid. The command is `proctor judge fit`.
+    An encounter that was used for fitting is later judged by what was learned without it. Raises `InputError` before a
+    call is paid if there are no ratings, or `out` can't be written. The command is `proctor judge fit`.
     """
     prepared = prepare_fit(source, benchmark, method, out, **options)
     given = filled("fit_judge", FitOptions, options)
@@ -153,7 +168,7 @@ def _at_once(make: Callable[[], FittedJudge]) -> PreparedFit:
 
 
 def _refuse_unwritable(out: Path) -> None:
-    """Raises where a file could not be written, before anything is paid for."""
+    """Raises `InputError` if the file can't be written, before anything is paid."""
     if out.is_dir():
         raise InputError(out, found="a folder", expected="a file to write")
     if not out.parent.is_dir():
@@ -185,7 +200,7 @@ def _choice(store: "Store", benchmark: str, out: Path, given: FitOptions) -> Fit
     settings = CorrelationSettings(draws=given["draws"], seed=seed)
     found = choose_judges(table, scores, folds=folds, seed=seed, settings=settings)
     write_whole(out, found.model_dump_json(indent=1) + "\n")
-    shown = _table(
+    shown = plain_table(
         f"Agreement on encounters that the choice was not made on ({folds} folds), and on those it was made on",
         ["language", "dimension", "chosen", ">in folds", ">agreement", ">interval", ">looks like"],
         [
@@ -248,7 +263,7 @@ def _examples(store: "Store", benchmark: str, out: Path, given: FitOptions) -> P
             rows.append((language, str(len(tried.held_out)), *shown))
         title = "Agreement on held-out answers (the best of several: it flatters)"
         heads = ["language", ">answers", ">worst set", ">mean", ">best set", ">number"]
-        return FittedJudge(out, str(out), (_table(title, heads, rows),))
+        return FittedJudge(out, str(out), (plain_table(title, heads, rows),))
 
     return PreparedFit(make, (before,), calls, paid)
 
@@ -306,12 +321,12 @@ async def _pipeline(store: "Store", benchmark: str, out: Path, given: FitOptions
 def _beside_best(
     table: "RatingsTable", judge: "MetricScores", texts: "Sequence[MetricScores]", given: FitOptions, folds: int
 ) -> "Table":
-    """A judge's scores of answers that it did not learn from, beside the best metric on text."""
+    """Compare a judge's scores of held-out answers with the best metric on text."""
     from proctor.audits import CorrelationSettings
     from proctor.judges.embedded import beside_best
 
     settings = CorrelationSettings(draws=given["draws"], seed=given["seed"])
-    return _table(
+    return plain_table(
         f"Agreement on encounters it did not learn from ({folds} folds, all choices made inside the training folds)",
         ["language", "dimension", ">judge", ">interval", "best on text", ">its", ">difference", ">interval", ">p"],
         [
@@ -329,8 +344,8 @@ def _beside_best(
 def _material(
     store: "Store", benchmark: str, rated: "Mapping[tuple[str, str], RatedCase]", given: FitOptions
 ) -> "TrainingMaterial":
-    """What an embedded judge learns from beside ratings. Raises `InputError` for a judge that has itself learned from
-    ratings of these encounters: on them its scores are better than anywhere else."""
+    """The encoder and the scores that an embedded judge learns from besides ratings. Raises `InputError` for scores by
+    a judge that itself learned from ratings of these encounters."""
     from proctor.judges import embedded
     from proctor.judges.dimensions import RatedCase
     from proctor.runs import scored_cases
@@ -350,9 +365,3 @@ def _material(
         stacked={name: scored_cases(store, benchmark, scheme, name) for name in stack},
         weak=tuple(RatedCase(case, values) for case, values in scored.items() if case not in people),
     )
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> "Table":
-    from proctor.core import Table, columns
-
-    return Table(title, columns(*heads), tuple(rows), title=title)

@@ -1,19 +1,30 @@
-"""Blocks on a terminal of any width: a number is never cut; what is too wide goes into a second table."""
+"""Render blocks: in a terminal of any width, and as one HTML page."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 from rich import table as rich_table
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 
-from proctor.core import Table, clean
-from proctor.reports.blocks import Block, Folded, Prose, Section
+from proctor.core import Table, clean, thousands
+from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, Story
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _GAP = 2
+
 _NAME = 20  # columns that the name of a row has where it can
+
 _LEAST = 10  # columns that a text keeps, however narrow the terminal
 
 
@@ -73,7 +84,7 @@ def show_table(
     least = [_least(name, width, _LEAST) for name, width in zip(columns, wide, strict=True)]
     if _total(wide if console.is_terminal else least) <= room:
         widths = _shrunk(wide, least, room)
-        console.print(_table(columns, rows, everything, widths, wrapped))
+        console.print(_rich_table(columns, rows, everything, widths, wrapped))
         return
     slim = [_width(name, [row[k] for row in rows], stacked=True) for k, name in enumerate(columns)]
     keys = _keys(columns)
@@ -88,7 +99,7 @@ def show_table(
         if number:
             console.print()
         widths = _shrunk([slim[k] for k in shown], [least[k] for k in shown], room)
-        console.print(_table(columns, rows, shown, widths, columns))
+        console.print(_rich_table(columns, rows, shown, widths, columns))
 
 
 def _keys(columns: Sequence[str]) -> list[int]:
@@ -136,7 +147,7 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def _table(
+def _rich_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     shown: Sequence[int],
@@ -156,3 +167,80 @@ def _table(
     for row in rows:
         table.add_row(*(escape(row[k]) for k in shown))
     return table
+
+
+_UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+_PIECE = 1_000_000  # characters of items that a browser reads at once, in some 10 ms
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or begin another.
+
+    >>> embedded_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_UNSAFE)
+
+
+def render_page(*, story: Story, sections: Sequence[Section], last: Section, data: Any, **context: Any) -> str:
+    """The whole page: the story, the sections, the browser, and the last section. `data` is what the browser shows.
+    `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser),
+    shown, left_out, version."""
+    style, script = _asset("report.css"), _asset("panes.js") + _asset("browser.js")
+    first, *pieces = _in_pieces(data)
+    page: str = _template().render(
+        story=story,
+        sections=sections,
+        last=last,
+        data=first,
+        pieces=pieces,
+        style=style,
+        style_hash=_csp_hash(style),
+        script=script,
+        script_hash=_csp_hash(script),
+        **context,
+    )
+    return page
+
+
+def _in_pieces(data: Any) -> list[str]:
+    """The data of the browser with its first items as one text, then more of its items in each: a browser that reads
+    a large text at once does nothing else meanwhile."""
+    items = [] if data is None else [embedded_json(one) for one in data["items"]]
+    if sum(map(len, items)) <= _PIECE:
+        return [embedded_json(data)]
+    pieces: list[list[str]] = []
+    room = 0
+    for one in items:
+        if len(one) > room:
+            pieces.append([])
+            room = _PIECE
+        pieces[-1].append(one)
+        room -= len(one)
+    first, *others = [f"[{','.join(piece)}]" for piece in pieces]
+    empty = '"items":[]'
+    return [embedded_json(data | {"items": []}).replace(empty, f'"items":{first}', 1), *others]
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.filters |= {"clean": clean, "thousands": thousands}
+    environment.tests |= {
+        kind.__name__.lower(): lambda one, kind=kind: isinstance(one, kind) for kind in (Prose, Table, Figure)
+    }
+    return environment.from_string(_asset("report.html.j2"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("proctor.reports") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _csp_hash(text: str) -> str:
+    """As a content security policy names an inline part: it runs because its hash stands there."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The item audit: text-only shortcuts to someone who does not look."""
+"""The section of the item audit: how well the text alone predicts the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers: a store's open runs are joined with what the store says of them, and nothing else (`work_async`)."""
+"""Workers that join open runs: on this machine, on SLURM, or on Ray."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,11 +18,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
 
+from proctor.api.benchmarks import media_at
 from proctor.api.execution import Arranged, PreparedRun, arrange
-from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, RunOptions, Stop, declared, filled, listed
-from proctor.api.slurm import slurm_script
-from proctor.api.sources import DEFAULT_STORE, media_at, open_store
-from proctor.core import Benchmark, ConfigurationError, InputError, Option, ProctorError, UsageError, first_problem
+from proctor.api.model_options import RunOptions
+from proctor.api.options import Cache, Concurrency, MediaFolder, OnChange, Stop, declared, filled, listed
+from proctor.api.sources import DEFAULT_STORE, open_store
+from proctor.core import (
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Option,
+    ProctorError,
+    UsageError,
+    first_problem,
+    pip_install,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Item
@@ -28,17 +40,19 @@ if TYPE_CHECKING:
     from proctor.runs import OpenOrder, Order, Plan, Run, Store, Tally
 
 _PLACES = ("store", "slurm", "ray")
-_LOOK_S = 10.0  # between looks for runs that are new
+
+_POLL_S = 10.0  # between looks for runs that are new
+
 _OF_THE_MACHINE = {
     "data", "track", "columns", "media", "cache", "cache_size", "concurrency", "store", "baselines", "on_change",
     "stop", "share", "conditions", "prompt", "batch",
 }  # fmt: skip
-"""Options that do not travel: of a worker they are its own, or the store knows them."""
+"""Options that are not sent to workers: a worker has its own, or the store knows them."""
 
 
 class WorkOptions(TypedDict, total=False):
-    """How a worker joins. `base_url` is asked in place of the server that a run names; `once` ends it when nothing is
-    open; `said` is told what it does, a line each."""
+    """Options of a worker. `base_url` replaces the server of a run; `once` ends the worker when no run is open;
+    `report` is called with each line on what it does."""
 
     store: Annotated[
         "Store | str | Path | None",
@@ -51,18 +65,19 @@ class WorkOptions(TypedDict, total=False):
     media: MediaFolder
     cache: Cache
     base_url: Annotated[
-        str | Sequence[str] | None, Option("Ask this server in place of the run's.", default=(), shell=list[str])
+        str | Sequence[str] | None, Option("Use this server instead of the run's.", default=(), shell=list[str])
     ]
     concurrency: Concurrency
-    once: Annotated[bool, Option("Stop when nothing waits.", "--once", default=False)]
+    once: Annotated[bool, Option("Stop when no work is left.", "--once", default=False)]
     on_change: OnChange
     stop: Stop
-    said: Annotated[Callable[[str], None], Option(default=lambda _: None)]
+    report: Annotated[Callable[[str], None], Option(default=lambda _: None)]
 
 
 @dataclass
 class Worked:
-    """What a worker did: its answers, the runs that it joined (each time), and by order why it joined no others."""
+    """What a worker did: the tally of its answers, how often it joined a run, and why it did not join others (by
+    order)."""
 
     tally: "Tally"
     runs: int = 0
@@ -70,12 +85,12 @@ class Worked:
 
 
 async def work_async(**options: Unpack[WorkOptions]) -> Worked:
-    """Joins the runs that are open in a store (`run` with `share`), beside other workers, until `stop` is set or, with
-    `once`, until nothing is open that it can ask.
+    """Join the open runs of a store (`run` with `share`) and work on them with other workers, until `stop` is set, or
+    with `once` until there is nothing left to ask.
 
-    Items, settings, prompts and the hashes of media come from the store; media themselves and packages must be here.
-    Code does not travel. What is lacking is said once, and its questions are left to other workers. Raises
-    `InputError` without a store.
+    Items, settings, prompts and the hashes of media come from the store; media files and packages must be on this
+    machine. Systems that are code are not sent. Missing media are reported once, and their questions are left to other
+    workers. Raises `InputError` without a store.
     """
     from proctor.runs import Store
 
@@ -89,33 +104,33 @@ async def work_async(**options: Unpack[WorkOptions]) -> Worked:
 
 
 async def _work(store: "Store", given: WorkOptions, stop: asyncio.Event) -> Worked:
-    """Joins what is open, again and again."""
+    """Join open runs until told to stop."""
     from proctor.runs import Tally, open_orders
 
     worked, gave_up = Worked(Tally()), set[str]()
     while not stop.is_set():
-        for one in [each for each in open_orders(store) if each.key not in gave_up]:
+        for each in [one for one in open_orders(store) if one.key not in gave_up]:
             if stop.is_set():
                 break
             try:
-                stopped = await _join(store, one, given, stop, worked)
+                stopped = await _join(store, each, given, stop, worked)
             except ProctorError as error:
-                why = f"not joined: {one.order.benchmark} ({', '.join(_names(one.runs))}): {error}"
+                why = f"not joined: {each.order.benchmark} ({', '.join(_names(each.runs))}): {error}"
             else:
                 why = stopped
-                gave_up |= {one.key} if stopped else set()
-            if why and worked.refused.get(one.key) != why:
-                worked.refused[one.key] = why
-                given["said"](why)
+                gave_up |= {each.key} if stopped else set()
+            if why and worked.refused.get(each.key) != why:
+                worked.refused[each.key] = why
+                given["report"](why)
         if given["once"]:
             break
         with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), _LOOK_S)
+            await asyncio.wait_for(stop.wait(), _POLL_S)
     return worked
 
 
 async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: asyncio.Event, worked: Worked) -> str:
-    """Asks what nobody else has of an order's runs; why it gave up, if it did."""
+    """Ask the open questions of an order. Returns why it gave up, or ""."""
     from proctor.metrics import code_scorers
     from proctor.runs import ItemClaims, Limits, execute, join
 
@@ -139,7 +154,7 @@ async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: as
         has=held,
     )
     worked.runs += len(planned.jobs)
-    given["said"](f"{order.benchmark}: joined {', '.join(_names(planned.runs))}")
+    given["report"](f"{order.benchmark}: joined {', '.join(_names(planned.runs))}")
     limits = Limits(given["concurrency"], arranged.plan.budget_s, arranged.options["give_up_after"])
     how: dict[str, Any] = {"stop": stop, "on_change": given["on_change"], "claims": ItemClaims(store)}
     async with arranged.access.closing():
@@ -148,7 +163,7 @@ async def _join(store: "Store", found: "OpenOrder", given: WorkOptions, stop: as
     for status, count in tally.by_status.items():
         worked.tally.by_status[status] += count
     for line in held.lacking():
-        given["said"](line)
+        given["report"](line)
     return tally.stopped
 
 
@@ -157,7 +172,7 @@ def _names(runs: "Sequence[Run]") -> list[str]:
 
 
 def order_of(arranged: Arranged) -> "Order | None":
-    """How a run is asked, for workers; None where a part of it is an object of this program, which can't travel."""
+    """The order for workers of a run; None if a part of the run is a Python object, which can't be sent."""
     from proctor.runs import Order, text_hash
     from proctor.systems import ModelSystem
 
@@ -182,8 +197,7 @@ def order_of(arranged: Arranged) -> "Order | None":
 
 
 def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
-    """Keeps in the store what workers need to join a plan's runs, prompts and the hashes of media among it; nothing of
-    runs that they can't join."""
+    """Store the order for workers, with prompts and the hashes of media, if workers can join the runs."""
     from proctor.media import CONDITIONS
     from proctor.runs import place_order, text_hash
     from proctor.systems import ModelSystem
@@ -209,7 +223,7 @@ def place(arranged: Arranged, store: "Store", planned: "Plan") -> None:
 
 
 def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arranged, _Held]":
-    """A run as it was ordered, with this machine's media, frames and servers."""
+    """The run of an order, with this machine's media, cache and servers."""
     from proctor.runs import read_parcel
     from proctor.systems import is_file_address
 
@@ -228,7 +242,7 @@ def _arranged(store: "Store", order: "Order", given: WorkOptions) -> "tuple[Arra
 
 
 def _benchmark_in(store: "Store", name: str) -> Benchmark:
-    """A benchmark as the store holds it."""
+    """Rebuild a benchmark from the store."""
     card = store.card(name)
     same = {"name", "title", "metrics", "headline", "facets", "conditions", "only", "budget_s", "seeds", "simulated"}
     same |= {"buckets", "relevance", "excerpts", "rating", "judge"}
@@ -242,7 +256,7 @@ def _benchmark_in(store: "Store", name: str) -> Benchmark:
 
 @cache
 def _options_model() -> type[BaseModel]:
-    """What travels, with its types: a store is written by other people."""
+    """A model of the options in an order. It validates them, since a store may come from other people."""
     fields: dict[str, Any] = {"model": (list[str], [])}
     for name, (kind, option) in declared(RunOptions).items():
         if name not in {*_OF_THE_MACHINE, "model"}:
@@ -252,8 +266,8 @@ def _options_model() -> type[BaseModel]:
 
 
 def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
-    """The options of an order. Raises `InputError` for what is none, and `ConfigurationError` where this machine's key
-    would go to a server that only the store names."""
+    """The options of an order. Raises `InputError` for an invalid one, and `ConfigurationError` if this machine's API
+    key would be sent to a server that only the store names."""
     try:
         read = _options_model().model_validate(order.options)
     except ValidationError as error:
@@ -274,7 +288,7 @@ def _asked(order: "Order", given: WorkOptions) -> dict[str, Any]:
 
 @contextmanager
 def _prompt_file(store: "Store", order: "Order") -> Iterator[dict[str, Any]]:
-    """The prompt of an order as a file, under its own name."""
+    """The prompt of an order as a temporary file under its own name."""
     from proctor.runs import read_parcel
 
     if order.prompt is None:
@@ -290,7 +304,7 @@ def _prompt_file(store: "Store", order: "Order") -> Iterator[dict[str, Any]]:
 
 
 class _Held:
-    """Whether this machine has the media of items, by their hashes."""
+    """Checks by hash whether this machine has the media of items."""
 
     def __init__(self, library: "MediaLibrary", known: dict[str, str]) -> None:
         self._library = library
@@ -301,7 +315,7 @@ class _Held:
         return not any(self._wrong(medium.source) for item in items for medium in item.media)
 
     def lacking(self) -> list[str]:
-        """What was not there, in a line."""
+        """A line on missing media, if there are any."""
         wrong = [f"{name} ({why})" for name, why in sorted(self._found.items()) if why]
         if not wrong:
             return []
@@ -320,15 +334,15 @@ class _Held:
 
 
 def check_place(place: str, address: str) -> None:
-    """Raises `UsageError` for a place of workers that there is not."""
+    """Raises `UsageError` for an unknown place of workers."""
     if place not in _PLACES or (address and place != "ray"):
         found = f"{place}:{address}" if address else place
         raise UsageError("--on", "store, slurm, ray or ray:ADDRESS", found=found)
 
 
 def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
-    """Raises `ConfigurationError` for a run that workers can't take from the store, and `UsageError` for a store that
-    other machines can't reach, unless all workers are on this one (`local`)."""
+    """Raises `ConfigurationError` for a run with a system that can't be sent to workers, and `UsageError` for a store
+    that other machines can't reach, unless all workers are `local`."""
     from proctor.systems import is_file_address
 
     foreign = [str(one) for one in prepared.arranged.named if not isinstance(one, str) or is_file_address(one)]
@@ -339,8 +353,7 @@ def check_travels(prepared: PreparedRun, *, local: bool = False) -> None:
 
 
 def worker_options(prepared: PreparedRun) -> dict[str, Any]:
-    """What a worker of this run is given beside the store's content, as far as it holds on machines with the same
-    folders."""
+    """The options for workers of this run, on machines with the same folders."""
     from proctor.media import place_of
 
     given, folder = prepared.arranged.options, prepared.arranged.library.root
@@ -355,9 +368,116 @@ def worker_options(prepared: PreparedRun) -> dict[str, Any]:
 
 
 def slurm_job(prepared: PreparedRun, count: int) -> str:
-    """The script of an array job of workers for a run; the store and keys come from the environment."""
+    """A SLURM script with an array job of workers. The store and keys come from the environment."""
     given = worker_options(prepared)
     words = [("--media", given["media"]), ("--cache", given["cache"]), ("--concurrency", given["concurrency"])]
     words += [("--base-url", one) for one in listed(given["base_url"])]
     options = [str(part) for name, one in words if one is not None for part in (name, one)]
     return slurm_script(prepared.arranged.benchmark.name, count, options, gpu=prepared.arranged.needs_gpu)
+
+
+_SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=1-{count}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=2
+{gpu}#SBATCH --time=24:00:00
+#SBATCH --output=proctor-%A-%a.log
+#SBATCH --requeue
+#SBATCH --signal=B:TERM@120
+# Each task is a worker; any number may run, start late, or be killed. Two minutes before its time is over it lets the
+# answers under way come in. The store's address and the keys of models come from the environment of sbatch.
+: "${{PROCTOR_STORE:?the address of the store is expected: export it before sbatch}}"
+exec {command}
+"""
+
+
+def slurm_script(benchmark: str, count: int, options: Sequence[str], *, gpu: bool = False) -> str:
+    """A SLURM script with `count` workers, each with these options of `proctor worker`, and a GPU if needed.
+
+    >>> print(slurm_script("focus", 8, ["--media", "/data/my videos"]).splitlines()[2])
+    #SBATCH --array=1-8
+    """
+    name = "proctor-" + (re.sub(r"[^\w.-]+", "-", benchmark) or "run")
+    command = shlex.join([str(Path(sys.executable)), "-m", "proctor", "worker", "--once", *options])
+    return _SCRIPT.format(name=name, count=count, gpu="#SBATCH --gpus-per-task=1\n" if gpu else "", command=command)
+
+
+_RAY_POLL_S = 0.5
+
+_REPLACED = 3  # times as many as there are workers
+
+
+class RayWorker:
+    """A Ray actor that works on open runs."""
+
+    def __init__(self) -> None:
+        self._stop = asyncio.Event()
+
+    async def work(self, options: dict[str, Any]) -> list[str]:
+        """Join the open runs. Returns the lines that it reported."""
+        lines: list[str] = []
+        await work_async(**options, once=True, stop=self._stop, report=lines.append)
+        return lines
+
+    async def stop(self) -> None:
+        """Stop after the running requests."""
+        self._stop.set()
+
+
+class RayWorkers:
+    """`count` workers on the Ray cluster at `address`, or ("") on a local one. `options` are those of `work_async`. The
+    store is the only record, so nothing depends on Ray's memory. Raises `ConfigurationError` without Ray or the
+    cluster."""
+
+    def __init__(self, count: int, address: str, options: dict[str, Any], *, gpu: bool = False) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing phones home
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigurationError(f"--on ray needs ray: {pip_install('ray')}") from error
+        self._ray: Any = ray
+        own: dict[str, Any] = {} if address else {"include_dashboard": False, "configure_logging": False}
+        try:
+            ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConfigurationError(f"no Ray cluster at {address or 'this machine'}: {error}"[:300]) from error
+        gpus = 1 if gpu and ray.cluster_resources().get("GPU", 0) else 0
+        self._actor = ray.remote(num_cpus=1, num_gpus=gpus)(RayWorker)
+        self._options = options
+        self._left = _REPLACED * count
+        self.lost = 0
+        self.reports: list[str] = []
+        self._running: dict[Any, Any] = {}
+        for _ in range(count):
+            self._start()
+
+    async def wait(self, settled: Callable[[], bool], stop: asyncio.Event) -> None:
+        """Wait until all workers have ended, or all is settled; lost workers are replaced. Once `stop` is set, wait for
+        the running requests. Raises what a worker raised, unless its machine was lost."""
+        stopping = False
+        while self._running and not settled():
+            if stop.is_set() and not stopping:
+                stopping = True
+                for actor in self._running.values():
+                    actor.stop.remote()
+            done, _ = await asyncio.to_thread(self._ray.wait, [*self._running], timeout=_RAY_POLL_S)
+            for one in done:
+                actor = self._running.pop(one)
+                try:
+                    self.reports += self._ray.get(one)
+                except self._ray.exceptions.RayActorError:
+                    self.lost += 1
+                    if self._left and not stopping:
+                        self._left -= 1
+                        self._start()
+                self._ray.kill(actor)
+
+    def close(self) -> None:
+        """End workers that still wait for resources, and leave the cluster."""
+        self._ray.shutdown()
+
+    def _start(self) -> None:
+        actor = self._actor.remote()
+        self._running[actor.work.remote(self._options)] = actor

@@ -1,17 +1,20 @@
-"""What options of several parts mean as they are typed: KEY=VALUE, FIELD=COLUMN, FACET,FACET, 20GB, K/N."""
+"""Reading option values as they are typed (KEY=VALUE, FACET,FACET, 20GB, K/N), and the names that a shell completes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
-from proctor.core import InputError, UsageError
+from proctor.core import BENCHMARKS, InputError, Registry, UsageError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def settings_pairs(what: str) -> Callable[[Any], Any]:
+    """A reader of KEY=VALUE pairs whose values are JSON; `what` names them in errors."""
+
     def read(pairs: Any) -> Any:
         from proctor.models import parse_settings
 
@@ -21,7 +24,7 @@ def settings_pairs(what: str) -> Callable[[Any], Any]:
 
 
 def conditions_of(given: Any) -> tuple[str, ...]:
-    """What may be seen: one condition or several. Raises `UsageError` for none, for one twice, and for what is no name.
+    """The names of one or several conditions. Raises `UsageError` for none, duplicates, and what is no name.
 
     >>> conditions_of("video"), conditions_of(["video", "black"])
     (('video',), ('video', 'black'))
@@ -37,7 +40,7 @@ def conditions_of(given: Any) -> tuple[str, ...]:
 
 
 def check_limits(given: Any) -> None:
-    """Raises `UsageError` for limits of a run that are no numbers, or too small."""
+    """Raises `UsageError` for limits of a run that are not numbers, or too small."""
     for name, option, least in (("concurrency", "--concurrency", 1), ("budget_s", "--budget", 0.001)):
         value = given[name]
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -46,7 +49,7 @@ def check_limits(given: Any) -> None:
 
 
 def texts(pairs: Sequence[str]) -> dict[str, str]:
-    """KEY=VALUE pairs as they are typed, each key once."""
+    """KEY=VALUE pairs as texts. Raises `InputError` for a duplicate key."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -72,7 +75,7 @@ def facets_of(text: str) -> tuple[str, ...]:
 
 
 def size_in_bytes(text: str | None) -> int | None:
-    """Bytes of a size as people write it (powers of ten); None stays None.
+    """The number of bytes of a size such as "20GB" (powers of ten); None stays None.
 
     >>> size_in_bytes("1.5GB"), size_in_bytes("800 mb"), size_in_bytes("4096")
     (1500000000, 800000000, 4096)
@@ -86,7 +89,7 @@ def size_in_bytes(text: str | None) -> int | None:
 
 
 def shard_of(text: str | None) -> tuple[int, int] | None:
-    """Which part of how many; None stays None.
+    """The part and the number of parts of "K/N"; None stays None.
 
     >>> shard_of("2/8")
     (2, 8)
@@ -97,3 +100,36 @@ def shard_of(text: str | None) -> tuple[int, int] | None:
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError("--shard", "K/N, with K from 1 to N, such as 2/8", found=repr(text))
     return int(found[1]), int(found[2])
+
+
+def names_in(place: str) -> Callable[[], list[str]]:
+    """The names of a registry or table, given as "module:NAME", for completion. The module is imported when a shell
+    asks for the names, not before."""
+
+    def names() -> list[str]:
+        module, _, name = place.partition(":")
+        found: Any = getattr(import_module(module), name)
+        return found.names() if isinstance(found, Registry) else list(found)
+
+    return names
+
+
+benchmark_names = names_in("proctor.core:BENCHMARKS")
+condition_names = names_in("proctor.media:CONDITIONS")
+judge_names = names_in("proctor.judges:JUDGES")
+perturbation_names = names_in("proctor.audits:PERTURBATIONS")
+system_names = names_in("proctor.systems:SYSTEMS")
+
+
+def validator_names() -> list[str]:
+    """What `validate` can check."""
+    from proctor.core import VALIDATORS
+
+    return sorted({*VALIDATORS.names(), *BENCHMARKS.names()})
+
+
+def read_formats() -> list[str]:
+    """The formats of other programs that can be read."""
+    from proctor.interchange import FORMATS
+
+    return FORMATS.read()

@@ -1,4 +1,4 @@
-"""The public data of a benchmark, fetched into a folder: `fetch`."""
+"""Download the public data of a benchmark: `fetch`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from proctor.core import Benchmark, BenchmarkReader, DataSource
 
 _MOST_MB = 4096  # of what a person names
+
 _UNPACKED = 20  # times the size of what is sent, at most
+
 _RECORD, _VIDEOS = "SOURCE.json", "videos.txt"
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came: the folder `out` with this many `files`, and the SHA-256 of the archive that was `sent` and of the
-    files (`content`, the same whatever archive they come in). `done` says it in sentences, `notes` what a person should
-    know."""
+    """A finished download: the folder `out`, its number of `files`, the SHA-256 of the archive (`sent`) and of the
+    files in it (`content`, independent of the archive). `done` are sentences on what was done, `notes` what to know."""
 
     out: Path
     files: int
@@ -37,18 +38,18 @@ class Fetched:
 def fetch(
     benchmark: str, out: str | Path | None = None, *, url: str = "", on_change: Callable[[int, int], None] | None = None
 ) -> Fetched:
-    """Fetches a benchmark's public data into a new or empty folder `out` (by default one of its name), where their
-    licence allows that; nothing else in Proctor fetches anything. `url` is a mirror's address, or a file that was
-    downloaded by hand. `on_change` is told the megabytes that are there and those expected (0: not known).
+    """Download a benchmark's public data into a new or empty folder `out` (by default one of its name), if the licence
+    allows it. Nothing else in Proctor downloads data. `url` is the address of a mirror, or a file that you downloaded.
+    `on_change` is called with the megabytes received and the megabytes expected (0: not known).
 
-    What breaks off is gone on with by the next call. Raises `ProctorError` that says whose the data are, and where to
-    ask, where they can't be fetched, `InputError` for what is not what was expected, and `InfrastructureError` without
-    a connection; nothing is in `out` then. The command is `proctor fetch`.
+    A download that broke off is continued by the next call. Raises `ProctorError` that says who owns the data and where
+    to ask, if they can't be downloaded; `InputError` if the data are not the expected ones; and `InfrastructureError`
+    without a connection. `out` is then left empty. The command is `proctor fetch`.
     """
     reader = reader_of(benchmark)
     source = reader.source()
     if not url and (source is None or source.download is None):
-        raise _not_to_be_had(benchmark, source)
+        raise _not_available(benchmark, source)
     folder, told = Path(out or benchmark), on_change
     with whole_folder(folder) as draft:
         place, sent, file, ours = _sent(source, url, told)
@@ -70,7 +71,7 @@ def fetch(
     return Fetched(folder, found.files, sent, found.content, tuple(done), tuple(notes))
 
 
-def _not_to_be_had(benchmark: str, source: DataSource | None) -> ProctorError:
+def _not_available(benchmark: str, source: DataSource | None) -> ProctorError:
     if source is None:
         expected = "--url with an archive, or the files from its authors"
         return InputError(benchmark, found="no place where its data can be had", expected=expected)
@@ -80,7 +81,7 @@ def _not_to_be_had(benchmark: str, source: DataSource | None) -> ProctorError:
 
 
 def _sent(source: DataSource | None, url: str, told: Callable[[int, int], None] | None) -> tuple[str, str, Path, bool]:
-    """Where the data came from, the SHA-256 of what came, the file, and whether it is ours to remove."""
+    """The address, the SHA-256 and the path of the downloaded file, and whether to remove it afterwards."""
     from proctor.interchange import Downloader, file_hash
     from proctor.media import cache_folder
 
@@ -126,8 +127,8 @@ class _Taken:
 
 
 def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, named: bool) -> _Taken:
-    """What was taken, with a record of where it comes from. Raises `InputError` where it is not what is known; of what
-    a person named a note says so."""
+    """Write a record of the source, and compare the files with the known hash. A difference raises `InputError`, or is
+    a note if the user named the source."""
     from proctor.interchange import content_sha256
 
     files = sum(one.is_file() for one in draft.rglob("*"))
@@ -144,7 +145,8 @@ def _checked(draft: Path, source: DataSource | None, place: str, sent: str, *, n
 
 
 def _loaded(reader: BenchmarkReader, draft: Path, *, named: bool) -> tuple[Benchmark | None, list[str]]:
-    """The benchmark as it is read from what came. Of what a person named a note says where it can't be."""
+    """The benchmark loaded from the files. If it can't be loaded, raises `InputError`, or returns a note if the user
+    named the source."""
     try:
         return reader.load(draft), []
     except InputError as error:
@@ -155,7 +157,7 @@ def _loaded(reader: BenchmarkReader, draft: Path, *, named: bool) -> tuple[Bench
 
 
 def _videos(reader: BenchmarkReader, source: DataSource | None, loaded: Benchmark | None, draft: Path) -> list[str]:
-    """Writes how to get the media that stand one by one on somebody's platform."""
+    """Write instructions for media that have to be fetched one by one from another platform."""
     said = [source.media] if source is not None and source.media else []
     named = [name for name, one in loaded.excerpts.items() if one.url] if loaded is not None else []
     if named:

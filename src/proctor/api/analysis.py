@@ -1,15 +1,16 @@
-"""Reading a store: `results`, `compare`, `rank`, `analyze` and `audit`; and writing what it holds: `report` and
-`export`."""
+"""Analyze a store: `results`, `compare`, `rank`, `leaderboard`, `analyze`, `audit` and `report`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from proctor.api.exchange_options import ExportOptions
+from proctor.api.benchmarks import excerpts_as, media_at
 from proctor.api.options import (
     AnalyzeOptions,
     AuditOptions,
@@ -21,32 +22,15 @@ from proctor.api.options import (
     filled,
     listed,
 )
-from proctor.api.rating_tables import tables_of
-from proctor.api.sources import Evaluation, Stored, excerpts_as, media_at, stored, wait_for
+from proctor.api.sources import Evaluation, Stored, stored, wait_for
 from proctor.api.tables import AnalysisTables, AuditTable, ComparisonTable, LeaderboardTable, RankingTable, ResultsTable
-from proctor.core import (
-    PAGES,
-    FailedPolicy,
-    InputError,
-    Item,
-    PluginReport,
-    UsageError,
-    count_of,
-    reader_or_default,
-    write_whole,
-)
+from proctor.core import PAGES, FailedPolicy, InputError, Item, PluginReport, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
+    from proctor.audits import MetricScores, RatingsTable
     from proctor.media import MediaLibrary
     from proctor.reports import ReportSummary
-    from proctor.runs import Options, Run, Store
-
-TABLE_FORMATS = ("jsonl", "csv", "parquet")
-"""The formats of `export` for one row per item, system, condition and metric."""
-
-JUDGEMENTS, UNRESOLVED, DECIDED, SUMS = "judgements", "unresolved", "decided", "sums"
-PLAIN_FORMATS = (*TABLE_FORMATS, JUDGEMENTS, UNRESOLVED, DECIDED, SUMS)
-"""The formats of `export` that every benchmark has."""
+    from proctor.runs import Options, Store
 
 Thumbnails = Callable[[Item], list[tuple[str, bytes]]]
 
@@ -56,10 +40,10 @@ _FRAMES = 4
 def results(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[ResultOptions]
 ) -> ResultsTable:
-    """Every metric of every run, with its interval, its denominator and what is missing.
+    """Every metric of every run, with its confidence interval, the number of items, and what is missing.
 
-    `source` is what `run` returned, a store, or its path (None: the default store); `benchmark` is needed where a store
-    has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
+    `source` is what `run` returned, a store, or its path (None: the default store). `benchmark` is required if the
+    store has several. Raises `InputError` for an unknown facet, system, condition or metric. The command is
     `proctor results`.
     """
     from proctor.runs import results as compute
@@ -75,8 +59,8 @@ def official_summary(
     protocol: str = "official",
     **options: Unpack[ResultOptions],
 ) -> PluginReport:
-    """The summary that a benchmark's own program gives of every run, as it is ("official") or "corrected". Raises
-    `InputError` for a benchmark that has none. The command is `proctor results --protocol`."""
+    """The summary of every run as the benchmark's own program computes it ("official"), or "corrected". Raises
+    `InputError` for a benchmark without one. The command is `proctor results --protocol`."""
     given = filled("official_summary", ResultOptions, options)
     if given["two_level"]:
         expected = "one of them: the figures of --protocol official have two levels as they are"
@@ -95,10 +79,10 @@ def official_summary(
 def compare(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[CompareOptions]
 ) -> ComparisonTable:
-    """Paired differences on the items that both runs have a score for: conditions of each system, or, under one
-    condition, systems; or all runs with one ("SYSTEM/CONDITION", `against`).
+    """Paired differences between runs, on the items that both have a score for. Compared are the conditions of each
+    system; or the systems, if there is one condition; or all runs with the run `against` ("SYSTEM/CONDITION").
 
-    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` where nothing can be compared. The command is
+    `systems` may name runs as "SYSTEM/CONDITION". Raises `InputError` if nothing can be compared. The command is
     `proctor compare`.
     """
     from proctor.runs import compare as compute
@@ -116,9 +100,9 @@ def compare(
 def rank(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[RankOptions]
 ) -> RankingTable:
-    """Systems ranked over buckets of questions, so that those that do not differ significantly share a rank.
+    """Rank systems over buckets of questions. Systems that do not differ significantly share a rank.
 
-    Raises `InputError` where nothing can be ranked. The command is `proctor rank`.
+    Raises `InputError` if nothing can be ranked. The command is `proctor rank`.
     """
     from proctor.runs import Contest, rank_runs
     from proctor.stats import RankingPlan
@@ -138,12 +122,11 @@ def leaderboard(
     metric: str = "",
     **options: Unpack[LeaderboardOptions],
 ) -> LeaderboardTable:
-    """Systems ranked by any metric over all questions at once (the benchmark's headline, where none is named), so that
-    those that do not differ significantly share a rank.
+    """Rank systems by one metric over all questions (by default the benchmark's headline metric). Systems that do not
+    differ significantly share a rank.
 
-    A metric over many items, such as "balanced_accuracy" or "class_f1:clip", is one, too. Raises `InputError` for an
-    unknown metric, and where several scorers gave it, or it has parts, and none is named. The command is
-    `proctor rank --metric`.
+    The metric may be one over many items, such as "balanced_accuracy" or "class_f1:clip". Raises `InputError` for an
+    unknown metric, and if several scorers gave it and `scorer` names none. The command is `proctor rank --metric`.
     """
     from proctor.runs import leaderboard as compute
 
@@ -164,8 +147,8 @@ def leaderboard(
 def analyze(
     source: Evaluation | Store | str | Path | None = None, benchmark: str = "", **options: Unpack[AnalyzeOptions]
 ) -> AnalysisTables:
-    """Accuracy by capability, regression, gaps, spread between videos, pairs, ensembles and causes of failure, for the
-    systems that `rank` ranks. The command is `proctor analyze`."""
+    """Analyze the systems that `rank` ranks: accuracy by capability, regression, gaps, variation between videos, paired
+    tests, ensembles and causes of failure. The command is `proctor analyze`."""
     from proctor.runs import Contest, analyse
     from proctor.stats import Resampling
 
@@ -181,14 +164,14 @@ def analyze(
 def audit(
     scores: Any = None, ratings: Any = None, *, benchmark: str = "", **options: Unpack[AuditOptions]
 ) -> AuditTable:
-    """How far metrics or judges agree with ratings.
+    """Measure how far metrics or judges agree with people's ratings.
 
-    `scores` are one metric's or several: a path of a CSV file or a frame with the columns item, system, value (or
-    instead of value one column for each metric), and dimension where there are several (without it a score is one of
-    quality, and is turned round on a dimension where lower is better); or a dict of these by the metrics' names.
-    `ratings` is a path or a frame with the columns item, system, rater, value, and where they are wanted candidate,
-    dimension, lower_is_better, group, dataset, language. Without `ratings`, `scores` is a store or an evaluation whose
-    answers were scored. Raises `InputError` that names the row. The command is `proctor audit`.
+    `scores` is a CSV file or a frame with the columns item, system, value (or, instead of value, one column for each
+    metric) and optionally dimension; or a list of these; or a dict of them by metric name. A score without a dimension
+    is one of quality: its sign is reversed on a dimension where lower is better. `ratings` is a CSV file or a frame
+    with the columns item, system, rater, value, and optionally candidate, dimension, lower_is_better, group, dataset,
+    language. Without `ratings`, `scores` is a store or an evaluation whose answers were scored. Raises `InputError`
+    that names the row. The command is `proctor audit`.
     """
     from proctor.audits import AuditReport, CorrelationSettings, PowerPlan
     from proctor.runs import compared
@@ -215,11 +198,11 @@ def report(
     benchmark: str = "",
     **options: Unpack[ReportOptions],
 ) -> ReportSummary:
-    """One HTML file that opens offline: tables, figures, and an item browser. It speaks of all runs of the benchmark
-    in the store, the baselines among them.
+    """Write one HTML file that opens offline, with tables, figures and an item browser. It covers all runs of the
+    benchmark in the store, with the baselines.
 
-    Returns what was written: the path, the size, and what was left out. Raises `InputError` where there is no run, and
-    where `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
+    Returns what was written: the path, the size, and what was left out. Raises `InputError` if there is no run, or if
+    `out` can't be written or would replace anything but an earlier page. The command is `proctor report`.
     """
     from proctor.reports import write_public_report, write_report
     from proctor.runs import audit_stored, derive_guessable, pseudonyms_of
@@ -258,60 +241,9 @@ def report(
     return replace(summary, left_out=(*notes, *summary.left_out))
 
 
-def export(
-    source: Evaluation | Store | str | Path | None = None,
-    out: str | Path | None = None,
-    benchmark: str = "",
-    **options: Unpack[ExportOptions],
-) -> Any:
-    """One row per item, system, condition and metric: as a `pandas.DataFrame`, or written to `out` (then returns how
-    many), as `format` or the name's ending says.
-
-    In CSV a text that a spreadsheet would take for a formula gets a leading apostrophe. Of the formats of other
-    programs returns what was written, and what was dropped and why (`proctor.interchange.Written`). Raises `InputError`
-    for an unknown system, condition, scorer or format, and where `out` can't be written or would replace anything but
-    an earlier output of the same kind. The command is `proctor export`.
-    """
-    from proctor.api.exchange import export_place, write_foreign
-    from proctor.interchange import FORMATS
-    from proctor.runs import chosen_runs, export_rows, group_sums, write_open, write_sums
-    from proctor.runs import export as write
-
-    given = filled("export", ExportOptions, options)
-    where = stored(source, benchmark, given["systems"], given["conditions"])
-    if out is None:
-        import pandas as pd
-
-        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-        card = where.store.card(where.benchmark)
-        _, rows = export_rows(where.store, where.benchmark, card, all_items=given["all_items"], runs=runs)
-        return pd.DataFrame(list(rows))
-    chosen = {"systems": where.systems, "conditions": where.conditions}
-    form = given["format"] or Path(out).suffix.removeprefix(".")
-    path = export_place(where, Path(out), form, given["template"])
-    if form in {UNRESOLVED, DECIDED}:
-        return write_open(where.store, where.benchmark, path, **chosen, decided=form == DECIDED)
-    if form == JUDGEMENTS:
-        return _judgements(where, path, given["scorer"])
-    if form == SUMS:
-        return write_sums(group_sums(where.store, where.benchmark, **chosen, all_items=given["all_items"]), path)
-    if form in FORMATS.written():
-        return write_foreign(where, path, form, given)
-    if form not in TABLE_FORMATS:
-        return _submission(where, path, form, given)
-    return write(
-        where.store,
-        where.benchmark,
-        path,
-        form,  # type: ignore[arg-type]
-        all_items=given["all_items"],
-        **chosen,
-    )
-
-
 def thumbnails_of(library: MediaLibrary, side: int) -> Thumbnails:
-    """Small pictures of an item, from the frame store: a few frames of its clip, or its images; none where a
-    file is missing or broken."""
+    """A function that returns small pictures of an item: a few frames of its clip, or its images. None if a file is
+    missing or broken."""
     from proctor.media import MediaLibrary, MediaSettings, view
 
     settings = MediaSettings(max_side=side, quality=70, max_frames=_FRAMES)
@@ -333,7 +265,8 @@ async def _frames(shown: Any) -> list[Any]:
 
 
 def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[MediaLibrary, list[str]]:
-    """The folder's files, and which are missing. Raises `InputError` where it is not there, or has none of them."""
+    """The media of a folder, with a note on missing files. Raises `InputError` if the folder is missing, or holds none
+    of the files."""
     from proctor.media import MediaLibrary
 
     folder = media_at(media)
@@ -351,64 +284,8 @@ def _library(where: Stored, media: str | Path, media_as: str | None) -> tuple[Me
     return library, [f"{media}: found {found}: their items have no pictures"] if missing else []
 
 
-def _submission(where: Stored, out: Path, form: str, given: ExportOptions) -> int:
-    """Answers of one run, or one scorer's scores, as the benchmark's organisers take them."""
-    from proctor.runs import chosen_runs, scored_answers
-
-    reader = reader_or_default(where.benchmark)
-    if form in reader.score_formats:
-        scorer = given["scorer"]
-        scored = scored_answers(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-        template = None if given["template"] is None else Path(given["template"])
-        return reader.write_scores(form, scorer, scored, out, template=template, allow_missing=given["allow_missing"])
-    if form in reader.submission_formats:
-        runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-        if len(runs) != 1:
-            found = ", ".join(f"{run.system} / {run.condition}" for run in runs) or "no run"
-            raise InputError("--system and --condition", found=found, expected="one run")
-        return reader.write_submission(form, list(where.store.answers(runs[0]).values()), out)
-    from proctor.interchange import FORMATS
-
-    own = (*reader.submission_formats, *reader.score_formats)
-    expected = f"one of {', '.join((*PLAIN_FORMATS, *own, *FORMATS.written()))}"
-    raise UsageError("--format", expected, found=repr(form))
-
-
-def _judgements(where: Stored, out: Path, scorer: str) -> int:
-    from proctor.runs import judgements_of
-
-    found = judgements_of(where.store, where.benchmark, _scored_runs(where), _known_scorer(where, scorer))
-    lines = [json.dumps(one.to_json(), ensure_ascii=False, allow_nan=False) for one in found]
-    write_whole(out, "".join(f"{line}\n" for line in lines))
-    return len(found)
-
-
-def _known_scorer(where: Stored, scorer: str) -> str:
-    """The scorer, which must have scored something."""
-    from proctor.runs import judges_of
-
-    known = judges_of(where.store, where.benchmark)
-    if scorer not in known:
-        expected = f"one of {', '.join(known)}" if known else "a scorer, and none has scored anything"
-        raise InputError(where.store.shown, f"--scorer of {where.benchmark}", found=repr(scorer), expected=expected)
-    return scorer
-
-
-def _scored_runs(where: Stored) -> list[Run]:
-    """The runs whose answers were scored: baselines only where they are named; each system under one condition."""
-    from proctor.runs import BASELINES, chosen_runs
-
-    runs = chosen_runs(where.store, where.benchmark, where.systems, where.conditions)
-    runs = [run for run in runs if where.systems or run.system not in BASELINES]
-    names = [run.system for run in runs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError("--condition", found=f"{twice} under several", expected="one condition")
-    return runs
-
-
 def options_of(where: Stored, given: Any) -> Options:
-    """The options as the rooms below take them."""
+    """The options of `proctor.runs` for these arguments."""
     from proctor.runs import Options
 
     names = ("all_items", "draws", "level", "seed", "two_level")
@@ -423,7 +300,7 @@ def options_of(where: Stored, given: Any) -> Options:
 
 
 def _contest(where: Stored, given: Any) -> dict[str, Any]:
-    """Who takes part, and how items count; the condition is the one named, else the first one of an evaluation, else
+    """Who is ranked, and how items count. The condition is the given one, else the first of an evaluation, else
     `video`."""
     return {
         "condition": given["condition"] or next(iter(where.conditions), "video"),
@@ -435,7 +312,7 @@ def _contest(where: Stored, given: Any) -> dict[str, Any]:
 
 
 def policy_of(named: FailedPolicy | str | None) -> FailedPolicy | None:
-    """The policy for what runs lack, also by its name; None is the benchmark's own."""
+    """The policy for items without a score, also by its name. None is the benchmark's own."""
     if named is None or isinstance(named, FailedPolicy):
         return named
     known = [policy.value for policy in FailedPolicy]
@@ -451,3 +328,57 @@ def _run_name(text: str) -> tuple[str, str] | None:
     if not slash or not system or not condition:
         raise InputError("against", found=repr(text), expected="SYSTEM/CONDITION")
     return system, condition
+
+
+def tables_of(
+    scores: Any, ratings: Any, scorers: Sequence[str], against: Sequence[str], *, allow_missing: bool
+) -> tuple[RatingsTable, list[MetricScores]]:
+    """Read and match scores and ratings as `proctor.audit` takes them (see `compared_tables`)."""
+    from proctor.audits import compared_tables
+
+    table = _rated(ratings)
+    return compared_tables(table, _scored(scores, table), scorers, against, allow_missing=allow_missing)
+
+
+def _rated(ratings: Any) -> RatingsTable:
+    from proctor.audits import RatingsTable, read_ratings
+
+    if isinstance(ratings, RatingsTable):
+        return ratings
+    with _as_file(ratings, "ratings") as file:
+        return read_ratings(file)
+
+
+def _scored(scores: Any, table: RatingsTable) -> list[MetricScores]:
+    from proctor.audits import MetricScores, read_metrics
+
+    named = list(scores.items()) if isinstance(scores, Mapping) else [("", one) for one in listed(scores)]
+    found = []
+    for name, one in named:
+        if isinstance(one, MetricScores):
+            found.append(one)
+            continue
+        with _as_file(one, name or "scores") as file:
+            read = read_metrics(file, table, allow_missing=True)
+        if name and len(read) > 1:
+            raise InputError(name, found=f"{len(read)} metrics", expected="one of each name, or a list of tables")
+        found += [replace(read[0], name=name)] if name else read
+    return found
+
+
+@contextmanager
+def _as_file(given: Any, name: str) -> Iterator[Path]:
+    """A path itself; a frame or rows as a temporary CSV file, so that one reader checks all of them. Errors show `name`
+    in place of the file."""
+    if isinstance(given, str | Path):
+        yield Path(given)
+        return
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
+        file = Path(folder) / name
+        pd.DataFrame(given).to_csv(file, index=False)
+        try:
+            yield file
+        except InputError as error:
+            raise InputError(str(error).replace(f"{folder}{os.sep}", "")) from None

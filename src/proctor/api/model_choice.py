@@ -1,68 +1,112 @@
-"""Of several models the one that is best on a validation part: FOCUS's first baseline."""
+"""Choose the best of several models on a validation part: `choose_model`."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from proctor.api.execution import Arranged, PreparedRun, arrange, library_as, loaded_as
-from proctor.api.option_names import condition_names
-from proctor.api.options import AskOptions, Draws, filled, listed
-from proctor.api.parts import parts_of
+from proctor.api.benchmarks import library_as, loaded_as
+from proctor.api.execution import Arranged, PreparedRun, arrange
+from proctor.api.model_options import AskOptions
+from proctor.api.option_values import condition_names
+from proctor.api.options import Draws, filled, listed
 from proctor.api.sources import sync_twin
-from proctor.api.tables import FrameLike, Row
-from proctor.core import DASH, Benchmark, InputError, Option, UsageError, count_of, percent, plain_table, write_whole
+from proctor.api.tables import FrameLike, Record
+from proctor.core import (
+    DASH,
+    Benchmark,
+    InputError,
+    Item,
+    Option,
+    UsageError,
+    count_of,
+    percent,
+    plain_table,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table
+    from proctor.media import MediaLibrary
     from proctor.runs import ModelChoice, Tally
 
+TRAINING, VALIDATION = "training", "validation"
+
+
+def parts_of(benchmark: Benchmark, library: "MediaLibrary", share: float, seed: int) -> tuple[Benchmark, Benchmark]:
+    """Split a benchmark into its training part and its validation part, which is about `share` of the items.
+
+    Items that share a group, an option pool or a medium, directly or through others, are in the same part. Media are
+    compared by content, so a video under two names counts once. Raises `InputError` for a share outside (0, 1), and if
+    all items are linked.
+    """
+    from proctor.construction import split_items
+
+    if not 0 < share < 1:
+        raise InputError("share", found=f"{share:g}", expected="a share between 0 and 1")
+    known = [_by_content(item, library) for item in benchmark.items]
+    part = split_items(known, {TRAINING: 1 - share, VALIDATION: share}, seed=seed)
+    training, validation = (
+        replace(benchmark, items=tuple(item for item in benchmark.items if part[item.id] == name))
+        for name in (TRAINING, VALIDATION)
+    )
+    return training, validation
+
+
+def _by_content(item: Item, library: "MediaLibrary") -> Item:
+    """The item with the hashes of its media as their names, if the files are there."""
+    if not item.media or library.missing([item]):
+        return item
+    media = tuple(one.model_copy(update={"source": library.identity(one.source)}) for one in item.media)
+    return item.model_copy(update={"media": media})
+
+
 CHOICE, ANSWERS = "choice.json", "answers.db"
-"""The files of the folder that `choose` writes into."""
+"""The files that `choose` writes."""
 
 
 class ChooseOptions(AskOptions, total=False):
-    """Which models are asked of what. `share` takes this share of the benchmark's items, by `seed`, for its validation
-    part, as `train answerer` does; without it the whole benchmark is one. `draws` are those of intervals and win rates."""
+    """How models are compared. The validation part is this `share` of the benchmark's items, drawn by `seed`, as for
+    `train answerer`; by default it is the whole benchmark. `draws` are those of intervals and win rates."""
 
     share: Annotated[
         float | None, Option("Take this share as the validation part. [default: all is validation]", low=0, high=1)
     ]
-    condition: Annotated[str, Option("What may be seen.", default="video", names=condition_names)]
+    condition: Annotated[str, Option("What models may see.", default="video", names=condition_names)]
     draws: Draws
 
 
 @dataclass(frozen=True)
 class ChosenModel(FrameLike):
-    """A row for each model, the chosen one first; `out` is the file that holds the evidence."""
+    """A row for each model, the chosen one first. `out` is the file with the evidence."""
 
     data: "ModelChoice"
     benchmark: str
     out: Path
 
     @property
-    def rows(self) -> list[Row]:
-        """The model, its mean accuracy over the buckets with its interval, its win rate, its lead on the next one."""
+    def rows(self) -> list[Record]:
+        """The model, its mean accuracy over the buckets with its interval, its win rate, and its lead over the next."""
         return [one.to_json() for one in self.data.candidates]
 
     @property
     def title(self) -> str:
-        """The benchmark's."""
+        """The benchmark and its size."""
         data = self.data
         return f"{self.benchmark}: chosen on {count_of(data.items, 'question')} in {count_of(data.groups, 'group')}"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How sure the choice is."""
+        """How certain the choice is."""
         return self.data.notes
 
     @property
     def tables(self) -> "list[Table]":
-        """Models, best first."""
+        """The models, best first."""
         heads = (
             "model",
             ">mean over buckets",
@@ -71,10 +115,10 @@ class ChosenModel(FrameLike):
             ">rank",
             *(f">{b}" for b in self.data.buckets),
         )
-        return [plain_table(self.title, heads, [_shown(one) for one in self.data.candidates])]
+        return [plain_table(self.title, heads, [_candidate_cells(one) for one in self.data.candidates])]
 
 
-def _shown(one: Any) -> tuple[str, ...]:
+def _candidate_cells(one: Any) -> tuple[str, ...]:
     low, high = one.ci_low, one.ci_high
     between = DASH if low is None else f"{percent(low)} to {percent(high)}"
     ranks = DASH if one.rank_low is None else f"{one.rank_low} to {one.rank_high}"
@@ -83,15 +127,15 @@ def _shown(one: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PreparedChoice:
-    """Models that only have to be asked."""
+    """A choice that is ready to start."""
 
     run: PreparedRun
     out: Path
     given: ChooseOptions
 
     async def ask(self, stop: asyncio.Event | None, on_change: "Callable[[Tally], None]") -> ChosenModel:
-        """Asks what is left to ask, and chooses. Raises `InputError` where an answer is missing: a model must not lose,
-        nor win, by a server's fault."""
+        """Ask what is not answered yet, and choose. Raises `InputError` if an answer is missing, since an
+        infrastructure error must not decide."""
         from proctor.runs import Contest, choose_run
         from proctor.stats import RankingPlan
 
@@ -102,8 +146,8 @@ class PreparedChoice:
         contest = Contest(condition=given["condition"], systems=made.systems, all_items=given["all_items"])
         plan = RankingPlan(rule="mean", draws=given["draws"], seed=given["seed"])
         chosen = choose_run(made.store, made.benchmark, contest, plan)
-        told = chosen.to_json() | {"part": _part(self.run.arranged.benchmark, given)}
-        write_whole(self.out / CHOICE, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+        evidence = chosen.to_json() | {"part": _part(self.run.arranged.benchmark, given)}
+        write_whole(self.out / CHOICE, json.dumps(evidence, indent=1, ensure_ascii=False) + "\n")
         return ChosenModel(chosen, made.benchmark, self.out / CHOICE)
 
 
@@ -118,7 +162,7 @@ def _part(benchmark: Benchmark, given: ChooseOptions) -> dict[str, Any]:
 def arrange_choice(
     benchmark: str | Path | Benchmark, out: str | Path, **options: Unpack[ChooseOptions]
 ) -> tuple[Arranged, ChooseOptions]:
-    """The first part of `choose_model`, which checks all that can be before a call is paid."""
+    """The first step of `choose_model`: check everything before a call is paid."""
     given = filled("choose_model", ChooseOptions, options)
     models = [one if isinstance(one, str) else one.name for one in listed(given["model"])]
     if len(models) < 2:
@@ -138,13 +182,14 @@ def arrange_choice(
 async def choose_model_async(
     benchmark: str | Path | Benchmark, out: str | Path, **options: Unpack[ChooseOptions]
 ) -> ChosenModel:
-    """Asks several models a benchmark's validation part, zero-shot, with the benchmark's own prompt, and chooses the one
-    with the highest mean accuracy over the buckets; equal ones by the mean over the buckets of how often each is best
-    in samples of groups. The evidence stands in `out`/choice.json, the answers in `out`/answers.db: called
-    again it goes on where it stopped.
+    """Choose the best of several models on a benchmark's validation part, asked zero-shot with the benchmark's prompt.
 
-    Raises `InputError` before anything is asked where something does not fit, and at the end where answers are missing.
-    The command is `proctor choose`.
+    The model with the highest mean accuracy over the buckets wins. Ties are broken by how often each is best in
+    bootstrap samples of groups, averaged over the buckets. The evidence is written to `out`/choice.json, the answers to
+    `out`/answers.db. Call it again to continue where it stopped.
+
+    Raises `InputError` before anything is asked if input does not fit, and at the end if answers are missing. The
+    command is `proctor choose`.
     """
     arranged, given = arrange_choice(benchmark, out, **options)
     prepared = PreparedChoice(await arranged.prepare(), Path(out), given)

@@ -1,15 +1,27 @@
-"""`proctor show`, one item in the terminal or how many there are; and `proctor items audit`."""
+"""Benchmarks and their items: `proctor list`, `fetch`, `show`, `validate` and `items audit`."""
 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track
-from proctor.cli.output import Output, OutputFormat, note, print_blocks, print_json, print_records, say, show
-from proctor.cli.progress import at_work
-from proctor.core import Option, UsageError, count_of, reader_or_default
+from proctor.api import AllItems, BenchmarkName, Draws, Seed, Selection, StoreUrl, Track, validator_names
+from proctor.cli.output import (
+    Output,
+    OutputFormat,
+    at_work,
+    note,
+    print_blocks,
+    print_json,
+    print_records,
+    say,
+    show,
+    show_steps,
+)
+from proctor.cli.tree import show_plugin_report
+from proctor.core import BENCHMARKS, Option, Registry, UsageError, count_of, reader_or_default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +29,128 @@ if TYPE_CHECKING:
     from proctor.audits.items import ItemAudit
     from proctor.core import Item, VideoClip
     from proctor.runs import GivenAnswer, ItemHistory
+
+Kind = Literal["benchmarks", "systems", "methods", "judges", "conditions", "formats", "metrics", "runs"]
+
+_INSTALLED = {
+    "benchmarks": "proctor.core:BENCHMARKS",
+    "systems": "proctor.systems:SYSTEMS",
+    "methods": "proctor.systems:SYSTEMS",
+    "judges": "proctor.judges:JUDGES",
+    "conditions": "proctor.media:CONDITIONS",
+    "formats": "proctor.interchange:FORMATS",
+}
+"""The registry of each kind; the other kinds are listed from a store."""
+
+Rows = list[dict[str, Any]]
+
+
+def list_things(
+    kind: Annotated[
+        Kind | None,
+        Option(
+            "benchmarks, systems, methods, judges, conditions, formats, metrics, runs.", metavar="KIND", argument=True
+        ),
+    ] = None,
+    store: StoreUrl = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """List benchmarks, systems, judges, runs.
+
+    Without an argument, list everything that is installed. Formats are those of other programs, for import and export.
+    Metrics and runs are those of a store. Of each run, answers, failures and its start are shown, and with --format
+    json also its settings.
+
+    Example: proctor list systems
+    """
+    from proctor import api
+    from proctor.reports import records_table
+
+    if kind is None:
+        _list_installed(output)
+    elif kind in _INSTALLED:
+        rows = _installed(kind)
+        show(output, rows, records_table(kind, rows))
+    elif kind == "metrics":
+        rows = _metrics(api.open_store(store, create=False))
+        show(output, rows, records_table(kind, rows))
+    else:
+        from proctor.runs import stored_runs
+
+        rows = stored_runs(api.open_store(store, create=False))
+        names = ("benchmark", "system", "condition", "answered", "failed", "begun", "model", "servers")
+        short = [{name: row[name] for name in names} for row in rows]
+        show(output, rows if output is OutputFormat.JSON else short, records_table(kind, short))
+
+
+def _list_installed(output: OutputFormat) -> None:
+    """List all kinds that need no store."""
+    from proctor.reports import records_table
+
+    found = {kind: _installed(kind) for kind in _INSTALLED}
+    if output is OutputFormat.JSON:
+        print_json(found)
+        return
+    rows = [{"kind": kind, **row} for kind, own in found.items() for row in own]
+    show(output, rows, *(records_table(kind, own) for kind, own in found.items()), apart=True)
+    if output is OutputFormat.TABLE:
+        note("Runs and metrics of a store: proctor list runs --store STORE")
+
+
+def _installed(kind: str) -> Rows:
+    module, _, name = _INSTALLED[kind].partition(":")
+    registry: Registry[Any] = getattr(import_module(module), name)
+    names = registry.names()
+    if kind in {"systems", "methods"}:
+        from proctor.systems import asks_models
+
+        names = [one for one in names if asks_models(one) is (kind == "methods")]
+    return [{"name": one, "summary": registry.summary(one)} for one in names]
+
+
+def _metrics(store: Any) -> Rows:
+    return [
+        {
+            "benchmark": name,
+            "metric": metric.name,
+            "label": metric.label,
+            "low": metric.low,
+            "high": metric.high,
+            "better": "up" if metric.higher_is_better else "down",
+        }
+        for name in store.benchmark_names()
+        for metric in store.card(name).metrics
+    ]
+
+
+def fetch(
+    benchmark: Annotated[
+        str, Option("A benchmark's name.", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True)
+    ],
+    out: Annotated[Path | None, Option("A new folder. [default: the benchmark's name]")] = None,
+    url: Annotated[str, Option("A mirror's address, or a file that you downloaded.")] = "",
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Fetch a benchmark's public data.
+
+    If the licence allows it, the archive is downloaded, checked, and unpacked into a new folder. Run the command again
+    to continue after an interruption. Otherwise a message says who owns the data and where to ask. Videos on other
+    platforms are listed.
+
+    Example: proctor fetch rexsonovqa
+    """
+    from proctor import api
+
+    with show_steps("fetching MB", 0) as progress:
+        found = api.fetch(benchmark, out, url=url, on_change=progress)
+    if output is OutputFormat.JSON:
+        told = {"out": str(found.out), "files": found.files, "sha256": found.sent, "content_sha256": found.content}
+        print_json(told | {"notes": [*found.notes]})
+        return
+    for line in found.done:
+        say(line)
+    note(*found.notes)
+
 
 _FRAMES = 64
 
@@ -30,19 +164,19 @@ def show_item(
             "The item's id, as in results and reports; none: how many items there are.", metavar="ITEM", argument=True
         ),
     ] = "",
-    by: Annotated[str, Option("Without an item: count by these facets.", metavar="FACET,FACET")] = "",
+    by: Annotated[str, Option("Without an item: count items by these facets.", metavar="FACET,FACET")] = "",
     all_items: AllItems = False,
     store: StoreUrl = None,
-    prompt: Annotated[bool, Option("Also the words that a model is asked with.")] = False,
-    pictures: Annotated[Path | None, Option("Write the pictures that were shown into this folder.")] = None,
+    prompt: Annotated[bool, Option("Also show the prompt.")] = False,
+    pictures: Annotated[Path | None, Option("Write the pictures that were shown to this folder.")] = None,
     media: Annotated[Path | None, Option("The media, for --pictures; the store remembers them.")] = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one item with answers and scores.
 
-    The question, its options and reference, and of every run the answer, what was read from it, its scores and
-    what judges replied. Pictures are made again from the media and compared with the record of what was shown. Without
-    an item: how many items and groups the benchmark has, by facets.
+    Shows the question, its options and reference, and for each run the answer, the parsed value, the scores and the
+    replies of judges. Pictures are reproduced from the media and compared with the record of what was shown. Without an
+    item, counts the items and groups of the benchmark by facets.
 
     Example: proctor show rexsonovqa 1st_Trimester_Scan/mcq-01 --store runs.db --system gemini-3-pro
     """
@@ -103,7 +237,7 @@ def _say_item(found: ItemHistory) -> None:
 
 
 def _sent(benchmark: str, item: Item, one: GivenAnswer) -> tuple[str, str] | None:
-    """The words behind an answer, where its hash of them proves that it is these."""
+    """The prompt behind an answer, if its recorded hash confirms it."""
     from proctor.runs import recorded
     from proctor.systems import prompt_as_sent
 
@@ -142,7 +276,7 @@ def _say_answer(one: GivenAnswer, sent: Sequence[str] = ()) -> None:
 
 
 def _prompt(benchmark: str, item: Item) -> list[str]:
-    """The messages that a model gets beside the pictures under the condition `video`, by the usual prompt."""
+    """The messages that a model gets with the pictures under the condition `video`, from the default prompt."""
     from proctor.core import VideoClip
     from proctor.systems import prompt_for_benchmark, prompt_text
 
@@ -192,8 +326,8 @@ def audit_items(
 ) -> None:
     """Find items that the text alone gives away.
 
-    Fixed rules and classifiers answer from the text without the media. A --store that is named keeps which items are
-    guessable, for results --by guessable.
+    Fixed rules and classifiers answer from the text without the media. With --store, the guessable items are recorded,
+    for results --by guessable.
 
     Example: proctor items audit rexsonovqa --data rexsonovqa
     """
@@ -244,3 +378,50 @@ def _baseline_rows(audit: ItemAudit) -> list[dict[str, Any]]:
         for one in audit.formats
         for each in one.baselines
     ]
+
+
+def validate(
+    benchmark: Annotated[
+        str,
+        Option(
+            "A benchmark's name, or workflow for a workflow file.",
+            metavar="BENCHMARK",
+            names=validator_names,
+            argument=True,
+        ),
+    ],
+    file: Annotated[Path, Option("The file to check.", metavar="FILE", argument=True)],
+    data: Annotated[
+        Path | None,
+        Option(
+            "The benchmark's own files; the store remembers them. mediqa-eval: ratings, or a template without values.",
+            "--data --ratings",
+        ),
+    ] = None,
+    media: Annotated[Path | None, Option("The folder with its videos or images.")] = None,
+    track: Track = "",
+    store: StoreUrl = None,
+    options: Annotated[
+        list[str] | None,
+        Option(
+            "mediqa-eval: split=valid or test; any-scale=true for scores beyond 0 to 1.",
+            "--option",
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    every: Annotated[bool, Option("List each finding instead of grouping by cause.", "--all")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Check a submission before it is sent.
+
+    Findings are grouped by cause, with their number and three examples. References are not needed; what can't be
+    checked without them is named. The exit code is 1 if something is wrong.
+
+    Example: proctor validate focus answer.json --data focus --track procedure
+    """
+    from proctor import api
+    from proctor.models import parse_settings
+
+    own = parse_settings(options or (), what="--option")
+    report = api.validate(benchmark, file, data=data, media=media, track=track, every=every, options=own, store=store)
+    show_plugin_report(report, output)

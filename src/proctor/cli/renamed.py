@@ -1,11 +1,11 @@
-"""Spellings that were replaced, each with its successor: the one table that errors, tests and the changelog share."""
+"""Renamed commands and options, for errors that name the new spelling."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 
-COMMANDS = {
+RENAMED_COMMANDS = {
     "analyse": "analyze",
     "audit-items": "items audit",
     "cache list": "media cache",
@@ -24,7 +24,7 @@ COMMANDS = {
 }
 """Old command → new command."""
 
-OPTIONS = {
+RENAMED_OPTIONS = {
     "analyze": {"--json": "--format json"},
     "export": {"--decided": "--format decided"},
     "import": {"--as": "--name"},
@@ -53,15 +53,15 @@ REWRITTEN = {
     "--model MODEL; proctor export mediqa-eval --format submission --scorer NAME --out FILE",
     "train embedded-judge": "proctor judge fit BENCHMARK --method embedded --out FOLDER",
 }
-"""Old command → the line or lines that do it now, where its arguments are others too."""
+"""Old command → the lines that replace it, if its arguments changed as well."""
 
 ALIASES = {"lint": "validate"}
-"""Other names that work as well."""
+"""Other names of commands."""
 
 DELETING = "store delete"
-"""What nobody is led to by a mistyped letter."""
+"""A command that is not suggested for a similar name."""
 
-MEANT = {
+SIMILAR = {
     "benchmarks": "list benchmarks",
     "conditions": "list conditions",
     "eval": "run",
@@ -77,19 +77,19 @@ MEANT = {
     "systems": "list systems",
     "view": "report",
 }
-"""What people who know other programs may type → the command that does it."""
+"""Names from other programs → the command."""
 
 
 NO_CHOICE = {"models": "A model is named as provider:name, like openai:gpt-5.2, or with --base-url; none are listed."}
-"""What to say of a value that is no choice and has no choice near it."""
+"""Hints for invalid values that resemble no choice."""
 
 
 class ReplacedError(Exception):
-    """An old spelling; the message holds the line that works."""
+    """An old spelling was used. The message has the new line."""
 
 
 def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedError | None:
-    """The answer to an old command: `path` leads to it, `arguments` follow.
+    """The error for an old command `path` with these arguments; None for any other command.
 
     >>> print(replaced_command(["analyse"], ["focus", "--json"]))
     'analyse' is now 'analyze': proctor analyze focus --format json
@@ -97,19 +97,19 @@ def replaced_command(path: Sequence[str], arguments: Sequence[str]) -> ReplacedE
     old = " ".join(path)
     if old in REWRITTEN:
         return ReplacedError(f"{old!r} is now: {REWRITTEN[old]}")
-    new = COMMANDS.get(old)
+    new = RENAMED_COMMANDS.get(old)
     if new is None:
         return None
     return ReplacedError(f"{old!r} is now {new!r}: {_line(new, arguments)}")
 
 
 def replaced_option(command: str, option: str, arguments: Sequence[str]) -> ReplacedError | None:
-    """The answer to an old option of a command that is still there.
+    """The error for an old option of a command; None for any other option.
 
     >>> print(replaced_option("run", "--as", ["focus", "--as", "mine"]))
     '--as' is now '--name': proctor run focus --name mine
     """
-    new = OPTIONS.get(command, {}).get(option)
+    new = RENAMED_OPTIONS.get(command, {}).get(option)
     if new is None:
         return None
     return ReplacedError(f"{option!r} is now {new!r}: {_line(command, arguments)}")
@@ -118,7 +118,7 @@ def replaced_option(command: str, option: str, arguments: Sequence[str]) -> Repl
 def _line(command: str, arguments: Sequence[str]) -> str:
     """The whole command line in the new spelling."""
     words = command.split()
-    known = OPTIONS.get(" ".join(word for word in words if not word.startswith("-")), {})
+    known = RENAMED_OPTIONS.get(" ".join(word for word in words if not word.startswith("-")), {})
     for argument in arguments:
         if words[-1].endswith("="):
             words[-1] += argument

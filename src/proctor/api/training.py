@@ -1,33 +1,44 @@
-"""Fine-tuning of a model on a benchmark's training part: FOCUS's second baseline."""
+"""Fine-tune a model on a benchmark (`train_answerer`), and verify a trained judge (`check_parity`)."""
 
 # No `from __future__ import annotations`: the command line reads these annotations.
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar, Unpack
 
-from proctor.api.execution import library_as, loaded_as, need_media
-from proctor.api.lora_options import LoraOptions, lora_settings
-from proctor.api.option_names import condition_names
-from proctor.api.options import Draws, ShownOptions, filled
-from proctor.api.parts import parts_of
-from proctor.api.tables import FrameLike, Row
-from proctor.core import DASH, Benchmark, ConfigurationError, Option, count_of, percent, pip_install, plain_table
+from proctor.api.access import checked
+from proctor.api.benchmarks import library_as, loaded_as, need_media
+from proctor.api.model_choice import parts_of
+from proctor.api.model_options import LoraOptions, ShownOptions
+from proctor.api.option_values import condition_names
+from proctor.api.options import Draws, filled
+from proctor.api.tables import FrameLike, Record
+from proctor.core import (
+    DASH,
+    Benchmark,
+    ConfigurationError,
+    InputError,
+    Option,
+    count_of,
+    percent,
+    pip_install,
+    plain_table,
+)
 
 if TYPE_CHECKING:
     from proctor.core import Table
     from proctor.models import ModelClient
-    from proctor.training import AnswererRehearsal, AnswererTraining, TrainedAnswerer
+    from proctor.training import AnswererRehearsal, AnswererTraining, LoraSettings, TrainedAnswerer
 
 T = TypeVar("T")
 
 
 class AnswererOptions(ShownOptions, LoraOptions, total=False):
-    """What is learned from what. `share` of the benchmark's items, by `seed`, are its validation part, as for `choose`;
-    both parts are shown under `condition`. Of a clip that is longer than its frames there are `windows` examples."""
+    """How an answerer is trained. The validation part is this `share` of the benchmark's items, drawn by `seed`, as for
+    `choose`. Both parts are shown under `condition`. A clip that is longer than its frames gives `windows` examples."""
 
     share: Annotated[float, Option("The share of the validation part.", default=0.2, low=0, high=1)]
     condition: Annotated[
@@ -44,8 +55,8 @@ class AnswererTable(FrameLike):
     data: "TrainedAnswerer"
 
     @property
-    def rows(self) -> list[Row]:
-        """The step, the mean, its interval, and whether it is the one that is kept."""
+    def rows(self) -> list[Record]:
+        """The step, the mean with its interval, and whether the checkpoint was chosen."""
         return [
             {
                 "step": one.step,
@@ -61,12 +72,12 @@ class AnswererTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """Whose it is."""
+        """The title of the table."""
         return "Checkpoints on the validation part"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to compare with, and what comes next."""
+        """Baselines to compare with, and the next command."""
         known = ", ".join(f"{name} {percent(value)}" for name, value in self.data.baselines.items())
         told = [f"Examples: {self.data.lengths}."] if self.data.lengths else []
         told += [f"Without looking: {known}."] if known else []
@@ -77,17 +88,17 @@ class AnswererTable(FrameLike):
     def tables(self) -> "list[Table]":
         """Checkpoints in the order of training."""
         heads = (">step", ">mean over buckets", ">interval", ">questions", ">groups", "")
-        return [plain_table(self.title, heads, [_shown(row) for row in self.rows])]
+        return [plain_table(self.title, heads, [_checkpoint_cells(row) for row in self.rows])]
 
 
 @dataclass(frozen=True)
 class RehearsalTable(FrameLike):
-    """A row for each system that never looks, with its mean accuracy over the buckets of the validation part."""
+    """A row for each text-only baseline, with its mean accuracy over the buckets of the validation part."""
 
     data: "AnswererRehearsal"
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Record]:
         """The system's name, the mean, and its interval."""
         return [
             {"system": name, "mean": one.value, "ci_low": one.ci_low, "ci_high": one.ci_high}
@@ -96,17 +107,17 @@ class RehearsalTable(FrameLike):
 
     @property
     def title(self) -> str:
-        """What is to beat."""
+        """The title of the table."""
         return "Without looking, on the validation part"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lengths, memory, and media that look the same."""
+        """Lengths of the examples, memory, and near-duplicate media across the parts."""
         return f"Examples: {self.data.lengths}.", f"{self.data.memory}: an estimate.", self._alike()
 
     @property
     def tables(self) -> "list[Table]":
-        """As they are listed elsewhere."""
+        """The baselines with their accuracy."""
         rows = [(str(row["system"]), percent(row["mean"]), _between(row)) for row in self.rows]
         return [plain_table(self.title, ("system", ">mean over buckets", ">interval"), rows)]
 
@@ -121,25 +132,25 @@ class RehearsalTable(FrameLike):
         return f"{count_of(len(pairs), 'pair')} of media across the parts look the same ({first}), {how}."
 
 
-def _between(row: Row) -> str:
+def _between(row: Record) -> str:
     return DASH if row["ci_low"] is None else f"{percent(row['ci_low'])} to {percent(row['ci_high'])}"
 
 
-def _shown(row: Row) -> tuple[str, ...]:
+def _checkpoint_cells(row: Record) -> tuple[str, ...]:
     counts = str(row["questions"]), str(row["groups"])
     return str(row["step"]), percent(row["mean"]), _between(row), *counts, "kept" if row["chosen"] else ""
 
 
 @dataclass(frozen=True)
 class AnswererPlan:
-    """A training of which all is checked that can be before weights are loaded."""
+    """A training whose input is checked. Weights are not loaded yet."""
 
     what: "AnswererTraining"
     out: Path
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is learned from what."""
+        """The sizes of the training and validation parts."""
         what = self.what
         groups = [len({item.group for item in part.counted()}) for part in (what.training, what.validation)]
         told = f"{count_of(len(what.lessons), 'example')} from {count_of(groups[0], 'group')}; "
@@ -153,14 +164,14 @@ class AnswererPlan:
         return (told, *([left] if left else []))
 
     def rehearse(self) -> "RehearsalTable":
-        """What training would take and has to beat; the weights are not loaded. Raises `InputError` for examples that
-        are too long."""
+        """Estimate the cost of the training and compute the baselines, without loading the weights. Raises `InputError`
+        for examples that are too long."""
         from proctor.training import rehearse_answerer
 
         return RehearsalTable(rehearse_answerer(self.what))
 
     def make(self) -> AnswererTable:
-        """Trains, or goes on where it was stopped."""
+        """Train, or continue a training that was stopped."""
         from proctor.training import train_answerer
 
         return AnswererTable(train_answerer(self.what, self.out))
@@ -169,7 +180,7 @@ class AnswererPlan:
 def arrange_answerer(
     benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
 ) -> AnswererPlan:
-    """The first part of `train_answerer`."""
+    """The first step of `train_answerer`: read and check everything."""
     from importlib.util import find_spec
 
     from proctor.core import reader_or_default
@@ -211,22 +222,69 @@ def arrange_answerer(
 def train_answerer(
     benchmark: str | Path | Benchmark, base: str | Path, out: str | Path, **options: Unpack[AnswererOptions]
 ) -> AnswererTable:
-    """Fine-tunes local weights (`base`, a folder) to answer a benchmark's questions: asked with the same prompt, pictures
-    and times as `run` asks them, examined after each epoch by the same engine on a validation part that shares no group
-    and no medium with what was learned. In `out` lie the adapter of the best checkpoint, its card, and the answers of
-    every checkpoint (`evaluations.db`); called again it goes on where it was stopped.
+    """Fine-tune local weights (the folder `base`) to answer a benchmark's questions.
 
-    Raises `InputError` and `ConfigurationError` before anything is trained where something is missing or does not fit.
-    The command is `proctor train answerer`.
+    Training uses the same prompt, pictures and times as `run`. After each epoch, the checkpoint is evaluated on a
+    validation part that shares no group and no medium with the training part. `out` receives the adapter of the best
+    checkpoint, its card, and the answers of every checkpoint (`evaluations.db`). Call it again to continue where it
+    stopped.
+
+    Raises `InputError` and `ConfigurationError` before training if input is missing or does not fit. The command is
+    `proctor train answerer`.
     """
     return outside_of_loops(arrange_answerer(benchmark, base, out, **options).make)
 
 
 def outside_of_loops(work: Callable[[], T]) -> T:
-    """Does plain work that runs event loops of its own, in another thread where one runs in this (a notebook)."""
+    """Run a function that starts event loops of its own; in another thread if a loop runs in this one (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return work()
     with ThreadPoolExecutor(1, "proctor-training") as pool:
         return pool.submit(work).result()
+
+
+class ParityOptions(TypedDict, total=False):
+    """How a trained judge is verified. `base_url` is your own server, which serves `model`; by default a server is
+    started. `export` is a new folder for the judge, without its training data."""
+
+    base_url: Annotated[str | None, Option("A server with the merged weights. [default: its own]", default=None)]
+    model: Annotated[str, Option("The name of the weights at that server.", default="judge")]
+    export: Annotated[Path | None, Option("Write adapter, merged weights and card there.", default=None)]
+    device: Annotated[str, Option("cpu, cuda, or a GPU where there is one.", default="auto")]
+
+
+@dataclass(frozen=True)
+class ParityCheck:
+    """The differences between the paths (`table`), faults, and the folder that the judge was exported to."""
+
+    table: "Table"
+    faults: tuple[str, ...]
+    exported: Path | None
+
+
+def check_parity(run: str | Path, **options: Unpack[ParityOptions]) -> ParityCheck:
+    """Compare the scores of a trained judge on up to 50 items: in the trainer's memory, with the adapter loaded again,
+    merged, and served over HTTP. `run` is the folder of the training; merged weights are written into it.
+
+    A judge with a fault is not exported. Raises `InputError` for a folder without a trained judge, and if the folder to
+    export to exists. The command is `proctor train check-parity`.
+    """
+    from proctor.models import ModelSpec
+    from proctor.training import check_run, export_run
+
+    given, folder = filled("check_parity", ParityOptions, options), Path(run)
+    if given["export"] is not None and given["export"].exists():
+        raise InputError(given["export"], found="something there", expected="a new folder")
+    server = None if given["base_url"] is None else ModelSpec(name=given["model"], base_url=given["base_url"])
+    report = check_run(folder, server=server, device=given["device"])
+    exported = None if given["export"] is None or report.faults else export_run(folder, given["export"])
+    return ParityCheck(report.table(), report.faults, exported)
+
+
+def lora_settings(given: Mapping[str, Any]) -> "LoraSettings":
+    """The settings for these options and the `seed`. Raises `InputError` for an invalid value."""
+    from proctor.training import LoraSettings
+
+    return checked(LoraSettings, **{name: given[name] for name in (*LoraOptions.__annotations__, "seed")})

@@ -1,0 +1,288 @@
+"""Benchmarks and their media: load them, check them, and remember in the store where their files are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from proctor.api.access import checked
+from proctor.api.option_values import size_in_bytes
+from proctor.api.sources import existing_store
+from proctor.api.tables import FrameLike, Record
+from proctor.core import (
+    BENCHMARKS,
+    Benchmark,
+    FilesOrigin,
+    InputError,
+    PluginReport,
+    UsageError,
+    benchmark_path,
+    count_of,
+    reader_of,
+    reader_of_paths,
+    refusal,
+)
+
+if TYPE_CHECKING:
+    from proctor.core import BenchmarkReader, Excerpt, Item
+    from proctor.media import Excerpts, MediaLibrary
+    from proctor.runs import Store
+
+BLIND = "text-only"
+
+
+def load(
+    benchmark: str | Path,
+    data: str | Path | None = None,
+    media: str | Path | None = None,
+    *,
+    track: str = "",
+    seed: int = 0,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+) -> Benchmark:
+    """Load a benchmark's items from the folder `data` with its own files; `media` is the folder of its videos or
+    images.
+
+    For your own questions, `benchmark` is the path of a folder or file (CSV, JSON, JSON Lines, Excel, Parquet).
+    `columns` maps fields to columns whose names differ. `Benchmark.reading` says how the questions were understood.
+
+    Raises `InputError` that names the file and the place (with all faults of your own questions as notes), and
+    `UnknownNameError` that lists the benchmarks.
+    """
+    folder, path = media_at(media), benchmark_path(benchmark) if data is None else None
+    if path is not None:
+        return _read(reader_of_paths(), FilesOrigin(path, columns=as_lists(columns)), folder, seed)
+    reader = reader_of(str(benchmark), track)
+    if data is None:
+        raise UsageError("--data", f"the folder with the files of {benchmark}")
+    return _read(reader, FilesOrigin(Path(data), track, as_lists(columns)), folder, seed)
+
+
+def _read(reader: BenchmarkReader, origin: FilesOrigin, media: Path | None, seed: int) -> Benchmark:
+    reader = reader.with_columns(origin.columns) if origin.columns else reader
+    try:
+        return replace(reader.load(origin.data, media, seed=seed), origin=origin)
+    except ValidationError as error:  # of an item that a reader, perhaps another package's, did not check itself
+        raise refusal(origin.data, "", error) from error
+
+
+def as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
+    """Columns by field, each a list."""
+    return {name: [one] if isinstance(one, str) else list(one) for name, one in (columns or {}).items()}
+
+
+def loaded_as(benchmark: str | Path | Benchmark, given: Any) -> Benchmark:
+    """The benchmark itself, or loaded from its files. Folders that are not given are those that the store remembers."""
+    media, columns, seed = media_at(given.get("media"), given.get("cache")), given["columns"], given["seed"]
+    if isinstance(benchmark, Benchmark):
+        if given["data"] is not None:
+            benchmark = replace(benchmark, origin=FilesOrigin(Path(given["data"]), given["track"], as_lists(columns)))
+        return benchmark if media is None else replace(benchmark, media_root=media)
+    name, path = str(benchmark), benchmark_path(benchmark) if given["data"] is None else None
+    if path is None:
+        data, remembered, track = recalled(name, given["store"], given["data"], media, given["track"])
+        if given["data"] is not None or name in BENCHMARKS.names():
+            remembered = media_at(remembered, given.get("cache"))
+            return load(name, data, remembered, track=track, seed=seed, columns=columns)
+        path = Path(data)  # your own questions, by the name in the store
+    known = remembered_at(given["store"], path)
+    media = media or media_at(known_media(known, path), given.get("cache"))
+    return load(path, media=media, seed=seed, columns=columns or known_columns(known))
+
+
+def library_as(benchmark: Benchmark, given: Any) -> MediaLibrary:
+    """The benchmark's media with the settings of the options (see `ShownOptions`)."""
+    from proctor.media import MediaLibrary, MediaSettings
+
+    settings = checked(
+        MediaSettings,
+        fps=given["fps"],
+        max_frames=given["max_frames"],
+        max_side=given["max_side"],
+        overlay=given["overlay"],
+    )
+    size = given["cache_size"]
+    return MediaLibrary(
+        benchmark.media_root,
+        settings,
+        given["cache"],
+        cache_bytes=size_in_bytes(size) if isinstance(size, str) else size,
+        excerpts=excerpts_as(benchmark.excerpts, given["media_as"]),
+    )
+
+
+def need_media(benchmark: Benchmark, items: Sequence[Item], library: MediaLibrary, conditions: Sequence[str]) -> None:
+    """Raises `InputError` if media are missing that the conditions show, with a note on how to get them."""
+    from proctor.media import CONDITIONS, shown_place
+
+    if not any(CONDITIONS.get(condition).sees for condition in conditions):
+        return
+    missing = library.missing(items)
+    if not missing:
+        return
+    needed = {medium.source for item in items for medium in item.media}
+    some = f"{', '.join(missing[:3])}{' …' if len(missing) > 3 else ''}"
+    error = InputError(
+        "--media" if library.root is None else shown_place(library.root),
+        found=f"{len(needed) - len(missing)} of {count_of(len(needed), 'media file')}, missing {some}",
+        expected=f"all of them, or --condition {BLIND}",
+    )
+    if benchmark.origin is not None:
+        reader = reader_of(benchmark.name) if benchmark.name in BENCHMARKS.names() else reader_of_paths()
+        error.add_note(reader.media_help(benchmark.origin.data, missing))
+    raise error
+
+
+def media_at(place: str | Path | None, cache: str | Path | None = None) -> Path | None:
+    """The folder of media at a path, or at the URL of a folder in object storage, whose files are fetched into the
+    cache when they are needed. None for None. Raises `InputError` for a URL with credentials or a query."""
+    from proctor.media import cache_folder, media_folder
+
+    return None if place is None else media_folder(place, cache_folder(cache))
+
+
+def _still_there(place: str) -> bool:
+    """Whether a remembered folder of media can be used again."""
+    return "://" in place or Path(place).is_dir()
+
+
+def recalled(
+    benchmark: str,
+    store: Store | str | Path | None,
+    data: str | Path | None = None,
+    media: str | Path | None = None,
+    track: str = "",
+) -> tuple[str | Path, str | Path | None, str]:
+    """A benchmark's own files, its media and its track: as given, else as the store remembers them from the last run or
+    import.
+
+    Raises `UsageError` if the files are not known, or no longer there.
+    """
+    if data is not None:
+        return data, media, track
+    opened = existing_store(store)
+    known = opened.card(benchmark).folders if opened is not None and benchmark in opened.benchmark_names() else {}
+    found, expected = known.get("data"), f"the folder with the files of {benchmark}"
+    if found is None:
+        raise UsageError("--data", f"{expected}, such as --data {benchmark} (a store remembers it)")
+    if not Path(found).exists():
+        raise UsageError("--data", expected, found=f"nothing at {found} any more")
+    remembered = known.get("media")
+    if media is None and remembered is not None and _still_there(remembered):
+        media = remembered
+    return found, media, track or known.get("track", "")
+
+
+def remembered_at(store: Store | str | Path | None, path: Path) -> Mapping[str, str]:
+    """What a store remembers about the files at a path (see `BenchmarkCard.folders`)."""
+    opened = existing_store(store)
+    if opened is None:
+        return {}
+    cards = [opened.card(name).folders for name in opened.benchmark_names()]
+    return next((card for card in cards if card.get("data") == str(path.resolve())), {})
+
+
+def known_media(folders: Mapping[str, str], path: Path) -> str | None:
+    """The folder of media that was given at the last run or import. None if it lies beside the questions, where it is
+    looked for each time."""
+    known = folders.get("media")
+    if known is None or not _still_there(known):
+        return None
+    beside = path if path.is_dir() else path.parent
+    return None if Path(known).is_relative_to(beside.resolve()) else known
+
+
+def known_columns(folders: Mapping[str, str]) -> dict[str, list[str]]:
+    """The columns that were given for fields at the last run or import."""
+    found: dict[str, list[str]] = json.loads(folders.get("columns", "{}"))
+    return found
+
+
+def remember(store: Store, benchmark: Benchmark) -> None:
+    """Store the places of files and media, and the columns, for the next command. What is not known now keeps its
+    value."""
+    card, origin = store.card(benchmark.name), benchmark.origin
+    kept = dict(card.folders)
+    if origin is not None:
+        kept["data"] = str(origin.data.resolve())
+        kept |= {"track": origin.track} if origin.track else {}
+        kept |= {"columns": json.dumps(origin.columns)} if origin.columns else {}
+    if benchmark.media_root is not None:
+        from proctor.media import place_of
+
+        kept["media"] = place_of(benchmark.media_root)
+    if kept != card.folders:
+        store.change_card(benchmark.name, lambda card: card.model_copy(update={"folders": kept}))
+
+
+def excerpts_as(known: Mapping[str, Excerpt], media_as: str | None) -> Excerpts:
+    """How a benchmark's videos were cut from their sources. Raises `UsageError` for `media_as` if they were not."""
+    from proctor.media import Excerpts, MediaAs
+
+    if media_as is not None and not known:
+        raise UsageError("--media-as", "none: these videos are no parts of others", found=media_as)
+    return Excerpts(known, None if media_as is None else MediaAs(media_as))
+
+
+@dataclass(frozen=True, repr=False)
+class CheckTable(FrameLike):
+    """A row for each fault: `file`, `row`, `column`, what was `found` and what was `expected`. `notes` say how the
+    questions were read."""
+
+    report: PluginReport
+
+    @property
+    def rows(self) -> list[Record]:
+        """One fault a row, in the order of the file."""
+        return cast("list[Record]", self._json["faults"])
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.report.ok
+
+    @property
+    def items(self) -> int:
+        """How many questions could be read."""
+        return int(self._json["items"])
+
+    @property
+    def groups(self) -> int:
+        """How many groups they are in."""
+        return int(self._json["groups"])
+
+    @property
+    def title(self) -> str:
+        """What was found, in a line."""
+        return str(self.report.shown[-1])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the questions were understood."""
+        return tuple(self._json["notes"])
+
+    @property
+    def _json(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.report.json)
+
+
+def check(
+    path: str | Path,
+    media: str | Path | None = None,
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    out: str | Path | None = None,
+) -> CheckTable:
+    """Check your own questions (a folder or a file, as in `load`) and their media files, and list all faults at once.
+
+    If there are none, a page with ten questions as a model gets them is written to `out`. Raises `InputError` if there
+    is nothing at the path, or a file of another kind. The command is `proctor check`.
+    """
+    reader = reader_of_paths().with_columns(as_lists(columns))
+    folder, page = media_at(media), None if out is None else Path(out)
+    return CheckTable(reader.check(Path(path), folder, page))

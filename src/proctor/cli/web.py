@@ -1,0 +1,380 @@
+"""`proctor serve`, `review` and `users`: sites in the browser, their studies and accounts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from proctor.api import names_in
+from proctor.cli.output import Output, OutputFormat, note, print_json, say, show
+from proctor.core import ConfigurationError, Option, count_of, pip_install
+
+if TYPE_CHECKING:
+    from proctor.web import AccountsPlace, InvitationLink, Listening, Site, StudyUpdate
+
+ReviewFolder = Annotated[Path, Option("The folder with review.yaml or challenge.yaml.", metavar="DIR", argument=True)]
+
+ReviewStore = Annotated[
+    str | None,
+    Option("An SQLAlchemy URL, such as PostgreSQL's. [default: a file in DIR]", "--store", env="PROCTOR_REVIEW_STORE"),
+]
+
+_PAGES = ("argon2", "fastapi", "itsdangerous", "python_multipart", "uvicorn")
+
+_NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challenges need", (*_PAGES, "cryptography"))}
+
+
+def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
+    """Raises `ConfigurationError` where the extra is not installed."""
+    what, names = _NEEDED[extra]
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"{what} {', '.join(missing)}: {pip_install(extra)}")
+
+
+def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
+    """The accounts of the site that a folder holds."""
+    check_extra()
+    if holds_challenge(folder):
+        from proctor.challenges import challenge_accounts
+
+        return challenge_accounts(folder, store)
+    from proctor.web import review_accounts
+
+    return review_accounts(folder, store)
+
+
+def holds_challenge(folder: Path) -> bool:
+    """Whether it is a challenge's folder; a review's, where it has no `challenge.yaml`."""
+    return (folder / "challenge.yaml").is_file()
+
+
+def serve(
+    folder: ReviewFolder,
+    host: Annotated[str, Option("The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option("The port; 0 takes a free one.", low=0, high=65535)] = 8000,
+    store: ReviewStore = None,
+    tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
+    tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
+    proxy: Annotated[str, Option("The address of a proxy that ends TLS before it.")] = "",
+    same_user: Annotated[bool, Option("Serve a challenge as the user who may open its sealed part.")] = False,
+) -> None:
+    """Serve a review or a challenge.
+
+    Of a review (DIR/review.yaml) the studies are brought up to date first: new items come in and are dealt, what was
+    said stays. A challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless
+    --same-user says that it is for trying out. Other machines reach either by TLS alone.
+
+    Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    """
+    check_extra()
+    from proctor.web import Listening, bound
+    from proctor.web import serve as run
+
+    listening = Listening(host, port, tls_cert, tls_key, proxy)
+    site = _opened(folder, store, listening, same_user=same_user)
+    with bound(listening) as opened:
+        shown = f"[{host}]" if ":" in host else host
+        scheme = "http" if tls_cert is None else "https"
+        say(f"Serving {site.title} at {scheme}://{shown}:{opened.getsockname()[1]} (Ctrl+C stops)")
+        run(site, listening, [opened])
+
+
+def _opened(folder: Path, store: str | None, listening: Listening, *, same_user: bool) -> Site:
+    if holds_challenge(folder):
+        from proctor.challenges import open_challenge
+
+        return open_challenge(folder, store, listening, same_user=same_user)
+    from proctor.web import open_review
+
+    review, updates = open_review(folder, store, listening)
+    for one in updates:
+        told_update(one)
+    return review
+
+
+def told_update(one: StudyUpdate) -> None:
+    """Says what became of a study."""
+    tally = one.items
+    told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
+    say(f"{one.name}: {told}, {count_of(one.assigned, 'assignment')} made")
+    if tally.gone:
+        gone = count_of(tally.gone, "item")
+        note(f"{one.name}: {gone} no longer in the source, kept with all that was said about it")
+    if one.disabled:
+        out = f"no new work for {', '.join(one.disabled)} (disabled)"
+        note(f"{one.name}: {out}; proctor review reassign DIR {one.name} NAME passes on what is open")
+    if one.disabled and one.waiting:
+        note(f"{one.name}: {count_of(one.waiting, 'item')} waiting until enough of the plan's people may log in")
+
+
+StudyName = Annotated[str, Option("The study's name.", metavar="STUDY", argument=True)]
+
+PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
+
+
+def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
+    """Bring studies up to date and deal work.
+
+    As `proctor serve` does when it begins: new items come in and are dealt, a changed item gets a new version.
+
+    Example: proctor review update my-review
+    """
+    check_extra()
+    from proctor.web import open_review
+
+    review, updates = open_review(folder, store)
+    review.engine.dispose()
+    for one in updates:
+        told_update(one)
+
+
+def status(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show how far studies and people are.
+
+    People appear by pseudonym; `proctor users list` says whose it is.
+
+    Example: proctor review status my-review
+    """
+    check_extra()
+    from proctor.web import progress_tables
+
+    studies, people = progress_tables(folder, store)
+    show(output, studies.records, studies, people)
+
+
+def agreement(
+    folder: ReviewFolder, study: StudyName, store: ReviewStore = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show how far readers agree.
+
+    By dimension (percent, Cohen's and Fleiss' kappa, Gwet's AC1, Krippendorff's alpha; F1 of boxes and times), by
+    reader with gold items, by two readers, over time, and the most disputed and slowest items. Intervals are over
+    groups. Only items that all readers have sealed count.
+
+    Example: proctor review agreement my-review questions
+    """
+    check_extra()
+    from proctor.web import agreement_of
+
+    found, tables = agreement_of(folder, study, store)
+    if output is OutputFormat.JSON:
+        print_json([asdict(found)])
+        return
+    blocks = tables or ("Nothing is sealed by all readers yet.",)
+    show(output, tables[0].records if tables else [], *blocks)
+
+
+def export(
+    folder: ReviewFolder,
+    study: StudyName,
+    out: Annotated[Path, Option("The file: .jsonl, .csv, .parquet; .md for a datasheet.")],
+    what: Annotated[
+        str, Option("readings, consensus or datasheet.", names=names_in("proctor.web:EXPORTS"))
+    ] = "readings",
+    store: ReviewStore = None,
+) -> None:
+    """Export readings, or the consensus.
+
+    Every single sealed reading with pseudonym, version and time; the consensus with who settled it and the item as it
+    was settled; or a datasheet's section on the review.
+
+    Example: proctor review export my-review questions --out readings.parquet
+    """
+    check_extra()
+    from proctor.web import export_study
+
+    say(f"{count_of(export_study(folder, study, what, out, store), 'row')} of {what} in {out}")
+
+
+def scores(
+    folder: ReviewFolder, study: StudyName, store: ReviewStore = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Turn ratings of answers into scores.
+
+    Ratings become scores by human:PSEUDONYM in the review's store, so that proctor audit compares judges with them.
+    Pairwise choices are shown as strengths of systems (Bradley-Terry).
+
+    Example: proctor review scores my-review answers
+    """
+    check_extra()
+    from proctor.web import ratings_to_scores
+
+    count, tables = ratings_to_scores(folder, study, store)
+    if tables:
+        show(output, tables[0].records, *tables)
+    else:
+        say(f"{count_of(count, 'score')} by people")
+
+
+def sheet(
+    folder: ReviewFolder,
+    study: StudyName,
+    name: PersonName,
+    out: Annotated[Path, Option("The CSV file to write.")],
+    store: ReviewStore = None,
+) -> None:
+    """Write a person's open items as CSV.
+
+    For who uses no browser: one item a row, with empty cells to fill in. Not for orders, boxes and moments.
+
+    Example: proctor review sheet my-review questions anna --out anna.csv
+    """
+    check_extra()
+    from proctor.web import sheet_for
+
+    say(f"{count_of(sheet_for(folder, study, name, out, store), 'item')} in {out}")
+
+
+def decisions(
+    folder: ReviewFolder,
+    study: StudyName,
+    name: PersonName,
+    file: Annotated[Path, Option("The filled-in CSV file.", metavar="FILE", argument=True)],
+    store: ReviewStore = None,
+) -> None:
+    """Seal the decisions of a filled-in sheet.
+
+    All of them or, where one row is wrong or was saved in the browser since, none. Rows without a decision are left
+    open, with their comment as a draft.
+
+    Example: proctor review decisions my-review questions anna anna.csv
+    """
+    check_extra()
+    from proctor.web import decisions_from
+
+    tally = decisions_from(folder, study, name, file, store)
+    kept = f", {tally.comments} of them with a comment, which is kept" if tally.comments else ""
+    say(f"{tally.sealed} sealed, {tally.before} sealed before, {tally.left} left open{kept}")
+
+
+def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
+    """Give a person's open work to others.
+
+    To the plan's readers who do not have it yet, to those with the least work first. What is sealed stays.
+
+    Example: proctor review reassign my-review questions ben
+    """
+    check_extra()
+    from proctor.web import reassign_work
+
+    tally = reassign_work(folder, study, name, store)
+    passed_on, gold = count_of(tally.passed_on, "item"), count_of(tally.gold, "gold item")
+    say(f"{passed_on} passed on, {gold} taken away, {tally.stay} kept")
+    if tally.stay:
+        note("add a reader to the plan for what is kept: all others have them already")
+
+
+Name = Annotated[str, Option("The account's name.", metavar="NAME", argument=True)]
+
+
+def add(
+    folder: ReviewFolder,
+    name: Name,
+    role: Annotated[
+        str, Option("What the person may do. [default: reviewer, participant]", names=names_in("proctor.web:ROLES"))
+    ] = "",
+    language: Annotated[str, Option("The language of the pages: en, de.")] = "en",
+    store: ReviewStore = None,
+) -> None:
+    """Add a person; print the invitation.
+
+    The link sets the account's password, once, within seven days. Send it to that person alone.
+
+    Example: proctor users add my-review anna --role reviewer --language de
+    """
+    from proctor.web import add_person
+
+    place = accounts_of(folder, store)
+    _print_invitation(place, add_person(place, name, role or place.newcomer, language))
+
+
+def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
+    """Print a new invitation.
+
+    For a person whose invitation ended, or who lost the password. The former link ends; a password holds until the new
+    link is used.
+
+    Example: proctor users invite my-review anna
+    """
+    from proctor.web import invite_person
+
+    place = accounts_of(folder, store)
+    _print_invitation(place, invite_person(place, name))
+
+
+def list_users(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
+    """List the people with an account.
+
+    With role, pseudonym (which exports show in place of the name), state, and the day of the last login.
+
+    Example: proctor users list my-review
+    """
+    from proctor.web import people_table
+
+    table = people_table(accounts_of(folder, store))
+    show(output, table.records, table)
+
+
+def set_role(
+    folder: ReviewFolder,
+    name: Name,
+    role: Annotated[str, Option("The new role.", metavar="ROLE", names=names_in("proctor.web:ROLES"), argument=True)],
+    store: ReviewStore = None,
+) -> None:
+    """Change what a person may do.
+
+    The person has to log in again.
+
+    Example: proctor users role my-review cleo adjudicator
+    """
+    from proctor.web import change_role
+
+    change_role(accounts_of(folder, store), name, role)
+    say(f"{name} is {role} from the next login on")
+
+
+def disable(
+    folder: ReviewFolder,
+    name: Name,
+    undo: Annotated[bool, Option("Let the person in again.", "--undo")] = False,
+    store: ReviewStore = None,
+) -> None:
+    """Shut a person out, at once.
+
+    What the person said stays.
+
+    Example: proctor users disable my-review ben
+    """
+    from proctor.web import disable_person
+
+    disable_person(accounts_of(folder, store), name, undo=undo)
+    say(f"{name} may log in again" if undo else f"{name} is logged out and may not log in")
+
+
+def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
+    """Show who changed what; check the trail.
+
+    Each entry holds the hash of the one before, so that one that was changed or taken out is found. The newest hash,
+    written down elsewhere, shows later that no entries were cut off the end.
+
+    Exit code 1 where an entry is not as recorded. Example: proctor users trail my-review
+    """
+    from proctor.web import read_trail
+
+    found = read_trail(accounts_of(folder, store))
+    show(output, found.entries.records, found.entries)
+    if found.fault is not None:
+        note(f"entry {found.fault} was changed, or does not follow the one before")
+        raise typer.Exit(1)
+    note(f"all entries are as recorded; the newest hash is {found.head}")
+
+
+def _print_invitation(place: AccountsPlace, invitation: InvitationLink) -> None:
+    say(invitation.link)
+    if not invitation.reachable:
+        note(f"{place.settings} has no address: put the server's in place of the link's beginning")
