@@ -42,9 +42,8 @@ from proctor.judges.embedded import (
 )
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.learning import folds, learn, relative
-from proctor.judges.embedded.validation import Floats
 from proctor.runs import people_ratings, rated_cases, similarity_scores
-from proctor.stats import contrast
+from proctor.stats import Floats, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
 from tests.support.rated_answers import hashed
 

@@ -15,8 +15,7 @@ import pytest
 from PIL import Image
 
 from proctor.core import ConfigurationError, Frame, InputError
-from proctor.judges.agent.closer import CloserLook, Magnifier
-from proctor.judges.agent.tools import SimilarCases, SimilarTo, Toolbox, learned_scores
+from proctor.judges.agent import CloserLook, Magnifier, SimilarCases, SimilarTo, Toolbox, learned_scores
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, RatedPool, ReferenceAnswer
 from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.dimensions.few_shot import without_own

@@ -15,7 +15,7 @@ from proctor.api.fitting import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, contrasts, out_of_fold, read_rated, scores_of
+from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, answers, out_of_fold, read_rated, scores_of
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.judges.embedded.learning import task_figure
 from proctor.judges.embedded.validation import RatedAnswers
@@ -28,7 +28,7 @@ SMALL = Recipe(folds=3, designs=2, kept=1)
 @pytest.fixture(autouse=True)
 def few_changed_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each wording is put around two answers: enough to learn from where texts are so alike."""
-    monkeypatch.setattr(contrasts, "_EACH", 2)
+    monkeypatch.setattr(answers, "_EACH", 2)
 
 
 def said(rated: list[RatedCase], noise: float, seed: int = 0) -> dict[Case, dict[str, float]]:

@@ -10,8 +10,7 @@ import pytest
 from proctor.core import InputError, Usage
 from proctor.models import FixedForm
 from proctor.models.reply import Reply, Token
-from proctor.training.parity import ParityPath, PathScores, compare_paths
-from proctor.training.parity_paths import form_chances, read_items, write_items
+from proctor.training.parity import ParityPath, PathScores, compare_paths, form_chances, read_items, write_items
 from tests.support.ordinal_task import FORM, parity_items, rated_prompts
 
 

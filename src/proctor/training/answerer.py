@@ -1,20 +1,32 @@
-"""Fine-tuning of a model that answers a benchmark's questions: FOCUS's second baseline.
-
-It learns from what `proctor run` would show and ask it, and `proctor run`'s own engine examines it during training.
-"""
+"""A benchmark's items as examples to learn from: asked just as they are when a model is examined, with the right reply."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, InputError, Item, View, content_hash, count_of, percent
-from proctor.media import MediaLibrary, view
+from proctor.core import (
+    Benchmark,
+    Frame,
+    InputError,
+    Item,
+    NeedsReferences,
+    ParseError,
+    VideoClip,
+    View,
+    content_hash,
+    count_of,
+    generator,
+    percent,
+)
+from proctor.media import CONDITIONS, MediaLibrary, find_leaks, look_at_items, pictures_at, view
 from proctor.metrics import code_scorers
 from proctor.models import SEEN, ModelClient, ModelSpec, SeenMedia, Weights
 from proctor.runs import (
@@ -31,11 +43,136 @@ from proctor.runs import (
     run_settings,
 )
 from proctor.stats import Estimate, Resampling
-from proctor.systems import ModelSystem
-from proctor.training.answer_examples import ItemExamples, Lesson, lessons
-from proctor.training.checkpoints import CheckpointEvaluation
-from proctor.training.lora import LoraSettings, fine_tune, trained_name, with_adapter
-from proctor.training.run_folder import RunFolder
+from proctor.systems import ModelSystem, Renamed, build_system, say
+from proctor.training.fine_tuning import (
+    ChatExample,
+    LoraSettings,
+    fine_tune,
+    footprint,
+    measure,
+    trained_name,
+    with_adapter,
+)
+from proctor.training.run_folder import CheckpointEvaluation, RunFolder
+
+_KEPT_BYTES = 2**28
+"""So much of what was read once is kept in memory."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """An item with the reply to learn. In `turn` 0 it is shown as in an examination; in each further one a clip that is
+    longer than its frames is shown at other moments."""
+
+    item: Item
+    reply: str
+    turn: int = 0
+
+
+def reply_to(item: Item) -> str | None:
+    """The reference answer in the form that the prompt asks for; None where there is none, or where the item's format
+    does not read it back as right."""
+    if item.reference is None or item.reference.answer is None:
+        return None
+    text = say(item.answer, item.reference.answer)
+    try:
+        return text if item.answer.match(item.reference.answer, item.answer.parse(text, item.options)) else None
+    except ParseError:
+        return None
+
+
+def lessons(items: Sequence[Item], library: MediaLibrary, *, windows: int = 1) -> list[Lesson]:
+    """What is learned from items, in their order; those without a reply are left out. A clip that is longer than the
+    most frames at their rate is shown in `windows` ways: each cuts it into as many equal windows as there are frames
+    and shows a moment of each (Wang et al. 2016, Temporal Segment Networks, ECCV). Other conditions than `video` show
+    all of these as in an examination."""
+    found = []
+    for item in items:
+        reply = reply_to(item)
+        if reply is not None:
+            turns = windows if windows > 1 and _is_long(item, library) else 1
+            found += [Lesson(item, reply, turn) for turn in range(turns)]
+    return found
+
+
+def _is_long(item: Item, library: MediaLibrary) -> bool:
+    if len(item.pictured) != 1 or not isinstance(clip := item.pictured[0], VideoClip):
+        return False
+    start, end = library.span(clip)
+    return (end - start) * library.settings.fps > library.settings.max_frames
+
+
+class ItemExamples(Sequence[ChatExample]):
+    """Each example is made when it is read: its pictures stay in the frame store. `view` is that of an examination
+    under a condition."""
+
+    def __init__(
+        self,
+        given: Sequence[Lesson],
+        system: ModelSystem,
+        view: Callable[[Item], View],
+        library: MediaLibrary,
+        seed: int = 0,
+    ) -> None:
+        self._lessons, self._system, self._view, self._library, self._seed = given, system, view, library, seed
+        self._kept: dict[int, ChatExample] = {}
+        self._left = _KEPT_BYTES
+
+    def __len__(self) -> int:
+        return len(self._lessons)
+
+    @overload
+    def __getitem__(self, place: int) -> ChatExample: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ChatExample]: ...
+    def __getitem__(self, place: int | slice) -> ChatExample | list[ChatExample]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if place in self._kept:
+            return self._kept[place]
+        made = asyncio.run(self._made(self._lessons[place]))
+        size = sum(len(picture) for picture in made.query.pictures)
+        if size <= self._left:
+            self._kept[place] = made
+            self._left -= size
+        return made
+
+    async def _made(self, lesson: Lesson) -> ChatExample:
+        item = lesson.item
+        view = self._view(item)
+        shown = view if lesson.turn == 0 else DrawnMoments(view, lesson, self._library, self._seed)
+        return ChatExample(await self._system.query(item.as_asked(), shown), lesson.reply, item.group)
+
+
+class DrawnMoments:
+    """A view of one clip that is shown at a drawn moment of each of as many equal windows as it has frames."""
+
+    def __init__(self, view: View, lesson: Lesson, library: MediaLibrary, seed: int) -> None:
+        self._view, self._lesson, self._library, self._seed = view, lesson, library, seed
+
+    @property
+    def condition(self) -> str:
+        """The condition's name."""
+        return self._view.condition
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Start and end of the clip."""
+        return self._view.span
+
+    async def frames(
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
+    ) -> list[Frame]:
+        """As many frames as the view gives, each with its own time."""
+        usual = await self._view.frames(count=count, fps=fps, window=window)
+        span, lesson = self._view.span, self._lesson
+        if span is None or window is not None or not CONDITIONS.get(self.condition).unchanged:
+            return usual
+        start, end = span
+        drawn = generator(self._seed, "windows", lesson.item.id, str(lesson.turn)).uniform(size=len(usual))
+        times = [start + (end - start) * (place + share) / len(usual) for place, share in enumerate(drawn.tolist())]
+        return await asyncio.to_thread(pictures_at, lesson.item, self.condition, self._library, times, seed=self._seed)
+
 
 EVALUATIONS, CARD = "evaluations.db", "README.md"
 """In the folder of a training the store with each checkpoint's answers; beside trained weights what they are."""
@@ -279,3 +416,74 @@ def _told(what: AnswererTraining, folder: RunFolder, made: Path, model: str, sto
 def _guessed(what: AnswererTraining, store: Store, name: str) -> float:
     found = bucket_mean(store, what.validation.name, Contest("text-only", (name,)), Resampling(draws=100))
     return found.value or 0.0
+
+
+COMMONEST = "commonest-in-training"
+"""The best constant answers of the training part, by format: what learning nothing of pictures earns."""
+PICTURES = 16
+"""So many pictures of each video are compared across the parts."""
+
+
+@dataclass(frozen=True)
+class AnswererRehearsal:
+    """`lengths` of the examples and the `memory`, for people. `baselines` are the means over buckets of systems that
+    never look, on the validation part, by name. `alike` are pairs of media, one of each part, that look the same."""
+
+    lengths: str
+    memory: str
+    baselines: dict[str, Estimate]
+    alike: tuple[tuple[str, str], ...]
+
+
+def rehearse_answerer(what: AnswererTraining) -> AnswererRehearsal:
+    """Trains nothing, and loads no weights, only their form. Raises `InputError` for examples that are longer than the
+    base reads."""
+    client = what.client()
+    weights = Weights(client.name, str(what.base), what.lora.device, what.lora.dtype)
+    try:
+        weights.load(empty=True)
+        lengths = measure(weights, what.examples(client))
+    finally:
+        asyncio.run(client.aclose())
+    memory = footprint(weights, lengths, what.lora).told()
+    return AnswererRehearsal(lengths.told(), memory, _without_looking(what), alike_across(what))
+
+
+def alike_across(what: AnswererTraining) -> tuple[tuple[str, str], ...]:
+    """The pairs of media that look the same, the surest first: of the training part and of the validation part. Media
+    that are the same file are refused elsewhere; what is cut or begins otherwise may be missed."""
+    training, validation = (
+        look_at_items(part.counted(), what.library, PICTURES)[0] for part in (what.training, what.validation)
+    )
+    return tuple((leak.first.source, leak.second.source) for leak in find_leaks(training, validation))
+
+
+def _without_looking(what: AnswererTraining) -> dict[str, Estimate]:
+    benchmark = what.validation
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "baselines.db")
+        try:
+            store.add_benchmark(benchmark)
+            asyncio.run(_answered(what, store))
+            known = {run.system for run in store.runs(benchmark.name)}
+            drawn = Resampling(draws=what.draws, seed=what.seed)
+            return {
+                name: bucket_mean(store, benchmark.name, Contest("text-only", (name,)), drawn)
+                for name in (COMMONEST, *BASELINES)
+                if name in known
+            }
+        finally:
+            store.close()
+
+
+async def _answered(what: AnswererTraining, store: Store) -> None:
+    benchmark, commonest = what.validation, build_system("majority")
+    scorers = code_scorers(benchmark)
+    await add_baselines(store, benchmark, scorers, seed=what.seed)
+    if isinstance(commonest, NeedsReferences):
+        commonest.learn(what.training.counted())
+    if any(commonest.supports(item) for item in benchmark.counted()):
+        asked = [Renamed(commonest, COMMONEST)]
+        options = PlanOptions(seed=what.seed)
+        planned = plan(store, benchmark, asked, ["text-only"], what.library, scorers=scorers, options=options)
+        await execute(store, planned, Limits())

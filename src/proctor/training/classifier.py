@@ -35,8 +35,7 @@ from proctor.judges.classifier import (
 )
 from proctor.judges.dimensions import RatedCase, RatedPool, all_marks
 from proctor.training.classifier_epochs import EpochPlan, FittedEpoch, TrainingRows, fit_epochs
-from proctor.training.held_out import held_out_agreement
-from proctor.training.leaks import encounter_folds, refuse_leaks
+from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_leaks
 from proctor.training.run_folder import RunFolder
 
 _CHOOSING = 5  # one of five parts of the training encounters chooses the epoch; each seed sets another one aside

@@ -6,110 +6,35 @@ which its agreement with people is stated, which nothing was chosen by.
 
 from __future__ import annotations
 
-import asyncio
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from proctor.core import Dimension, InputError, content_hash, count_of
-from proctor.judges.dimensions import (
-    Case,
-    GenerativeManifest,
-    RatedCase,
-    all_marks,
-    generative_client,
-    generative_query,
-    mean_level,
-    rubric_prompts,
-)
-from proctor.models import FixedForm, ModelClient, Query, Weights, weights_hash
-from proctor.training.chat_examples import ChatExample, measure, template_hash
-from proctor.training.checkpoints import CheckpointEvaluation, Evaluate, read_origin
+from proctor.core import DASH, InputError, content_hash, count_of, number, number_interval
+from proctor.judges.dimensions import Case, GenerativeManifest, RatedCase, all_marks, rubric_prompts
+from proctor.models import Weights, weights_hash
 from proctor.training.classifier import shuffled_ratings
-from proctor.training.footprint import footprint
+from proctor.training.fine_tuning import (
+    LoraSettings,
+    data_hash,
+    fine_tune,
+    footprint,
+    measure,
+    trainable_adapter,
+    with_adapter,
+)
 from proctor.training.grpo import GrpoSettings, reinforce
-from proctor.training.held_out import HeldOutAgreement, held_out_agreement
-from proctor.training.judge_rewards import parity_items, rewarded_task
-from proctor.training.leaks import encounter_folds, refuse_leaks
-from proctor.training.lora import LoraSettings, data_hash, fine_tune, trainable_adapter, with_adapter
-from proctor.training.parity_paths import remembered, write_items
-from proctor.training.run_folder import RunFolder
+from proctor.training.held_out import HeldOutAgreement, encounter_folds, held_out_agreement, refuse_leaks
+from proctor.training.judge_questions import JudgeQuestion, judge_questions, merit, parity_items, rewarded_task, scores
+from proctor.training.parity import remembered, write_items
+from proctor.training.run_folder import CheckpointEvaluation, Evaluate, RunFolder, read_origin, template_hash
 
 _BATCH = 8
 _BEYOND = 8  # tokens that a sampled reply may be longer than the longest form
 _SAME = 1e-9
-
-
-@dataclass(frozen=True)
-class JudgeQuestion:
-    """A rated answer as the judge is asked about it: the form in the query has a place for each of its dimensions."""
-
-    rated: RatedCase
-    query: Query
-
-    def answers(self) -> list[str]:
-        """The form as people filled it in. A mean between two levels makes two answers, with the lower level and with
-        the upper one, so that the judge learns to be undecided where they were.
-
-        Raises `InputError` for an answer that lacks a rating.
-        """
-        around = self._around()
-        form = self.query.form or FixedForm(("",), ())
-        both = [form.filled([str(pair[side]) for pair in around]) for side in (0, 1)]
-        return list(dict.fromkeys(both))
-
-    def ratings(self) -> dict[str, tuple[float, ...]]:
-        """What raters gave, by dimension; where only their mean is known, one between two levels is taken for both.
-        Raises as `answers`."""
-        pairs = zip(self.rated.case.dimensions, self._around(), strict=True)
-        means = {one.name: tuple(dict.fromkeys(one.levels[place] for place in pair)) for one, pair in pairs}
-        return {name: self.rated.each.get(name) or both for name, both in means.items()}
-
-    def _around(self) -> list[tuple[int, int]]:
-        lacking = [one.name for one in self.rated.case.dimensions if one.name not in self.rated.values]
-        if self.query.form is None or lacking:
-            place = f"case {self.rated.case.id}"
-            raise InputError(place, found=f"no rating of {', '.join(lacking)}", expected="one of each dimension")
-        return [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
-
-    def examples(self) -> list[ChatExample]:
-        """What is learned from it."""
-        return [ChatExample(self.query, one, self.rated.case.encounter) for one in self.answers()]
-
-
-def _around(dimension: Dimension, value: float) -> tuple[int, int]:
-    """The places of the levels below and above a rating, or twice the place of the level that it is."""
-    levels = dimension.levels
-    if not levels[0] <= value <= levels[-1]:
-        found, scale = f"{value:g}", f"{levels[0]:g} to {levels[-1]:g}"
-        raise InputError(f"ratings of {dimension.name}", found=found, expected=scale)
-    near = min(range(len(levels)), key=lambda place: abs(levels[place] - value))
-    if abs(levels[near] - value) < _SAME:
-        return near, near
-    above = bisect_left(levels, value)
-    return above - 1, above
-
-
-def judge_questions(base: Path, rated: Sequence[RatedCase], prompts: Path | None, sees: bool) -> list[JudgeQuestion]:
-    """What the judge is asked about rated answers: the same messages, pictures and form as when it judges. `sees`: the
-    base takes pictures."""
-
-    async def asked() -> list[JudgeQuestion]:
-        client = ModelClient(generative_client(str(base)))
-        try:
-            return [
-                JudgeQuestion(one, await generative_query(one.case, client, prompts, shows_pictures=sees))
-                for one in rated
-            ]
-        finally:
-            await client.aclose()
-
-    return asyncio.run(asked())
 
 
 @dataclass(frozen=True)
@@ -145,59 +70,6 @@ def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int
     parts = JudgeParts(*(tuple(rated[place] for place in some) for some in (learn, choose, held)))
     refuse_leaks((one.case for one in parts.seen), (one.case for one in parts.held))
     return parts
-
-
-def scores(weights: Weights, questions: Sequence[JudgeQuestion]) -> list[dict[str, float]]:
-    """The mean level of each dimension under the model's probabilities; one on whose levels less than half of the
-    probability is, is left out."""
-    found: dict[int, dict[str, float]] = {}
-    for batch in _batches(questions):
-        said = weights.generate([questions[place].query for place in batch], lambda: False)
-        for place, one in zip(batch, said, strict=True):
-            dimensions = questions[place].rated.case.dimensions
-            means = {
-                dimension.name: mean_level(dimension.levels, list(chances.values()))
-                for dimension, chances in zip(dimensions, one.chances, strict=True)
-            }
-            found[place] = {name: mean for name, mean in means.items() if mean is not None}
-    return [found[place] for place in range(len(questions))]
-
-
-def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
-    """Places of questions that can run together, the long ones together."""
-
-    def kind(place: int) -> tuple[str, int]:
-        return repr(questions[place].query.form), len(questions[place].query.pictures)
-
-    def length(place: int) -> int:
-        return sum(len(part) for part in questions[place].query.parts if isinstance(part, str))
-
-    for _, same in groupby(sorted(range(len(questions)), key=lambda place: (*kind(place), length(place))), key=kind):
-        places = list(same)
-        yield from (places[start : start + _BATCH] for start in range(0, len(places), _BATCH))
-
-
-def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> CheckpointEvaluation:
-    """How good a checkpoint is: the mean agreement with people over the dimensions of each language, and over the
-    languages. Scores that are all the same agree with nobody (0); dimensions on which all ratings are the same say
-    nothing. None where an answer has no score."""
-    rows = [one for one in held_out_agreement(rated, given, draws=0) if one.dimension]
-    told: dict[str, JsonValue] = {}
-    for language in dict.fromkeys(one.language for one in rows):
-        own = [
-            None if one.missing else one.value or 0.0
-            for one in rows
-            if one.language == language and _varies(rated, one)
-        ]
-        known = [one for one in own if one is not None]
-        told[language] = sum(known) / len(known) if known and len(known) == len(own) else None
-    values = [float(str(one)) for one in told.values() if one is not None]
-    return CheckpointEvaluation(sum(values) / len(told) if len(values) == len(told) else None, {"agreement": told})
-
-
-def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
-    given = {one.values[row.dimension] for one in rated if one.case.language == row.language}
-    return len(given) > 1
 
 
 @dataclass(frozen=True)
@@ -328,3 +200,91 @@ def majority(parts: JudgeParts) -> list[tuple[str, str, float, float]]:
             same = [abs(one.values[name] - common) < _SAME for one in held if name in one.values]
             found.append((language, name, common, sum(same) / max(len(same), 1)))
     return found
+
+
+def judge_card(manifest: GenerativeManifest) -> str:
+    """The card as Markdown, with the fields that model pages read at its head."""
+    whole = not manifest.adapter_sha256
+    head = [
+        "---",
+        *([f"license: {manifest.licence}"] if manifest.licence else []),
+        *([] if whole else [f"base_model: {_name(manifest.base)}", "library_name: peft"]),
+        "tags:",
+        "- judge",
+        "- medical",
+        "---",
+    ]
+    agreement = [
+        f"| {one['language']} | {one['dimension'] or 'all, mean'} | {_figure(one, 'value')} "
+        f"| {number_interval(_number(one, 'ci_low'), _number(one, 'ci_high'))} "
+        f"| {one['answers']} of {one['encounters']} encounters |"
+        for one in manifest.held_out
+    ]
+    dimensions = [
+        f"- {language}: " + ", ".join(f"{name} ({', '.join(map(_short, levels))})" for name, levels in own.items())
+        for language, own in manifest.dimensions.items()
+    ]
+    settings = [f"- {name}: {value}" for name, value in sorted(manifest.settings.items())]
+    pictures = "It was trained with pictures." if manifest.pictures else "It is a model of texts and sees no picture."
+    return "\n".join(
+        [
+            *head,
+            "",
+            "# A judge trained on people's ratings",
+            "",
+            (
+                f"It fills in a level for each dimension of an answer, all in one reply. {pictures} Use it with "
+                "`proctor score BENCHMARK --judge generative-judge:DIR`. It rates answers of automatic "
+                "systems for research; it is no medical device, and no person's care may depend on it."
+            ),
+            "",
+            "## Agreement with people",
+            "",
+            (
+                "Mean of Kendall's τ-b, Pearson's and Spearman's correlation on encounters that had no part in training, "
+                "with 95 % intervals over samples of encounters."
+            ),
+            "",
+            "| language | dimension | agreement | interval | answers |",
+            "|---|---|---|---|---|",
+            *agreement,
+            "",
+            "## What it learned from",
+            "",
+            (
+                f"{count_of(manifest.answers, 'rated answer')} of {count_of(manifest.encounters, 'encounter')}, those "
+                "included by which the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
+            ),
+            "",
+            *dimensions,
+            "",
+            "## How",
+            "",
+            *settings,
+            f"- base: {_name(manifest.base)}, SHA-256 `{manifest.base_sha256}`",
+            f"- chat template: SHA-256 `{manifest.template_sha256}`",
+            f"- trained weights: SHA-256 `{manifest.adapter_sha256 or manifest.merged_sha256}`",
+            "",
+            f"Licence: {manifest.licence or 'not stated; that of the base and of the ratings hold.'}",
+            "",
+        ]
+    )
+
+
+def _name(base: str) -> str:
+    """The base's folder, without the path on somebody's machine."""
+    return base.rstrip("/").rpartition("/")[2]
+
+
+def _number(row: Mapping[str, object], name: str) -> float | None:
+    value = row[name]
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _figure(row: Mapping[str, object], name: str) -> str:
+    value = _number(row, name)
+    return DASH if value is None else number(value)
+
+
+def _short(level: float) -> str:
+    return f"{level:g}"

@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase, encounter_marks
 from proctor.judges.pipeline import LinearRating, PerFold, PipelineFit, Signals
-from proctor.training.held_out import held_out_agreement
-from proctor.training.leaks import encounter_folds
-
-Floats = NDArray[np.float64]
+from proctor.training.held_out import encounter_folds, held_out_agreement
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 """Ridge penalties that are tried, each times the number of answers."""

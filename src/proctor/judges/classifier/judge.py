@@ -1,5 +1,4 @@
-"""The judge `classifier-judge`: encoders with a head for each dimension, trained on rated answers. Its folder holds
-`manifest.json`, which people can read, and weights that run no code."""
+"""Captions: what a question's pictures show, in a model's words, kept like every judgement so that it is paid once."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import (
@@ -19,14 +17,15 @@ from proctor.core import (
     Dimension,
     InfrastructureError,
     InputError,
+    JudgementCache,
     content_hash,
     pip_install,
     read_model,
     whole_folder,
     write_whole,
 )
-from proctor.judges.classifier.captions import CaptionedCase, CaptionWriter
-from proctor.judges.classifier.inputs import tokenized
+from proctor.judges.cached_model import CachedModel, as_said, load_prompts, prompt_for, together
+from proctor.judges.classifier.network import tokenized
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -37,10 +36,69 @@ from proctor.judges.dimensions import (
     read_options,
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
+from proctor.judges.dimensions.model_judge import look
 from proctor.judges.embedded.judge import hash_of
+from proctor.models import ModelClient
+from proctor.stats import Floats
 
 if TYPE_CHECKING:
     from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier
+
+
+class Caption(BaseModel):
+    """What the pictures show."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    caption: str = Field(max_length=4000)
+
+
+@dataclass(frozen=True)
+class CaptionedCase:
+    """The caption of a case's pictures ('' where none is at hand), what a person should know, and its judgement."""
+
+    text: str = ""
+    flags: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()
+
+
+class CaptionWriter:
+    """Asks a model for captions. It is shown the pictures alone, so that the answers to one question share one call."""
+
+    def __init__(self, client: ModelClient, votes: JudgementCache, prompts: Path | None = None) -> None:
+        self.name = client.name
+        self._model = CachedModel(f"caption[{client.name}]", client, votes)
+        self._prompts = load_prompts("caption", prompts)
+
+    async def caption(self, case: Case) -> CaptionedCase:
+        """The caption. Raises `InfrastructureError` where the model gives none."""
+        pictures = await look(case)
+        if not pictures.frames:
+            return CaptionedCase(flags=pictures.flags)
+        prompt = prompt_for(self._prompts, case.id, case.language)
+        system, user = prompt.render(images_shown=len(pictures.frames))
+        said, vote = await self._model.ask(
+            as_said(Caption),
+            [*pictures.frames, user],
+            system=system,
+            item_id=case.id,
+            content={"judge": "caption", "prompt_sha256": prompt.sha256, "images": pictures.hashes},
+        )
+        return CaptionedCase(" ".join(said.caption.split()), pictures.flags, (vote.key,))
+
+
+async def write_captions(
+    cases: Sequence[Case], client: ModelClient, votes: JudgementCache, prompts: Path | None, at_once: int
+) -> list[str]:
+    """The caption of each case, `at_once` of them at a time. Raises `InfrastructureError` where the model gives none."""
+    writer, gate = CaptionWriter(client, votes, prompts), asyncio.Semaphore(at_once)
+
+    async def one(case: Case) -> str:
+        async with gate:
+            return (await writer.caption(case)).text
+
+    return await together(one(case) for case in cases)
+
 
 _NAME = "classifier-judge"
 _MANIFEST = "manifest.json"
@@ -52,7 +110,6 @@ INPUT_CUT = "input-cut"
 
 Loss = Literal["ordinal", "classes"]
 Readout = Literal["expected", "level"]
-Floats = NDArray[np.float64]
 
 
 class ClassifierMember(BaseModel):

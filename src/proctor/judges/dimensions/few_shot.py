@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import (
@@ -35,16 +34,14 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import together
-from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_marks
 from proctor.judges.dimensions.fitted import agreement
-from proctor.judges.dimensions.marks import encounter_marks
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import Encoder, tokens
 from proctor.models import ModelClient
-
-Rows = NDArray[np.float64]
+from proctor.stats import Floats
 
 _QUERY, _REFERENCE, _CANDIDATE = 600, 200, 800  # characters of each that an example shows
 _REFERENCES = 3
@@ -170,7 +167,7 @@ class SimilarExamples(FewShotExamples):
         return list(best.values())
 
 
-def _by_words(texts: Sequence[str]) -> Callable[[str], Rows]:
+def _by_words(texts: Sequence[str]) -> Callable[[str], Floats]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(analyzer=tokens)
@@ -178,7 +175,7 @@ def _by_words(texts: Sequence[str]) -> Callable[[str], Rows]:
     return lambda text: np.asarray((table @ vectorizer.transform([text]).T).toarray()[:, 0], dtype=np.float64)
 
 
-def _by_meaning(texts: Sequence[str], encoder: Encoder) -> Callable[[str], Rows]:
+def _by_meaning(texts: Sequence[str], encoder: Encoder) -> Callable[[str], Floats]:
     table = np.asarray(encoder(texts), dtype=np.float64)
     return lambda text: np.round(table @ encoder([text])[0], 6)  # beyond, a text's company changes it
 

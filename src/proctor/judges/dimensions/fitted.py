@@ -11,22 +11,29 @@ here, the inner step needs no folds of its own: each judge's agreement on the ot
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.audits import ALL, KINDS, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
+from proctor.audits import (
+    ALL,
+    KINDS,
+    CorrelationSettings,
+    Key,
+    MetricScores,
+    RatingCell,
+    RatingCells,
+    RatingsTable,
+    paired,
+)
 from proctor.core import InputError, content_hash, count_of, generator, read_model
-from proctor.stats import Floats, Resamples, Sampled, average
+from proctor.stats import Floats, Ints, Resamples, Sampled, average
 
 T = TypeVar("T")
-Places = NDArray[np.int64]
-
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -262,9 +269,9 @@ class _Rated:
 
     cell: RatingCell
     scores: Mapping[str, Floats]
-    fold: Places
+    fold: Ints
 
-    def told(self, fold: int) -> Places:
+    def told(self, fold: int) -> Ints:
         """The places of a fold; none where all its ratings are the same, which says nothing of any judge."""
         inside = np.flatnonzero(self.fold == fold)
         return inside if len(inside) and np.ptp(self.cell.values[inside]) > 0 else inside[:0]
@@ -383,3 +390,90 @@ def _mean_row(language: str, rows: Sequence[HonestRow], sampled: Sequence[Sample
         apparent=sum(apparent) / len(apparent) if len(apparent) == len(rows) else None,
         reason=next((one.reason for one in rows if one.reason), ""),
     )
+
+
+Folds = Mapping[tuple[str, str], int]
+"""The fold of each encounter, by language and encounter."""
+
+
+@dataclass(frozen=True)
+class BlendMember:
+    """What may stand in a mixture: for each fold the scores of every answer by what was learned without that fold's
+    ratings. The scores of the fold itself are out of fold, and so are, by what was learned without two folds, those that
+    a mixture learns from: else it would learn from scores that have seen the ratings it is examined on."""
+
+    name: str
+    leaving: tuple[MetricScores, ...]
+
+    @classmethod
+    def fixed(cls, metric: MetricScores, folds: int) -> BlendMember:
+        """A metric that learned nothing from these ratings."""
+        return cls(metric.name, (metric,) * folds)
+
+
+Weights = Callable[[Floats, Floats], Floats]
+"""From standardised scores (answers × members) and ratings to the members' weights."""
+
+
+def equal_weights(scores: Floats, ratings: Floats) -> Floats:
+    """One for each: nothing is learned but means and spreads of scores."""
+    del ratings
+    return np.ones(scores.shape[1])
+
+
+def stacked_weights(scores: Floats, ratings: Floats) -> Floats:
+    """Least squares on the ratings without negative weights (Breiman 1996, Machine Learning 24:49).
+
+    >>> stacked_weights(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, 0.0])).round(6).tolist()
+    [0.5, 0.0]
+    """
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(scores, ratings - ratings.mean())[0], dtype=np.float64)
+
+
+def best_alone(scores: Floats, ratings: Floats) -> Floats:
+    """The member that agrees most with the ratings, and no other; the first among equals."""
+    found = [agreement(column.tolist(), ratings.tolist()) for column in scores.T]
+    chosen = max(range(len(found)), key=lambda place: -2.0 if found[place] is None else float(found[place] or 0.0))
+    return np.asarray(np.eye(len(found))[chosen], dtype=np.float64)
+
+
+def blended(
+    name: str, table: RatingsTable, members: Sequence[BlendMember], folds: Folds, weights: Weights
+) -> MetricScores:
+    """The scores of a mixture, each answer's by weights learned without its fold, for each language's dimension apart.
+
+    Scores are standardised by the training answers', and the mixture by its own there, so that folds are on one scale.
+    A member that opted out of a dimension is none of it; where all did, the mixture opts out.
+    """
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    found: dict[Key, float | None] = {}
+    for cell in frame.cells:
+        if cell.dataset != ALL:
+            continue
+        fold = np.array([folds[cell.language, group] for group in cell.groups], dtype=np.int64)
+        mixed = np.zeros(len(fold))
+        known = False
+        for number in np.unique(fold):
+            columns = _columns(cell, members, int(number))
+            known = known or bool(columns)
+            if columns:
+                mixed[fold == number] = _one_fold(np.stack(columns, axis=1), cell.values, fold == number, weights)
+        found |= dict(zip(cell.keys, mixed.tolist(), strict=True)) if known else dict.fromkeys(cell.keys)
+    return MetricScores(name, found)
+
+
+def _columns(cell: RatingCell, members: Sequence[BlendMember], fold: int) -> list[Floats]:
+    pairs = [paired(cell, one.leaving[fold]) for one in members]
+    return [scores for scores, opted_out in pairs if not opted_out]
+
+
+def _one_fold(scores: Floats, ratings: Floats, outside: Ints | np.ndarray, weights: Weights) -> Floats:
+    """The mixture's scores of the answers outside, learned from the others."""
+    inside = ~outside
+    centre, spread = scores[inside].mean(axis=0), scores[inside].std(axis=0)
+    alike = (scores - centre) / np.where(spread > 1e-12, spread, np.inf)
+    mixed = alike @ weights(alike[inside], ratings[inside])
+    own = float(mixed[inside].std())
+    return np.asarray(mixed[outside] / own if own > 1e-12 else np.zeros(int(outside.sum())), dtype=np.float64)

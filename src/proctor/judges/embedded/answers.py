@@ -2,315 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from proctor.core import InputError, read_json
+from proctor.core import InputError, generator, read_json, read_yaml
 from proctor.judges.dimensions import Case
-from proctor.judges.embedded.assertion import contradictions
+from proctor.judges.embedded.measures import LANGUAGES, Matched, Reading, beside_others, measures, sentences
 from proctor.judges.passage_index import load_sentence_encoder
-from proctor.metrics.text import (
-    BertScore,
-    Encoder,
-    EncoderSettings,
-    TokenEncoder,
-    bleu,
-    chrf,
-    default_encoder,
-    load_encoder,
-    rouge_l,
-    tokens,
-)
-
-_WORDS = {
-    "en": {
-        "hedge": r"\b(?:may|might|could|possibl\w+|likely|probabl\w+|suspect\w*|suggest\w*|consider|appears?"
-        r"|seems?|unclear)\b",
-        "refer": r"\b(?:doctor|dermatologist|physician|specialist|provider|professional|hospital|clinic"
-        r"|evaluation|consult\w*|see a)\b",
-        "negation": r"\b(?:no|not|never|without|avoid\w*|unlikely|cannot|don't|isn't|rather than)\b",
-        "urgency": r"\b(?:emergency|immediate\w*|urgent\w*|promptly|fever|pus|spreading|infection|redness"
-        r"|swelling)\b",
-        "drug": r"\b(?:ointment|cream|antibiotic\w*|steroid\w*|topical|oral|antihistamine\w*|antifungal\w*"
-        r"|\w+(?:cillin|mycin|azole|sone|olone|tinib|cort|dine))\b",
-        "limit": r"\b(?:without (?:more|further|an image|seeing)|more information"
-        r"|cannot (?:determine|diagnose|tell)|unable|sorry|as an ai|image|photo|picture)\b",
-        "test": r"\b(?:biops\w+|test\w*|culture|x-?ray|mri|exam\w*|imaging|koh)\b",
-    },
-    "zh": {
-        "hedge": r"可能|考虑|也许|疑似|大概|或许|怀疑|似乎|不排除|倾向",
-        "refer": r"就医|医院|医生|就诊|面诊|专科|门诊|咨询",
-        "negation": r"不|没|无|避免|勿|别|非",
-        "urgency": r"立即|尽快|及时|紧急|发热|发烧|脓|红肿|感染|加重",
-        "drug": r"膏|素|药|激素|口服|外用|注射|消炎|霜|碘伏|酒精",
-        "limit": r"图片|照片|无法|不能确定|更多信息|抱歉|不清楚",
-        "test": r"检查|活检|化验|切片|镜检|培养|拍片",
-    },
-}
-
-LANGUAGES = tuple(_WORDS)
-"""Languages that answers can be read in."""
-
-CUES = tuple(_WORDS["en"])
-"""The kinds of words, the same in every language."""
-
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-
-
-def cue_counts(text: str, language: str) -> dict[str, int]:
-    """How often each kind of words occurs.
-
-    >>> cue_counts("Possibly eczema. See a dermatologist.", "en")["refer"]
-    2
-    """
-    return {name: len(pattern.findall(text)) for name, pattern in _patterns(language).items()}
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text that have a letter or digit.
-
-    >>> sentences("Eczema. 外用激素软膏。避免搔抓。")
-    ['Eczema.', '外用激素软膏。', '避免搔抓。']
-    """
-    parts = (part.strip() for part in _SENTENCE_ENDS.split(text))
-    return [part for part in parts if any(char.isalnum() for char in part)]
-
-
-@cache
-def _patterns(language: str) -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(words, re.IGNORECASE) for name, words in _WORDS[language].items()}
-
-
-T = TypeVar("T")
-Floats = NDArray[np.float64]
-Vector = Callable[[str], Floats]
-"""From a text to its embedding, of length 1 (or 0 for a text without words)."""
-Matched = Callable[[str, str], tuple[float, float, float]]
-"""From an answer and a reference to BERTScore's precision, recall and F1."""
-
-_CONSENSUS = 4.0  # how strongly references that are like the others count more
-_WEIGHTED = ("rouge-1", "embedding", "chrf")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One answer beside its question and references, read once."""
-
-    candidate: str
-    query: str
-    references: tuple[str, ...]
-    language: str
-    vector: Vector
-    matched: Matched
-
-    @cached_property
-    def words(self) -> list[str]:
-        """The answer's tokens."""
-        return tokens(self.candidate)
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """How often each of them occurs."""
-        return Counter(self.words)
-
-    @cached_property
-    def reference_words(self) -> list[list[str]]:
-        """The tokens of each reference."""
-        return [tokens(one) for one in self.references]
-
-    @cached_property
-    def meaning(self) -> Floats:
-        """The answer's embedding."""
-        return self.vector(self.candidate)
-
-    @cached_property
-    def reference_meanings(self) -> Floats:
-        """The references' embeddings, one a row."""
-        return np.array([self.vector(one) for one in self.references])
-
-    @cached_property
-    def agreement(self) -> Floats:
-        """The cosines between references."""
-        return self.reference_meanings @ self.reference_meanings.T
-
-
-def measures(reading: Reading) -> dict[str, float]:
-    """All measures of one answer by itself, by name; the same names in every language."""
-    return (
-        _likeness(reading)
-        | _coverage(reading)
-        | _question(reading)
-        | _case(reading)
-        | _style(reading)
-        | _cues(reading)
-        | contradictions(reading.candidate, reading.references, reading.language)
-    )
-
-
-COMPARED = (
-    *("rouge-1-mean", "rouge-1-precision-mean", "rouge-1-recall-mean", "rouge-l-mean", "chrf-mean"),
-    *("embedding-mean", "embedding-max", "covers-meaning-recall", "covers-meaning-precision"),
-    *("covers-words-recall", "words", "sentences", "query-embedding"),
-    *(f"bert-{part}-{over}" for part in ("precision", "recall", "f1") for over in ("mean", "max")),
-)
-"""Measures in which an answer is set against the other answers to the same question."""
-
-
-def beside_others(
-    own: Mapping[str, float], reading: Reading, others: Sequence[tuple[Mapping[str, float], Reading]]
-) -> dict[str, float]:
-    """The answer beside the other answers to its question; NaN where there are none."""
-    if not others:
-        names = ("others-embedding", "others-rouge-1", *(f"beside-{name}" for name in COMPARED))
-        return dict.fromkeys(names, float("nan"))
-    alike = [float(reading.meaning @ other.meaning) for _, other in others]
-    shared = [_overlap(reading.counts, other.counts)[2] for _, other in others]
-    found = {"others-embedding": _mean(alike), "others-rouge-1": _mean(shared)}
-    for name in COMPARED:
-        found[f"beside-{name}"] = own[name] - _mean([measured[name] for measured, _ in others])
-    return found
-
-
-def _likeness(reading: Reading) -> dict[str, float]:
-    pairs = Counter(pairwise(reading.words))
-    each: dict[str, list[float]] = {}
-    for text, words, vector in zip(
-        reading.references, reading.reference_words, reading.reference_meanings, strict=True
-    ):
-        precision, recall, f1 = _overlap(reading.counts, Counter(words))
-        values = {
-            "rouge-1-precision": precision,
-            "rouge-1-recall": recall,
-            "rouge-1": f1,
-            "rouge-2": _overlap(pairs, Counter(pairwise(words)))[2],
-            "rouge-l": rouge_l(reading.candidate, text),
-            "chrf": chrf(reading.candidate, [text]),
-            "embedding": float(reading.meaning @ vector),
-        }
-        matched = reading.matched(reading.candidate, text)
-        values |= dict(zip(("bert-precision", "bert-recall", "bert-f1"), matched, strict=True))
-        for name, value in values.items():
-            each.setdefault(name, []).append(value)
-    weights = np.exp(_CONSENSUS * reading.agreement.mean(axis=1))
-    found = {}
-    for name, listed in each.items():
-        found[f"{name}-mean"], found[f"{name}-max"] = _mean(listed), max(listed)
-        if name in _WEIGHTED:
-            found[f"{name}-consensus"] = float(np.average(listed, weights=weights))
-            found[f"{name}-min"] = min(listed)
-    said = Counter(word for words in reading.reference_words for word in set(words))
-    found["bleu"] = bleu(reading.candidate, reading.references, reading.language)
-    found["supported"] = _mean([word in said for word in reading.words])
-    found["covered"] = sum(n for word, n in said.items() if word in reading.counts) / max(1, said.total())
-    return found
-
-
-def _coverage(reading: Reading) -> dict[str, float]:
-    """How well each sentence of the references is found in the answer ("recall"), and the reverse."""
-    own = sentences(reading.candidate)
-    theirs = [one for text in reading.references for one in sentences(text)]
-    tables = {"meaning": np.zeros((1, 1)), "words": np.zeros((1, 1))}
-    if own and theirs:
-        tables["meaning"] = (
-            np.array([reading.vector(one) for one in own]) @ np.array([reading.vector(one) for one in theirs]).T
-        )
-        counted = [Counter(tokens(one)) for one in theirs]
-        tables["words"] = np.array([[_overlap(Counter(tokens(one)), other)[2] for other in counted] for one in own])
-    found: dict[str, float] = {}
-    for name, table in tables.items():
-        recall, precision = table.max(axis=0), table.max(axis=1)
-        found |= {
-            f"covers-{name}-recall": float(recall.mean()),
-            f"covers-{name}-recall-min": float(recall.min()),
-            f"covers-{name}-precision": float(precision.mean()),
-            f"covers-{name}-precision-min": float(precision.min()),
-            f"covers-{name}-first": float(precision[0]),
-        }
-    return found
-
-
-def _question(reading: Reading) -> dict[str, float]:
-    question = reading.vector(reading.query)
-    precision, recall, _ = _overlap(reading.counts, Counter(tokens(reading.query)))
-    own, theirs = float(reading.meaning @ question), float((reading.reference_meanings @ question).mean())
-    return {
-        "query-precision": precision,
-        "query-recall": recall,
-        "query-embedding": own,
-        "query-references-embedding": theirs,
-        "query-embedding-excess": own - theirs,
-    }
-
-
-def _case(reading: Reading) -> dict[str, float]:
-    """The question and its references alone: the same for all answers to it."""
-    lengths = np.log1p([len(words) for words in reading.reference_words])
-    n = len(reading.references)
-    bags = [Counter(words) for words in reading.reference_words]
-    shared = [_overlap(bags[i], bags[j])[2] for i in range(n) for j in range(i)]
-    several = n > 1
-    return {
-        "references": float(np.log(n)),
-        "reference-words-mean": float(lengths.mean()),
-        "reference-words-max": float(lengths.max()),
-        "reference-words-spread": float(lengths.std()),
-        "query-words": float(np.log1p(len(tokens(reading.query)))),
-        "references-agree-meaning": float((reading.agreement.sum() - n) / (n * (n - 1))) if several else float("nan"),
-        "references-agree-words": _mean(shared) if several else float("nan"),
-    }
-
-
-def _style(reading: Reading) -> dict[str, float]:
-    text, words = reading.candidate.strip(), reading.words
-    lengths = np.log1p([len(one) for one in reading.reference_words])
-    count, parts = float(np.log1p(len(words))), len(sentences(text))
-    return {
-        "words": count,
-        "sentences": float(np.log1p(parts)),
-        "words-per-sentence": float(np.log1p(len(words) / max(1, parts))),
-        "words-less-references": count - float(lengths.mean()),
-        "words-less-longest-reference": count - float(lengths.max()),
-        "different-words": len(set(words)) / max(1, len(words)),
-        "word-length": _mean([len(word) for word in words]),
-        "ends-as-sentence": float(text.endswith((".", "!", "?", "。", "！", "？"))),
-        "asks": float("?" in text or "？" in text),
-        "numbers": float(np.log1p(sum(word[0].isdigit() for word in words))),
-        "commas": float(np.log1p(sum(text.count(mark) for mark in ",，、"))),
-        "lines": float("\n" in text),
-    }
-
-
-def _cues(reading: Reading) -> dict[str, float]:
-    """How often each kind of words occurs, in what share of the references, and whether the two differ."""
-    theirs = [cue_counts(text, reading.language) for text in reading.references]
-    found = {}
-    for name, count in cue_counts(reading.candidate, reading.language).items():
-        share = _mean([one[name] > 0 for one in theirs])
-        found[f"says-{name}"] = float(np.log1p(count))
-        found[f"references-say-{name}"] = share
-        found[f"differs-on-{name}"] = abs(float(count > 0) - share)
-    return found
-
-
-def _overlap(one: Counter[T], other: Counter[T]) -> tuple[float, float, float]:
-    """Shares of the first and of the second that are in both, and the F1."""
-    shared = sum(min(n, other[key]) for key, n in one.items())
-    first, second = one.total(), other.total()
-    return shared / max(1, first), shared / max(1, second), 2 * shared / max(1, first + second)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if len(values) else 0.0
-
+from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
+from proctor.stats import Floats, Ints
 
 Part = Literal["candidate", "references", "query"]
 
@@ -363,14 +68,14 @@ class Answers:
     names: tuple[str, ...]
     measured: Floats
     meanings: dict[Part, Floats]
-    question: NDArray[np.int64]
+    question: Ints
     texts: dict[Part, tuple[str, ...]]
     _counts: dict[Part, Counts] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.measured)
 
-    def part(self, rows: Sequence[int] | NDArray[np.int64]) -> Answers:
+    def part(self, rows: Sequence[int] | Ints) -> Answers:
         """Some rows. What was compared with other answers stays as it was read, and n-grams are not counted
         again: they are columns to choose from, and nothing is learned from them here."""
         kept = np.asarray(rows, dtype=np.int64)
@@ -487,3 +192,235 @@ def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEn
 
 def _texts(case: Case) -> tuple[str, str, tuple[str, ...]]:
     return case.candidate, case.query, tuple(one.text for one in case.references)
+
+
+EXPECTED = {"denied": -1.0, "padded": 0.0}
+"""What each kind of change does to a rating, in standard deviations of the ratings."""
+
+_EACH = 12  # answers that each wording is put around
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """Answers as they were changed, each among the other answers to its question as they stand. Row `changed[k]` of
+    `answers` was made from row `origin[k]` of the answers learned from, by the wording `wording[k]` ("denied/0")."""
+
+    answers: Answers
+    changed: Ints
+    origin: Ints
+    wording: tuple[str, ...]
+
+    def part(self, rows: Ints) -> Contrasts:
+        """What was made from some rows of the answers learned from, counted from 0."""
+        place = {row: k for k, row in enumerate(rows.tolist())}
+        kept = [k for k, row in enumerate(self.origin.tolist()) if row in place]
+        origin = np.array([place[int(self.origin[k])] for k in kept], dtype=np.int64)
+        return Contrasts(self.answers, self.changed[kept], origin, tuple(self.wording[k] for k in kept))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The wordings, each once."""
+        return tuple(dict.fromkeys(self.wording))
+
+    @property
+    def expected(self) -> Floats:
+        """What each wording does to a rating."""
+        return np.array([EXPECTED[one.partition("/")[0]] for one in self.kinds])
+
+    def differences(self, changed: Floats, own: Floats) -> Floats:
+        """The mean change by wording, of a block of columns: wordings × columns. `changed` are the rows of these
+        answers, `own` those of the answers learned from."""
+        apart = changed[self.changed] - own[self.origin]
+        code = np.array([self.kinds.index(one) for one in self.wording], dtype=np.int64)
+        sums = np.zeros((len(self.kinds), apart.shape[1]))
+        np.add.at(sums, code, apart)
+        return np.asarray(sums / np.bincount(code)[:, None], dtype=np.float64)
+
+
+@cache
+def _wordings() -> dict[str, dict[str, list[str]]]:
+    return read_yaml(Path(__file__).with_name("contrasts.yaml"))
+
+
+def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[str]]:
+    """Cases of one language in which an answer was changed, each with the other answers to its question under an id of
+    their own; the places of the changed ones among them, what they were made from, and by which wording."""
+    made: list[Case] = []
+    changed: list[int] = []
+    origin: list[int] = []
+    names: list[str] = []
+    by_question: dict[str, list[int]] = {}
+    for place, case in enumerate(cases):
+        by_question.setdefault(case.id, []).append(place)
+    given = [place for place, case in enumerate(cases) if case.candidate.strip()]
+    given.sort(key=lambda place: (cases[place].id, cases[place].candidate))
+    for kind, wordings in _wordings().get(cases[0].language, {}).items():
+        for number, wording in enumerate(wordings):
+            name = f"{kind}/{number}"
+            rng = generator(seed, "embedded-judge", "contrasts", cases[0].language, name)
+            for drawn in rng.permutation(len(given))[:_EACH]:
+                place = given[drawn]
+                own = cases[place]
+                text = wording.replace("{text}", own.candidate.strip())
+                changed.append(len(made))
+                origin.append(place)
+                names.append(name)
+                others = [cases[k] for k in by_question[own.id] if k != place]
+                made += [replace(one, id=f"{own.id}#{name}#{place}") for one in (replace(own, candidate=text), *others)]
+    return made, changed, origin, names
+
+
+VIEWS = {
+    "measures": "measures of the answer, each standardised",
+    "bends": "the same, with bends and interactions (random Fourier features of a Gaussian kernel)",
+    "wording": "n-grams of characters of the answer (TF-IDF)",
+    "wording-apart": "how far they differ from those of the references",
+    "wording-shared": "those that the references have too",
+    "wording-of-references": "n-grams of the references",
+    "wording-of-all": "n-grams of all answers to the question, on average",
+    "wording-of-query": "n-grams of the question",
+    "meaning": "embedding of the answer",
+    "meaning-of-references": "mean embedding of the references",
+    "meaning-of-query": "embedding of the question",
+    "meaning-shared": "product of the answer's and the references' embeddings",
+    "meaning-apart": "how far they differ",
+    "likeness": "the mean of plain measures of likeness to the references (`LIKENESS`)",
+    "judges": "scores that other judges gave, each standardised; no column where none was stacked",
+}
+"""What an answer is seen as, by name. Each view is a block of columns that a linear model weighs."""
+
+FREE = ("likeness", "judges")
+"""Views of few columns that designs weigh almost freely."""
+
+OF_OTHERS = ("wording-of-all",)
+"""Views that look at other answers to the same question (some measures do so too)."""
+
+LIKENESS = ("rouge-1-mean", "bert-f1-mean")
+"""Measures that are good metrics by themselves, whatever was learned."""
+
+PARTS: tuple[Part, ...] = ("candidate", "references", "query")
+"""The texts of an answer that have a vocabulary each."""
+
+_FARTHEST = 4.0  # standardised measures are cut there
+_WAVES = 400
+_LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
+
+
+@dataclass(frozen=True)
+class Views:
+    """How answers become blocks of columns; everything in it was learned from training answers alone.
+
+    `means` holds each view's mean of every column and `sizes` its block's size, so that every block has mean 0 and
+    mean squared length 1 over the training answers.
+    """
+
+    columns: tuple[int, ...]
+    centre: Floats
+    spread: Floats
+    waves: Floats
+    phases: Floats
+    grams: dict[str, tuple[str, ...]]
+    rarity: dict[str, Floats]
+    means: dict[str, Floats]
+    sizes: dict[str, float]
+
+    def blocks(self, answers: Answers) -> dict[str, Floats]:
+        """The blocks of answers: rows × columns, by view."""
+        return self.scaled(_raw(self, answers))
+
+    def scaled(self, raw: dict[str, Floats]) -> dict[str, Floats]:
+        """Blocks as they are, centred and of comparable size."""
+        return {name: (raw[name] - mean) / self.sizes[name] for name, mean in self.means.items()}
+
+
+def fit_views(answers: Answers, rows: Ints, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
+    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
+    measures that look at other answers."""
+    columns = tuple(k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS)))
+    training = answers.measured[rows][:, list(columns)]
+    centre, spread = _moments(training)
+    rng = generator(seed, "embedded-judge", "waves")
+    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel of the width that random pairs are apart.
+    waves = rng.standard_normal((len(columns), _WAVES)) / np.sqrt(len(columns))
+    phases = rng.uniform(0, 2 * np.pi, _WAVES)
+    grams: dict[str, tuple[str, ...]] = {}
+    rarity: dict[str, Floats] = {}
+    for part in PARTS:
+        grams[part], rarity[part] = _vocabulary(answers, part, rows)
+    views = Views(columns, centre, spread, waves, phases, grams, rarity, {}, {})
+    raw = _raw(views, answers)
+    for name, block in raw.items():
+        views.means[name] = block[rows].mean(axis=0)
+        size = float(np.sqrt(((block[rows] - views.means[name]) ** 2).sum(axis=1).mean()))
+        views.sizes[name] = size if size > 1e-9 else 1.0
+    return views, views.scaled(raw)
+
+
+def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
+    measured = (answers.measured[:, list(views.columns)] - views.centre) / views.spread
+    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_FARTHEST, _FARTHEST)
+    wording = _tfidf(answers, "candidate", views, "candidate")
+    expected = _tfidf(answers, "references", views, "candidate")
+    meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
+    names = [answers.names[k] for k in views.columns]
+    blocks = {
+        "likeness": measured[:, [names.index(one) for one in LIKENESS]].mean(axis=1, keepdims=True),
+        "judges": measured[:, [k for k, name in enumerate(names) if name.startswith(STACKED)]],
+        "measures": measured,
+        "bends": np.cos(measured @ views.waves + views.phases),
+        "wording": wording,
+        "wording-apart": np.abs(wording - expected),
+        "wording-shared": np.minimum(wording, expected),
+        "wording-of-references": _tfidf(answers, "references", views, "references"),
+        "wording-of-all": _mean_by(wording, answers.question),
+        "wording-of-query": _tfidf(answers, "query", views, "query"),
+        "meaning": meaning,
+        "meaning-of-references": meant,
+        "meaning-of-query": asked,
+        "meaning-shared": meaning * meant,
+        "meaning-apart": np.abs(meaning - meant),
+    }
+    return {name: blocks[name] for name in VIEWS}
+
+
+def _moments(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and spread of each column over what is known of it; 0 and 1 where nothing is."""
+    known = ~np.isnan(values)
+    count = np.maximum(known.sum(axis=0), 1)
+    centre = np.where(known, values, 0.0).sum(axis=0) / count
+    squares = np.where(known, (values - centre) ** 2, 0.0).sum(axis=0) / count
+    spread = np.sqrt(squares)
+    return centre, np.where(spread > 1e-9, spread, 1.0)
+
+
+def _vocabulary(answers: Answers, part: Part, rows: Ints) -> tuple[tuple[str, ...], Floats]:
+    """The n-grams of two or more of the rows' texts, sorted, and ln((1 + n) / (1 + texts with it)) + 1."""
+    counts = answers.counts(part)
+    having = np.asarray((counts.table[rows] > 0).sum(axis=0)).ravel()
+    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _LEAST_TEXTS)
+    within = having[[k for _, k in kept]]
+    return tuple(name for name, _ in kept), np.log((1 + len(rows)) / (1 + within)) + 1
+
+
+def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Floats:
+    """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
+    counts = answers.counts(texts)
+    names = views.grams[vocabulary]
+    found = np.zeros((len(answers), len(names)))
+    places = [(k, counts.column[name]) for k, name in enumerate(names) if name in counts.column]
+    if places:
+        here, there = (np.array(one) for one in zip(*places, strict=True))
+        times = counts.table[:, there].astype(np.float64)
+        times.data = (np.log(times.data) + 1) * views.rarity[vocabulary][here[times.indices]]
+        length = np.sqrt(np.asarray(times.power(2).sum(axis=1)).ravel())
+        times.data /= np.repeat(length, np.diff(times.indptr))
+        found[:, here] = times.toarray()
+    return found
+
+
+def _mean_by(values: Floats, group: Sequence[int] | Ints) -> Floats:
+    """Each row's mean over the rows of its group."""
+    code = np.asarray(group)
+    sums = np.zeros((int(code.max()) + 1, values.shape[1]))
+    np.add.at(sums, code, values)
+    return np.asarray(sums[code] / np.bincount(code)[code][:, None], dtype=np.float64)

@@ -31,7 +31,17 @@ from proctor.judges.dimensions import (
 )
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
 from proctor.judges.dimensions.scorer import RecordedBy
-from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
+from proctor.judges.embedded.answers import (
+    LIKENESS,
+    PARTS,
+    STACKED,
+    VIEWS,
+    Answers,
+    Encoders,
+    Views,
+    encoders_in,
+    read_answers,
+)
 from proctor.judges.embedded.learning import Learned, Recipe, relative
 from proctor.judges.embedded.validation import (
     NOTHING_ELSE,
@@ -41,7 +51,6 @@ from proctor.judges.embedded.validation import (
     stacked_columns,
     train,
 )
-from proctor.judges.embedded.views import LIKENESS, PARTS, VIEWS, Views
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
 

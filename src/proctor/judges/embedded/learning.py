@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of, generator
-from proctor.judges.embedded.answers import STACKED, Answers
-from proctor.judges.embedded.contrasts import Contrasts
-from proctor.judges.embedded.views import FREE, OF_OTHERS, VIEWS, Floats, Rows, Views, fit_views
+from proctor.judges.embedded.answers import FREE, OF_OTHERS, STACKED, VIEWS, Answers, Contrasts, Views, fit_views
+from proctor.stats import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Split:
     datasets: tuple[str, ...]
     weak: tuple[bool, ...] = ()
 
-    def part(self, rows: Sequence[int] | Rows) -> Split:
+    def part(self, rows: Sequence[int] | Ints) -> Split:
         """That of some rows."""
         weak = tuple(self.weak[k] for k in rows) if self.weak else ()
         return Split(tuple(self.groups[k] for k in rows), tuple(self.datasets[k] for k in rows), weak)
@@ -35,9 +34,9 @@ class Split:
         return ~np.array(self.weak or [False] * len(self.groups), dtype=np.bool_)
 
 
-def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Rows:
+def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Ints:
     """The fold of each row, 0 to `count` − 1. All rows of an encounter are in one fold, whatever the order
-    of the rows; not `grouped`, every row is dealt out by itself. Rows that nobody rated decide nothing: they are in the
+    of the rows; not `grouped`, every row is dealt out by itself. Ints that nobody rated decide nothing: they are in the
     fold of their encounter, and in none (−1) where nothing of it was rated.
 
     Raises `InputError` for fewer encounters than folds.
@@ -62,14 +61,14 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     return np.array([fold.get(unit, -1) for unit in units], dtype=np.int64)
 
 
-def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Rows, Rows]]:
+def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Ints, Ints]]:
     """For each fold the rows outside it, to learn from, and those in it that people rated (see `fold_numbers`)."""
     number = fold_numbers(split, count, seed, name, grouped=grouped)
     for k in range(count):
         yield np.flatnonzero(number != k), np.flatnonzero((number == k) & split.told)
 
 
-def parted(split: Split, number: Rows) -> int:
+def parted(split: Split, number: Ints) -> int:
     """How many encounters have answers in several folds.
 
     >>> parted(Split(("a", "a", "b"), ("d",) * 3), np.array([0, 1, 1]))
@@ -200,7 +199,7 @@ class RatedRows:
     told: NDArray[np.bool_]
     contrasts: Contrasts | None = None
 
-    def part(self, rows: Rows) -> RatedRows:
+    def part(self, rows: Ints) -> RatedRows:
         """That of some rows."""
         contrasts = None if self.contrasts is None else self.contrasts.part(rows)
         return RatedRows(self.answers.part(rows), self.ratings[rows], self.better, self.told[rows], contrasts)
@@ -237,7 +236,7 @@ def _weak_weight() -> float:
     return float(np.sqrt(_WEAK))
 
 
-def _fit(training: RatedRows, inside: Rows, recipe: Recipe) -> _Fit:
+def _fit(training: RatedRows, inside: Ints, recipe: Recipe) -> _Fit:
     views, blocks = fit_views(training.answers, inside, recipe.seed, alone=recipe.alone)
     told = training.told[inside]
     weighed = np.where(told, 1.0, _weak_weight())[:, None]
@@ -328,7 +327,7 @@ def _mean_figure(scores: Floats, ratings: Floats) -> float:
     return float(np.mean([task_figure(one, other) for one, other in zip(scores.T, ratings.T, strict=True)]))
 
 
-def _predictions(training: RatedRows, inside: Rows, outside: Rows, designs: Sequence[Design], recipe: Recipe) -> Floats:
+def _predictions(training: RatedRows, inside: Ints, outside: Ints, designs: Sequence[Design], recipe: Recipe) -> Floats:
     """What each design, fitted to some rows, predicts for others: designs × rows × dimensions."""
     fit = _fit(training, inside, recipe)
     products = {name: np.concatenate([own, fit.blocks[name][outside]]) @ own.T for name, own in fit.inside.items()}
@@ -342,7 +341,7 @@ def _predictions(training: RatedRows, inside: Rows, outside: Rows, designs: Sequ
     return np.array(found)
 
 
-def _dual(products: dict[str, Floats], rows: Rows, design: Design, targets: Floats) -> Floats:
+def _dual(products: dict[str, Floats], rows: Ints, design: Design, targets: Floats) -> Floats:
     """The ridge regression's dual coefficients: answers × dimensions."""
     from scipy.linalg import solve
 
@@ -351,7 +350,7 @@ def _dual(products: dict[str, Floats], rows: Rows, design: Design, targets: Floa
     return np.asarray(solve(kernel, targets, assume_a="pos", overwrite_a=True, check_finite=False), dtype=np.float64)
 
 
-def _mixed(products: dict[str, Floats], rows: Rows, design: Design) -> Floats:
+def _mixed(products: dict[str, Floats], rows: Ints, design: Design) -> Floats:
     total = sum(weight * products[name][rows] for name, weight in design.weights.items())
     return np.asarray(total, dtype=np.float64)
 

@@ -1,25 +1,121 @@
-"""Supervised fine-tuning with low-rank adapters. The one module that imports PEFT and TRL's `SFTTrainer`.
-
-The library trains; what is asked and what counts in the loss is decided here. The library's own ways have failed others:
-a length limit that cuts picture tokens (trl#5927), a loss on the question (trl#3751).
-"""
+"""Examples for fine-tuning: the question as the model is asked it, and what it should reply."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from proctor.core import content_hash
-from proctor.models import ORIGIN, Weights, check_adapter, weights_hash
-from proctor.training.chat_examples import ChatExample, collate, measure
-from proctor.training.checkpoints import Checkpoints, Evaluate, quiet
+from proctor.core import InputError, ProctorError, content_hash
+from proctor.models import ORIGIN, Query, Weights, check_adapter, weights_hash
+from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 
-if TYPE_CHECKING:
-    from proctor.training.run_folder import RunFolder
+_IGNORED = -100  # what the libraries leave out of the loss
+
+
+@dataclass(frozen=True)
+class ChatExample:
+    """A question, just as it is asked when the model is used, and the reply to learn. `cluster` is what no split parts:
+    an encounter, a video."""
+
+    query: Query
+    answer: str
+    cluster: str
+
+
+@dataclass(frozen=True)
+class ExampleLengths:
+    """Tokens of each example: of the question (its pictures included), of the pictures alone, of the reply."""
+
+    questions: tuple[int, ...]
+    pictures: tuple[int, ...]
+    replies: tuple[int, ...]
+
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest example."""
+        return max(question + reply for question, reply in zip(self.questions, self.replies, strict=True))
+
+    def told(self) -> str:
+        """For people.
+
+        >>> ExampleLengths((90, 100), (64, 0), (10, 12)).told()
+        'questions of 90 to 100 tokens (median 95; 0 to 64 of them pictures), replies of 10 to 12'
+        """
+        pictures = f"; {min(self.pictures)} to {max(self.pictures)} of them pictures" if any(self.pictures) else ""
+        return (
+            f"questions of {min(self.questions)} to {max(self.questions)} tokens (median {median(self.questions):g}"
+            f"{pictures}), replies of {min(self.replies)} to {max(self.replies)}"
+        )
+
+
+def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths:
+    """How long examples are for a model. Raises `InputError` for none, and for those that are longer than the model
+    reads: nothing is ever cut."""
+    if not examples:
+        raise InputError("examples", found="none", expected="some to learn from")
+    questions, pictures = [], []
+    image = getattr(weights.processor, "image_token_id", None)
+    for one in examples:
+        ids = weights.encoded([one.query])["input_ids"][0]
+        questions.append(len(ids))
+        pictures.append(0 if image is None else int((ids == image).sum()))
+    replies = tuple(len(weights.reply_tokens(one.answer)) for one in examples)
+    found = ExampleLengths(tuple(questions), tuple(pictures), replies)
+    most = getattr(weights.model.config.get_text_config(), "max_position_embeddings", None)
+    if most is not None and found.longest > most:
+        many = sum(asked + said > most for asked, said in zip(found.questions, found.replies, strict=True))
+        told = f"{many} of {len(examples)} longer than that, the longest {found.longest}"
+        raise InputError("examples", found=told, expected=f"at most {most} tokens, as many as the model reads")
+    return found
+
+
+def collate(weights: Weights, examples: Sequence[ChatExample]) -> dict[str, Any]:
+    """A batch for training: questions as they are asked, replies after them, padded on the right; only the replies'
+    tokens (with the one that ends them) count in the loss.
+
+    Raises `ProctorError` where the labels do not spell the replies.
+    """
+    import torch
+
+    found = dict(weights.prompts([one.query for one in examples]))
+    ids, mask = found["input_ids"], found["attention_mask"].bool()
+    replies = [weights.reply_tokens(one.answer) for one in examples]
+    counts = [int(row.sum()) + len(reply) for row, reply in zip(mask, replies, strict=True)]
+    padding = weights.tokenizer.pad_token_id or 0
+    fills = {"input_ids": padding, "attention_mask": 0}
+    batch: dict[str, Any] = {}
+    for name, value in found.items():
+        if not (torch.is_tensor(value) and value.shape == ids.shape):
+            batch[name] = value
+            continue
+        rows = value.new_full((len(examples), max(counts)), fills.get(name, 0))
+        for row, (own, reply) in enumerate(zip(mask, replies, strict=True)):
+            asked = counts[row] - len(reply)
+            rows[row, :asked] = value[row][own]
+            if name in fills:
+                rows[row, asked : counts[row]] = torch.tensor(reply) if name == "input_ids" else 1
+        batch[name] = rows
+    labels = torch.full_like(batch["input_ids"], _IGNORED)
+    for row, reply in enumerate(replies):
+        labels[row, counts[row] - len(reply) : counts[row]] = torch.tensor(reply)
+    batch["labels"] = labels
+    _check_labels(weights, batch, examples)
+    return batch
+
+
+def _check_labels(weights: Weights, batch: dict[str, Any], examples: Sequence[ChatExample]) -> None:
+    for row, one in zip(batch["labels"], examples, strict=True):
+        learned = weights.tokenizer.decode(row[row != _IGNORED], skip_special_tokens=True)
+        if one.answer not in learned:
+            raise ProctorError(f"training would not learn the reply {one.answer!r}, but {learned!r}")
+
 
 BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*"
 
@@ -208,4 +304,58 @@ def _arguments(folder: RunFolder, settings: LoraSettings, steps: int) -> Any:
         dataset_kwargs={"skip_prepare_dataset": True},
         dataloader_pin_memory=False,
         disable_tqdm=True,
+    )
+
+
+_OPTIMIZED = 16  # bytes of a trained number: itself, its gradient and two moments, 4 each
+_KEPT = 34  # bytes that a layer keeps for a token and each of its columns at 16 bits (Korthikanti et al. 2022)
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Numbers of the base and those that are trained; bytes for the base's weights, for what is trained (with gradients
+    and the optimizer's state), and for what a batch of the longest examples keeps."""
+
+    numbers: int
+    trained: int
+    weights: int
+    optimizer: int
+    activations: int
+
+    def told(self) -> str:
+        """For people.
+
+        >>> Footprint(8_000_000_000, 40_000_000, 16 * 2**30, 2**29, 4 * 2**30).told()
+        '8000.0 M numbers, 40.0 M of them trained; about 20.5 GiB (weights 16.0, training 0.5, a batch 4.0)'
+        """
+        sizes = [one / _GIB for one in (self.weights, self.optimizer, self.activations)]
+        return (
+            f"{self.numbers / 1e6:.1f} M numbers, {self.trained / 1e6:.1f} M of them trained; about {sum(sizes):.1f} GiB "
+            f"(weights {sizes[0]:.1f}, training {sizes[1]:.1f}, a batch {sizes[2]:.1f})"
+        )
+
+
+def footprint(weights: Weights, lengths: ExampleLengths, settings: LoraSettings) -> Footprint:
+    """The memory that training takes, roughly; `weights` may be empty ones. With `checkpointing`, a layer keeps its
+    input alone, and one layer at a time all."""
+    model, text = weights.model, weights.model.config.get_text_config()
+    numbers = sum(one.numel() for one in model.parameters())
+    size = 2 if str(getattr(model, "dtype", "")).endswith("16") else 4
+    trained = numbers if settings.rank == 0 else settings.rank * _adapted(weights, settings)
+    layers, width, tokens = text.num_hidden_layers, text.hidden_size, lengths.longest * settings.batch
+    kept = 2 * layers + _KEPT if settings.checkpointing else _KEPT * layers
+    return Footprint(numbers, trained, numbers * size, trained * _OPTIMIZED, tokens * width * kept * size // 2)
+
+
+def _adapted(weights: Weights, settings: LoraSettings) -> int:
+    """Inputs and outputs of all layers that an adapter is put on."""
+    import torch
+
+    beside = None if settings.vision or not weights.takes_pictures else re.compile(BESIDE_LANGUAGE)
+    head = weights.model.get_output_embeddings()
+    return sum(
+        one.in_features + one.out_features
+        for name, one in weights.model.named_modules()
+        if isinstance(one, torch.nn.Linear) and one is not head and not (beside and beside.fullmatch(name))
     )
