@@ -1,4 +1,10 @@
-"""A closer look at a picture: a part of it, enlarged, with more contrast or sharper edges."""
+"""`agent-judge`: a model that uses tools (similar rated answers, learned scores, visual questions, a closer look) before it
+rates.
+
+After BDI (Xu et al. 2026, in section 6.4 of the overview): a ReAct agent that retrieves similar rated encounters, learned
+signals and generated answers to visual questions, and looks closer at the pictures. No tool knows how the judged answer
+was rated. The transcript is the judgement.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from proctor.core import Frame, InfrastructureError, InputError, JudgementCache, NoVerdictError
 from proctor.judges.cached_model import (
     CachedModel,
-    Prompts,
+    PromptedModel,
     StoredReply,
     as_said,
     load_prompts,
@@ -24,7 +30,7 @@ from proctor.judges.cached_model import (
 )
 from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, RatedCase, injection_flags
 from proctor.judges.dimensions.factories import NoOptions
-from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, shown, without_own
+from proctor.judges.dimensions.few_shot import RatedPool, SimilarExamples, refuse_own, shown
 from proctor.judges.dimensions.model_judge import RATING, Pictures, Rated, look, rating_form, wording_of
 from proctor.judges.dimensions.scorer import DimensionJudge, JudgeSetup, RatesDimensions, read_options
 from proctor.judges.embedded import EmbeddedJudge
@@ -35,7 +41,7 @@ from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.metrics.text import Encoder
 from proctor.models import Agent, AgentLimits, AgentReply, AgentTool, ModelClient, MultimodalEncoder, ToolResult
 
-_LEAST_SHARE, _SIDE = 0.05, 768
+_MIN_SHARE, _SIDE = 0.05, 768
 _QUALITY = MediaSettings(max_side=_SIDE, quality=90)
 
 
@@ -53,45 +59,45 @@ class CloserLook(BaseModel):
 
     @model_validator(mode="after")
     def _has_a_size(self) -> Self:
-        if min(self.right - self.left, self.bottom - self.top) < _LEAST_SHARE:
-            raise ValueError(f"right and bottom are expected to lie {_LEAST_SHARE:g} or more behind left and top")
+        if min(self.right - self.left, self.bottom - self.top) < _MIN_SHARE:
+            raise ValueError(f"right and bottom are expected to lie {_MIN_SHARE:g} or more behind left and top")
         return self
 
 
-@dataclass(frozen=True)
-class Magnifier:
-    """Looks closer at the pictures of a case that can be read; `places` are theirs among the case's images."""
+def enlarge(case: Case, place: int, request: CloserLook) -> Frame:
+    """The part of a case's image (`place` among its images), scaled to 768 pixels at its longest side. Raises
+    `InputError` for a file that can't be read any more."""
+    from PIL import ImageFilter, ImageOps
+    from PIL.Image import Resampling
 
-    case: Case
-    places: tuple[int, ...]
+    if case.image_root is None:
+        raise IndexError(place)
+    scan = case.scans[place] if case.scans else None
+    picture = read_image(locate(case.image_root, case.images[place]), scan)
+    wide, high = picture.size
+    left, top = int(request.left * wide), int(request.top * high)
+    right, bottom = max(left + 1, round(request.right * wide)), max(top + 1, round(request.bottom * high))
+    part = picture.crop((left, top, right, bottom))
+    scale = _SIDE / max(part.size)
+    if scale > 1:
+        size = (max(1, round(part.width * scale)), max(1, round(part.height * scale)))
+        part = part.resize(size, Resampling.BICUBIC)
+    if request.enhance == "contrast":
+        part = ImageOps.autocontrast(part, cutoff=1)
+    if request.enhance == "sharpness":
+        part = part.filter(ImageFilter.UnsharpMask(radius=3, percent=150))
+    return Frame(encode(part, None, _QUALITY), None, f"A closer look at picture {request.picture}")
 
-    def look(self, asked: CloserLook) -> Frame:
-        """The part, enlarged or scaled down to 768 pixels at its longest side. Raises `InputError` for a file that can't
-        be read any more, and `IndexError` for a picture that there is not."""
-        from PIL import ImageFilter, ImageOps
-        from PIL.Image import Resampling
 
-        place = self.places[asked.picture - 1]
-        root, name = self.case.image_root, self.case.images[place]
-        if root is None:
-            raise IndexError(place)
-        scan = self.case.scans[place] if self.case.scans else None
-        picture = read_image(locate(root, name), scan)
-        wide, high = picture.size
-        left, top = int(asked.left * wide), int(asked.top * high)
-        part = picture.crop(
-            (left, top, max(left + 1, round(asked.right * wide)), max(top + 1, round(asked.bottom * high)))
-        )
-        scale = _SIDE / max(part.size)
-        if scale > 1:
-            part = part.resize(
-                (max(1, round(part.width * scale)), max(1, round(part.height * scale))), Resampling.BICUBIC
-            )
-        if asked.enhance == "contrast":
-            part = ImageOps.autocontrast(part, cutoff=1)
-        if asked.enhance == "sharpness":
-            part = part.filter(ImageFilter.UnsharpMask(radius=3, percent=150))
-        return Frame(encode(part, None, _QUALITY), None, f"A closer look at picture {asked.picture}")
+async def look_closer(case: Case, request: CloserLook, pictures: Pictures) -> ToolResult:
+    """A part of a picture, enlarged."""
+    if not 1 <= request.picture <= len(pictures.places):
+        return ToolResult(f"there is no picture {request.picture}: there are {len(pictures.places)}", failed=True)
+    try:
+        frame = await asyncio.to_thread(enlarge, case, pictures.places[request.picture - 1], request)
+    except InputError:
+        return ToolResult("the picture can't be read", failed=True)
+    return ToolResult("the picture follows", (frame,))
 
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -108,7 +114,7 @@ class SimilarTo(BaseModel):
 
 
 class SimilarCases:
-    """Rated answers of other encounters, by the likeness of texts or, with an encoder, of pictures."""
+    """Rated answers of other encounters, by the similarity of texts or, with an encoder, of pictures."""
 
     def __init__(self, pool: RatedPool, encoder: Encoder | None, sight: MultimodalEncoder | None) -> None:
         self._pool, self._sight = pool, sight
@@ -120,15 +126,15 @@ class SimilarCases:
             "pictures": sight.where if sight else None,
         }
 
-    async def find(self, case: Case, asked: SimilarTo, pictures: Pictures) -> ToolResult:
-        """At most as many as asked for, most similar first, none of the case's own encounter."""
-        if asked.by == "text":
-            found = self._by_text.ranked(case)[: asked.count]
+    async def find(self, case: Case, request: SimilarTo, pictures: Pictures) -> ToolResult:
+        """The requested number of answers at most, the most similar first, none of the case's own encounter."""
+        if request.by == "text":
+            found = self._by_text.ranked(case)[: request.count]
         elif self._sight is None or not pictures.frames:
             return ToolResult("pictures can't be compared here: ask by text", failed=True)
         else:
-            found = await self._by_pictures(case, pictures, self._sight, asked.count)
-        found = list(without_own(tuple(found), case, "agent-judge"))
+            found = await self._by_pictures(case, pictures, self._sight, request.count)
+        refuse_own(found, case)
         if not found:
             return ToolResult("there are none", failed=True)
         return ToolResult([shown(one) for one in found])
@@ -137,15 +143,15 @@ class SimilarCases:
         self, case: Case, pictures: Pictures, sight: MultimodalEncoder, count: int
     ) -> list[RatedCase]:
         own = await self._vector(pictures, sight)
-        likeness: list[tuple[float, int, RatedCase]] = []
-        for place, one in enumerate(self._by_text.ranked(case)):  # among equals the more similar in words
+        similarity: list[tuple[float, int, RatedCase]] = []
+        for place, one in enumerate(self._by_text.ranked(case)):  # the similarity of texts breaks ties
             if one.case.encounter not in self._seen:
-                there = await look(one.case)
-                self._seen[one.case.encounter] = await self._vector(there, sight) if there.frames else None
+                other = await look(one.case)
+                self._seen[one.case.encounter] = await self._vector(other, sight) if other.frames else None
             vector = self._seen[one.case.encounter]
             if vector is not None:
-                likeness.append((-round(float(vector @ own), 6), place, one))
-        return [one for _, _, one in sorted(likeness, key=lambda row: row[:2])[:count]]
+                similarity.append((-round(float(vector @ own), 6), place, one))
+        return [one for _, _, one in sorted(similarity, key=lambda row: row[:2])[:count]]
 
     async def _vector(self, pictures: Pictures, sight: MultimodalEncoder) -> NDArray[np.float64]:
         seen = await asyncio.to_thread(sight.see, [one.jpeg for one in pictures.frames])
@@ -160,7 +166,7 @@ class Nothing(BaseModel):
 
 
 async def learned_scores(case: Case, judges: Sequence[DimensionJudge]) -> ToolResult:
-    """The scores of judges that learned from rated answers, by judge; never by one that learned from this encounter."""
+    """The scores of judges that learned from rated answers, by judge, without judges that learned from this encounter."""
     told: dict[str, JsonValue] = {}
     for one in judges:
         said = await one.judge(case)
@@ -188,60 +194,41 @@ class VisualAnswer(BaseModel):
     answer: str = Field(max_length=2000)
 
 
-@dataclass(frozen=True)
-class VisualReferences:
-    """Answers a question about a case's pictures by a model that sees them and the patient's question, and neither the
-    candidate nor the references. Each answer is a judgement of its own."""
-
-    model: CachedModel
-    prompts: Prompts
-
-    async def ask(self, case: Case, asked: VisualQuestion, pictures: Pictures) -> ToolResult:
-        """The answer. Raises `InfrastructureError` where no reply comes."""
-        prompt = prompt_for(self.prompts, case.id, case.language)
-        question = sanitize(asked.question)
-        filled: dict[str, JsonValue] = {"query": sanitize(case.query), "question": question}
-        system, user = prompt.render(**filled)
-        try:
-            said, vote = await self.model.ask(
-                as_said(VisualAnswer),
-                [*pictures.frames, user],
-                system=system,
-                item_id=case.id,
-                content={"judge": "visual", "prompt_sha256": prompt.sha256, **filled, "images": pictures.hashes},
-            )
-        except NoVerdictError as error:
-            return ToolResult(f"no answer: {error}", failed=True)
-        told: dict[str, JsonValue] = {"a model's answer, not a physician's": sanitize(said.answer)}
-        return ToolResult(told, votes=(vote.key,), usage=vote.usage)
-
-
-async def look_closer(case: Case, asked: CloserLook, pictures: Pictures) -> ToolResult:
-    """A part of a picture, enlarged."""
-    if not 1 <= asked.picture <= len(pictures.places):
-        return ToolResult(f"there is no picture {asked.picture}: there are {len(pictures.places)}", failed=True)
+async def ask_about_pictures(
+    case: Case, request: VisualQuestion, pictures: Pictures, model: PromptedModel
+) -> ToolResult:
+    """Another model's answer to a question about a case's pictures. It sees the pictures and the patient's question, but
+    neither candidate nor references. Each answer is a judgement. Raises `InfrastructureError` if no reply comes."""
     try:
-        frame = await asyncio.to_thread(Magnifier(case, pictures.places).look, asked)
-    except InputError:
-        return ToolResult("the picture can't be read", failed=True)
-    return ToolResult("the picture follows", (frame,))
+        reply, vote = await model.ask(
+            as_said(VisualAnswer),
+            case.id,
+            {"query": sanitize(case.query), "question": sanitize(request.question), "images": pictures.hashes},
+            language=case.language,
+            frames=pictures.frames,
+        )
+    except NoVerdictError as error:
+        return ToolResult(f"no answer: {error}", failed=True)
+    told: dict[str, JsonValue] = {"a model's answer, not a physician's": sanitize(reply.answer)}
+    return ToolResult(told, votes=(vote.key,), usage=vote.usage)
 
 
 @dataclass(frozen=True)
 class Toolbox:
-    """The tools that there are; which of them a case is offered depends on its pictures."""
+    """The tools of a judge; a case without pictures is not offered those for pictures. `visual` answers questions about
+    pictures."""
 
     similar: SimilarCases | None = None
     learned: tuple[DimensionJudge, ...] = ()
-    visual: VisualReferences | None = None
+    visual: PromptedModel | None = None
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """What decides what they give."""
+        """Everything that changes the results of the tools."""
         return {
             "similar": None if self.similar is None else self.similar.settings,
-            "learned": {one.name: one.settings for one in self.learned},
-            "visual": None if self.visual is None else {name: one.sha256 for name, one in self.visual.prompts.items()},
+            "learned": {judge.name: judge.settings for judge in self.learned},
+            "visual": None if self.visual is None else self.visual.prompt_hashes,
         }
 
     def of(self, case: Case, pictures: Pictures) -> list[AgentTool[Any]]:
@@ -252,32 +239,35 @@ class Toolbox:
             about = (
                 "Answers to other patients' questions that are like this one, with the ratings that people gave them."
             )
-            tools.append(
-                AgentTool("similar_cases", about, SimilarTo, lambda asked: similar.find(case, asked, pictures))
-            )
+            tools.append(AgentTool("similar_cases", about, SimilarTo, lambda one: similar.find(case, one, pictures)))
         if self.learned:
             about = "The scores of judges that learned from rated answers and can't reason. They reward likeness to the references."
             tools.append(AgentTool("learned_scores", about, Nothing, lambda _: learned_scores(case, self.learned)))
         if pictures.frames and visual is not None:
             about = "Another model's answer to a question about the pictures, by which a claim of the candidate can be checked."
             tools.append(
-                AgentTool("ask_about_pictures", about, VisualQuestion, lambda asked: visual.ask(case, asked, pictures))
+                AgentTool(
+                    "ask_about_pictures",
+                    about,
+                    VisualQuestion,
+                    lambda one: ask_about_pictures(case, one, pictures, visual),
+                )
             )
         if pictures.frames:
             about = "A part of a picture, enlarged, with more contrast or sharper if that helps."
-            tools.append(AgentTool("look_closer", about, CloserLook, lambda asked: look_closer(case, asked, pictures)))
+            tools.append(AgentTool("look_closer", about, CloserLook, lambda one: look_closer(case, one, pictures)))
         return tools
 
 
 TOOL_FAILED = "tool-failed"
-"""Flag: a tool that the judge called could not do what it was asked."""
+"""Flag: a tool call of the judge failed."""
 
 _RATE = "rate"
 
 
 class AgentJudge:
-    """Lets a model use tools until it rates every dimension: `DimensionJudge`. The whole transcript is kept under a key
-    of the case, the prompt, the model, the limits and all that decides what tools give."""
+    """Lets a model use tools until it rates every dimension: a `DimensionJudge`. The whole transcript is cached under the
+    case, the prompt, the model, the limits and the settings of the tools."""
 
     def __init__(
         self,
@@ -294,7 +284,7 @@ class AgentJudge:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model's, the prompt's, the limits, and what decides what tools give."""
+        """The settings of the model, the prompts, the limits and the tools."""
         return {**self._client.settings, "prompt_sha256": prompt_hashes(self._prompts), **self._own}
 
     @property
@@ -306,17 +296,16 @@ class AgentJudge:
         pictures = await look(case)
         flags = (*injection_flags(case), *pictures.flags)
         try:
-            said, steps, key = await self._ask(case, pictures, flags)
+            rated, steps, key = await self._ask(case, pictures, flags)
         except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=flags)
-        scores, calls = RATING.read(case, said), _calls(steps)
-        failed = any(one.get("failed") for one in calls)
-        behind = [str(key) for one in calls for key in _listed(one.get("votes"))]
+        calls = _calls(steps)
+        failed = any(call.get("failed") for call in calls)
         return replace(
-            scores,
+            RATING.read(case, rated),
             flags=(*flags, *((TOOL_FAILED,) if failed else ())),
-            evidence=({"judge": self.name, "reason": said.reason, "steps": [*steps], **pictures.evidence},),
-            votes=(*behind, key),
+            evidence=({"judge": self.name, "reason": rated.reason, "steps": [*steps], **pictures.evidence},),
+            votes=(*(str(vote) for call in calls for vote in _listed(call.get("votes"))), key),
         )
 
     async def _ask(self, case: Case, pictures: Pictures, flags: tuple[str, ...]) -> tuple[Rated, list[JsonValue], str]:
@@ -342,7 +331,7 @@ class AgentJudge:
                 "judge": "agent-judge",
                 "prompt_sha256": prompt.sha256,
                 "language": case.language,
-                "encounter": case.encounter,  # what is looked up is never of it
+                "encounter": case.encounter,  # it decides which rated answers the tools may return
                 **filled,
                 "candidate": case.candidate,
                 "images": pictures.hashes,
@@ -375,9 +364,9 @@ def _listed(value: JsonValue) -> list[JsonValue]:
 
 
 class AgentOptions(NoOptions):
-    """`encoder` compares meanings instead of words, `pictures` (a folder with CLIP or the like) pictures; `signals` is the
-    folder of an embedded judge, `fit` the file of a local pipeline with the same encoders; the others are limits for each
-    answer (see `AgentLimits`)."""
+    """`encoder` compares meanings instead of words, `pictures` (a folder with a model like CLIP) compares pictures;
+    `signals` is the folder of an embedded judge, `fit` the file of a local pipeline with the same encoders; the others
+    are limits for each answer (see `AgentLimits`)."""
 
     encoder: str = ""
     pictures: str = ""
@@ -408,8 +397,8 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     learned: list[DimensionJudge] = [] if options.signals is None else [EmbeddedJudge.load(options.signals)]
     if options.fit is not None:
         learned.append(CombinedJudge(SignalReader(options.encoder, options.pictures), read_pipeline(options.fit)))
-    visual = VisualReferences(
-        CachedModel(f"{name}/visual[{client.name}]", client, setup.votes), load_prompts("visual", setup.prompts)
+    visual = PromptedModel(
+        f"{name}/visual[{client.name}]", client, setup.votes, "visual", load_prompts("visual", setup.prompts)
     )
     limits = AgentLimits(steps=options.steps, calls=options.calls, tokens=options.tokens, cost=options.cost)
     Agent.refuse(client)

@@ -1,15 +1,18 @@
-"""The scale of `logprob-judge`: the score that a model expects, from the probabilities of what it could have said.
+"""Scores from token probabilities: `logprob-judge` asks any model, `generative-judge` local weights fine-tuned on ratings.
 
-After MedAware (Hao and Liu 2026, in section 6.3 of the overview): all dimensions in one short reply, and of
-each the mean of its levels under the model's own probabilities instead of the level that was drawn. Levels
-are counted 0, 1, 2, so that each is one token. With a calibration, the mean is mapped to what clinicians
-gave on rated data (isotonic; never on the encounter that is judged).
+After MedAware (Hao and Liu 2026, in section 6.3 of the overview): all dimensions in one short reply, and for each the
+mean of its levels under the model's probabilities instead of the sampled level. Levels are numbered 0, 1, 2, so that
+each is one token. A calibration maps the mean to clinicians' ratings (isotonic; never fitted on the encounter that is
+judged).
+
+The folder of a `generative-judge` contains `manifest.json` and `adapter/` (for the base it was trained on), or weights
+that stand alone. Nothing in it is executed; a folder whose weights, base or prompts do not match the manifest is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import ConfigurationError, Dimension, InfrastructureError, InputError, JudgementCache, read_model
 from proctor.judges.cached_model import CachedModel, StoredReply, load_prompts, prompt_hashes
-from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_marks
+from proctor.judges.dimensions.case import TRAINED_ON, Case, DimensionScores, encounter_marks, refuse_unlearned
 from proctor.judges.dimensions.fitted import Calibration, read_calibration
 from proctor.judges.dimensions.model_judge import (
     ModelJudge,
@@ -34,14 +37,14 @@ from proctor.models import ModelClient, ModelSpec, Query, Reply, weights_hash
 
 _LOGPROB = "logprob-judge"
 
-_ENOUGH = 0.5  # with less of the probability on the levels, their mean says nothing of what the model means
-_CERTAIN = 0.99  # what is as good as certain needs no alternative
+_MIN_COVERED = 0.5  # with less probability on the levels, their mean says nothing about the model's rating
+_CERTAIN = 0.99  # a token of this probability needs no listed alternatives
 _LEVEL = re.compile(rb'[\s":]*(\d)[\s,}]*')
 
 
 class Chances(BaseModel):
-    """The probability of each level (lowest first) by dimension, as far as the server lists it, and the
-    level that was drawn."""
+    """The probability of each level (lowest first) by dimension, as far as the server lists it, and the index of the
+    sampled level."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -50,7 +53,7 @@ class Chances(BaseModel):
 
 
 def _stored(model: str, dimensions: tuple[Dimension, ...]) -> StoredReply[Chances]:
-    """A reply kept as the chances of each level. Raises `ConfigurationError` where the model gives none."""
+    """A reply that is stored as level probabilities. Storing raises `ConfigurationError` if the model gives none."""
     counts = {one.name: len(one.levels) for one in dimensions}
 
     def dump(reply: Reply[Rated]) -> dict[str, JsonValue]:
@@ -67,13 +70,13 @@ def _stored(model: str, dimensions: tuple[Dimension, ...]) -> StoredReply[Chance
 
 
 def mean_level(levels: Sequence[float], chances: Sequence[float]) -> float | None:
-    """The mean of levels under their probabilities; None where less than half of the probability is on them.
+    """The mean of levels under their probabilities; None if the levels have less than half of the probability.
 
     >>> mean_level((0.0, 0.5, 1.0), (0.25, 0.25, 0.25)), mean_level((0.0, 1.0), (0.2, 0.2))
     (0.5, None)
     """
     covered = sum(chances)
-    if covered < _ENOUGH:
+    if covered < _MIN_COVERED:
         return None
     mean = sum(level * chance for level, chance in zip(levels, chances, strict=True)) / covered
     return min(max(mean, levels[0]), levels[-1])
@@ -82,10 +85,10 @@ def mean_level(levels: Sequence[float], chances: Sequence[float]) -> float | Non
 def logprob_scale(
     model: str, calibration: Calibration | None = None, readout: Literal["expected", "sampled"] = "expected"
 ) -> RatingScale:
-    """The mean of the levels that the model could have given, mapped by a calibration where there is one.
+    """The mean of the levels under the model's probabilities, mapped by a calibration if there is one.
 
-    A dimension on whose levels the server lists less than half of the probability is missing. With the readout
-    `sampled`, the level that was drawn stands for the mean.
+    A dimension whose levels have less than half of the probability is missing. With the readout `sampled`, the sampled
+    level replaces the mean.
     """
 
     def read(case: Case, said: Chances) -> DimensionScores:
@@ -115,11 +118,10 @@ def logprob_scale(
 
 
 def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
-    """The probabilities of the levels 0 to `count` − 1 where the reply states that of `name`, lowest first.
+    """The probabilities of the levels 0 to `count` − 1 at the token where the reply gives the level of `name`.
 
-    Raises `InfrastructureError` where its tokens do not make up its text, the level shares its token with
-    more than punctuation, or the server lists nothing that could have stood in its place: the level that was
-    drawn is no probability.
+    Raises `InfrastructureError` if the tokens do not make up the text, if the level shares its token with more than
+    punctuation, or if the server lists no alternatives: the sampled level alone is not a probability.
     """
     text = reply.text.encode()
     start = b"".join(one.text for one in reply.tokens).rfind(text)
@@ -144,7 +146,7 @@ def level_chances(reply: Reply[Rated], name: str, count: int) -> list[float]:
 
 GENERATIVE = "generative-judge"
 MANIFEST, ADAPTER = "manifest.json", "adapter"
-_WHOLE = ("merged", "weights")  # weights that stand alone: with the adapter added, or trained as a whole
+_STANDALONE = ("merged", "weights")  # with the adapter merged, or trained as a whole
 
 _TRAINED = "a judge that was trained (proctor train generative-judge)"
 
@@ -152,13 +154,13 @@ Readout = Literal["expected", "sampled"]
 
 
 class GenerativeManifest(BaseModel):
-    """What a trained judge is and came from.
+    """The identity and origin of a trained judge.
 
-    `base` is where the base weights stood; `base_sha256` is their hash with that of the tokenizer and the chat template
-    (see `weights_hash`), `adapter_sha256` and `merged_sha256` those of what was trained. `prompts` are the hashes of
-    the prompts by language, `dimensions` their levels by language and name. `trained_on` are the marks of all
-    encounters that were seen in training, those included by which the checkpoint was chosen; `held_out` is how it
-    agrees with people on encounters that were not, an entry for each language and dimension.
+    `base` is the path of the base weights; `base_sha256` is the hash of weights, tokenizer and chat template (see
+    `weights_hash`), `adapter_sha256` and `merged_sha256` are those of the trained weights. `prompts` are the hashes of
+    the prompts by language, `dimensions` the levels by language and name. `trained_on` has the marks of all encounters
+    seen in training or in the choice of the checkpoint; `held_out` is the agreement with people on other encounters, an
+    entry for each language and dimension.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -182,26 +184,16 @@ class GenerativeManifest(BaseModel):
     versions: dict[str, JsonValue] = {}
     licence: str = ""
 
-    def refuse_other(self, cases: Iterable[Case]) -> None:
-        """Raises `InputError` for a language or dimension that was not learned, or has other levels."""
-        for case in cases:
-            known = self.dimensions.get(case.language, {})
-            odd = next((one for one in case.dimensions if known.get(one.name) != one.levels), None)
-            if odd is not None or not case.dimensions:
-                found = f"{case.language}, {_told(odd)}" if odd else f"the language {case.language!r}"
-                learned = "; ".join(f"{name}: {', '.join(levels)}" for name, levels in self.dimensions.items())
-                raise InputError(f"{GENERATIVE}: case {case.id}", found=found, expected=f"what it learned: {learned}")
-
 
 def generative_client(weights: str, likes: Mapping[str, JsonValue] | None = None) -> ModelSpec:
-    """How a judge's weights (BASE, or BASE+ADAPTER) are asked: they fill in the form and say nothing else."""
+    """The specification of a judge's weights (BASE, or BASE+ADAPTER), which only fill in the form."""
     settings: dict[str, JsonValue] = {"temperature": 0.0, "fill_form": True, **(likes or {})}
     return ModelSpec(name=f"transformers:{weights}", settings=settings)
 
 
 class GenerativeJudge(ModelJudge):
-    """Fills in the levels of all dimensions in one reply. `readout` is the mean level under the probabilities of the
-    levels' tokens, or the level that was drawn."""
+    """Fills in the levels of all dimensions in one reply. The score is the mean level under the probabilities of the
+    levels' tokens, or with `readout` "sampled" the sampled level."""
 
     def __init__(
         self,
@@ -215,9 +207,7 @@ class GenerativeJudge(ModelJudge):
     ) -> None:
         scale = logprob_scale(client.name, calibration, readout)
         super().__init__(GENERATIVE, client, votes, scale=scale, prompts=prompts)
-        variant = "".join(
-            f"/{one}" for one in (readout if readout == "sampled" else "", "calibrated" if calibration else "") if one
-        )
+        variant = f"{'/sampled' if readout == 'sampled' else ''}{'/calibrated' if calibration else ''}"
         self.name = f"{GENERATIVE}{variant}[{(manifest.adapter_sha256 or manifest.merged_sha256)[:8]}]"
         self._model = CachedModel(self.name, client, votes)
         self._manifest, self._learned_from = manifest, frozenset(manifest.trained_on)
@@ -226,13 +216,13 @@ class GenerativeJudge(ModelJudge):
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model's, and what it was trained on."""
+        """The settings of the model, and the hashes of its origin."""
         known = self._manifest.model_dump(mode="json", include={"base_sha256", "adapter_sha256", "data_sha256"})
         return {**super().settings, **known}
 
     async def judge(self, case: Case) -> DimensionScores:
-        """As `ModelJudge.judge`; an encounter that it was trained on is flagged, by whatever name it comes."""
-        self._manifest.refuse_other([case])
+        """As `ModelJudge.judge`; encounters that it was trained on are flagged, under any name."""
+        refuse_unlearned(GENERATIVE, case, self._manifest.dimensions)
         said = await super().judge(case)
         seen = (TRAINED_ON,) if encounter_marks(case) & self._learned_from else ()
         return replace(said, flags=(*said.flags, *seen))
@@ -259,12 +249,12 @@ def read_generative(folder: Path) -> GenerativeManifest:
 
 
 def trained_weights(folder: Path, manifest: GenerativeManifest, base: str = "") -> str:
-    """Where the weights of a judge's folder are: `merged`, or BASE+`adapter`. Raises `InputError` for weights that are
-    not those of the manifest, and where the base is not at hand."""
+    """The weights of a judge's folder: standalone weights, or BASE+`adapter`. Raises `InputError` for weights that do not
+    match the manifest, and if the base is missing."""
     if manifest.merged_sha256:
-        whole = next((folder / name for name in _WHOLE if (folder / name).is_dir()), folder / _WHOLE[0])
-        _check(whole, manifest.merged_sha256, "the weights that the manifest names")
-        return str(whole)
+        weights = next((folder / name for name in _STANDALONE if (folder / name).is_dir()), folder / _STANDALONE[0])
+        _check(weights, manifest.merged_sha256, "the weights that the manifest names")
+        return str(weights)
     where = Path(base or manifest.base).expanduser()
     _check(where, manifest.base_sha256, "the base that it was trained on (option base)")
     _check(folder / ADAPTER, manifest.adapter_sha256, "the adapter that the manifest names")
@@ -297,7 +287,7 @@ def generative(setup: JudgeSetup) -> DimensionJudge:
 
 
 async def generative_query(case: Case, client: ModelClient, prompts: Path | None, *, shows_pictures: bool) -> Query:
-    """What such a judge asks its weights about a case, for learning from."""
+    """The query by which such a judge asks its weights about a case, for training."""
     scale = logprob_scale(client.name)
     pictures = await look(case, shows_pictures)
     request = rating_request(scale, load_prompts(scale.template, prompts), case, pictures)
@@ -305,9 +295,5 @@ async def generative_query(case: Case, client: ModelClient, prompts: Path | None
 
 
 def rubric_prompts(folder: Path | None) -> dict[str, JsonValue]:
-    """The hashes of the prompts that such a judge is asked by, for its manifest."""
+    """The hashes of such a judge's prompts, for its manifest."""
     return prompt_hashes(load_prompts("rubric", folder))
-
-
-def _told(dimension: Dimension | None) -> str:
-    return "" if dimension is None else f"{dimension.name} ({', '.join(f'{one:g}' for one in dimension.levels)})"

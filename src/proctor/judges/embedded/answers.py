@@ -12,7 +12,15 @@ import numpy as np
 
 from proctor.core import InputError, generator, read_json, read_yaml
 from proctor.judges.dimensions import Case
-from proctor.judges.embedded.measures import LANGUAGES, Matched, Reading, beside_others, measures, sentences
+from proctor.judges.embedded.measures import (
+    LANGUAGES,
+    Matched,
+    Reading,
+    TextVectors,
+    beside_others,
+    measures,
+    sentences,
+)
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import BertScore, Encoder, EncoderSettings, TokenEncoder, default_encoder, load_encoder
 from proctor.stats import Floats, Ints
@@ -124,7 +132,7 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
     if bare is not None:
         raise InputError(f"case {bare.id}", found="no references", expected="one or more")
     encoders = encoders or Encoders(default_encoder(), load_encoder())
-    vectors = _Vectors(encoders.texts)
+    vectors = TextVectors(encoders.texts)
     texts = [_texts(case) for case in cases]
     vectors.prepare([text for candidate, query, references in texts for text in (candidate, query, *references)])
     vectors.prepare(
@@ -157,26 +165,6 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
             "query": tuple(one.query for one in readings),
         },
     )
-
-
-class _Vectors:
-    """Embeddings by text, each computed once. Texts are encoded in the order of their characters, so that
-    the order of the cases changes nothing."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._known: dict[str, Floats] = {}
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        new = sorted({text for text in texts if text.strip() and text not in self._known})
-        if new:
-            found = np.asarray(self._encoder(new), dtype=np.float64)
-            self._known |= dict(zip(new, found, strict=True))
-
-    def __call__(self, text: str) -> Floats:
-        if not text.strip():
-            return np.zeros(len(next(iter(self._known.values()))))
-        return self._known[text]
 
 
 def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEncoder) -> Matched:

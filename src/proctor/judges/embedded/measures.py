@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from proctor.metrics.text import bleu, chrf, rouge_l, tokens
+from proctor.metrics.text import Encoder, bleu, chrf, rouge_l, tokens
 from proctor.stats import Floats
 
 _SCOPE = {"en": 6, "zh": 8}
@@ -169,6 +169,36 @@ CUES = tuple(_WORDS["en"])
 """The kinds of words, the same in every language."""
 
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+
+
+class TextVectors:
+    """Embeddings of texts, each computed once and rounded to `digits`, if given. Texts are encoded in alphabetical order,
+    so that the order of cases does not change the result. A text without words has a vector of zeros."""
+
+    def __init__(self, encoder: Encoder, *, digits: int | None = None) -> None:
+        self._encoder, self._digits = encoder, digits
+        self._known: dict[str, Floats] = {}
+        self._width = 0
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encodes those of the texts that are new, in one batch."""
+        new = sorted({text for text in texts if text.strip() and text not in self._known})
+        if new:
+            vectors = np.asarray(self._encoder(new), dtype=np.float64)
+            vectors = vectors if self._digits is None else np.round(vectors, self._digits)
+            self._width = vectors.shape[1]
+            self._known |= dict(zip(new, vectors, strict=True))
+
+    def rows(self, texts: Sequence[str]) -> Floats:
+        """The vectors of texts: texts × width."""
+        self.prepare(texts)
+        blank = np.zeros(self._width)
+        return np.array([self._known.get(text, blank) for text in texts]).reshape(len(texts), self._width)
+
+    def __call__(self, text: str) -> Floats:
+        """The vector of one text."""
+        self.prepare([text])
+        return self._known[text] if text in self._known else np.zeros(self._width)
 
 
 def cue_counts(text: str, language: str) -> dict[str, int]:

@@ -18,7 +18,6 @@ from proctor.judges.embedded.answers import (
     Answers,
     Contrasts,
     Encoders,
-    Ints,
     changed_cases,
     encoders_in,
     read_answers,
@@ -35,7 +34,7 @@ from proctor.judges.embedded.learning import (
     parted,
     relative,
 )
-from proctor.stats import Contrast, Estimate, Floats, average, contrast
+from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
 
 
 @dataclass(frozen=True)

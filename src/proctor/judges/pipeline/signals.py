@@ -1,5 +1,10 @@
-"""The phrases that stand for a text, by KeyBERT (Grootendorst 2020): those whose embeddings are most like the text's,
-and unlike one another. The only module that imports `keybert` (the extra `pipeline`)."""
+"""The signals of `local-pipeline`: how an answer matches the pictures, the question and the references, by local encoders.
+
+After SloCal-Net (Kocbek et al. 2026, in section 6.2 of the overview), whose local pipeline joins DermLIP, SBERT and
+KeyBERT. The overview does not say which figures it takes of them; these are ours. Key phrases are those of KeyBERT
+(Grootendorst 2020): phrases whose embeddings are similar to the text's and different from one another. This is the only
+module that imports `keybert` (the extra `pipeline`).
+"""
 
 from __future__ import annotations
 
@@ -17,26 +22,28 @@ from pydantic import JsonValue
 from proctor.core import ConfigurationError, pip_install
 from proctor.judges.dimensions.case import Case
 from proctor.judges.dimensions.model_judge import Pictures
-from proctor.judges.embedded.measures import sentences
+from proctor.judges.embedded.measures import TextVectors, sentences
 from proctor.judges.passage_index import load_sentence_encoder
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens
 from proctor.models import MultimodalEncoder, weights_hash
 from proctor.stats import Floats
 
 LONGEST = 400
-"""Words (characters where a script puts no spaces between words) of a text that phrases are looked for in."""
+"""The number of words (characters in a script without spaces) at the start of a text that are searched for phrases."""
 
 KEPT = 8
+"""The number of key phrases of a text."""
+
 _DIVERSITY = 0.5  # KeyBERT's own
 _WORDS, _CHARACTERS = (1, 2), (2, 3)
 _BREAKS = re.compile(r"[^\w\s/%.'-]+|\.\s|\n")
-_NO_STOPS = {"fire", "serious", "thick", "thin"}  # scikit-learn's list has them, and they matter here
+_NO_STOPS = {"fire", "serious", "thick", "thin"}  # stop words for scikit-learn, but meaningful here
 _STOP_CHARACTERS = frozenset("的了是在和与及或也就都而于对为有这那你您我他她它们不请可以能会")
 
 
 def phrases_in(text: str) -> list[str]:
-    """The phrases that could stand for a text, each once: one or two words, none that begins or ends with a stop word;
-    two or three characters in Chinese. Punctuation ends a phrase.
+    """The candidate phrases of a text, each once: one or two words that do not begin or end with a stop word, or two or
+    three characters in Chinese. Punctuation ends a phrase.
 
     >>> phrases_in("Keep the wound clean.")
     ['wound', 'clean', 'wound clean']
@@ -64,18 +71,20 @@ def phrases_in(text: str) -> list[str]:
 
 
 def key_phrases(texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> list[tuple[str, ...]]:
-    """At most `KEPT` phrases for each text, the most telling first; none for a text without words. `embed` gives a row
-    of length 1 for each text. Raises `ConfigurationError` without the extra `pipeline`."""
-    told = [text for text in dict.fromkeys(texts) if phrases_in(text)]
-    if not told:
+    """At most `KEPT` phrases for each text, the most relevant first; none for a text without words. `embed` gives a unit
+    vector for each text. Raises `ConfigurationError` without the extra `pipeline`."""
+    worded = [text for text in dict.fromkeys(texts) if phrases_in(text)]
+    if not worded:
         return [()] * len(texts)
     from sklearn.feature_extraction.text import CountVectorizer
 
     model = _keybert(embed)
     counter = CountVectorizer(analyzer=phrases_in)
-    # Twice the first text: of a single one the library gives another form of list.
-    found = model.extract_keywords([*told, told[0]], vectorizer=counter, top_n=KEPT, use_mmr=True, diversity=_DIVERSITY)
-    by_text = {text: tuple(phrase for phrase, _ in one) for text, one in zip(told, found, strict=False)}
+    # The first text is given twice, since for a single text the library returns a list of another form.
+    found = model.extract_keywords(
+        [*worded, worded[0]], vectorizer=counter, top_n=KEPT, use_mmr=True, diversity=_DIVERSITY
+    )
+    by_text = {text: tuple(phrase for phrase, _ in one) for text, one in zip(worded, found, strict=False)}
     return [by_text.get(text, ()) for text in texts]
 
 
@@ -118,34 +127,34 @@ _SEEN = {
 SIGNALS: Mapping[str, str] = {**_SAID, **_SEEN}
 """The signals by name, in words. Likenesses are cosines, −1 to 1."""
 
-_DIGITS = 6  # beyond them, a text's company in a batch changes its embedding
+_DIGITS = 6  # more digits of an embedding depend on the other texts of the batch
 
 
 @dataclass(frozen=True)
 class Signals:
-    """The signals of one answer, None where something that it takes is not there, and the key phrases of the answer
-    and of all references."""
+    """The signals of one answer (None where an input is missing), and the key phrases of the answer (`own`) and of all
+    references (`expected`)."""
 
     values: Mapping[str, float | None]
     own: tuple[str, ...]
     expected: tuple[str, ...]
 
     @property
-    def told(self) -> dict[str, JsonValue]:
-        """For the record."""
+    def record(self) -> dict[str, JsonValue]:
+        """The signals as evidence."""
         return {"signals": dict(self.values), "key phrases": {"candidate": [*self.own], "references": [*self.expected]}}
 
 
 class SignalReader:
-    """Reads the signals of answers by a sentence encoder and, where one is given, one of pictures and texts.
+    """Reads the signals of answers by a sentence encoder and optionally an encoder of pictures and texts.
 
-    `encoder` is a name as in `load_sentence_encoder`, `pictures` a folder or id of a model like CLIP. The same answer
-    has the same signals, whatever it is read with. Raises `ConfigurationError` and `InputError` as these do.
+    `encoder` is a name as in `load_sentence_encoder`, `pictures` a folder or id of a model like CLIP. An answer has the
+    same signals in any batch. Raises `ConfigurationError` and `InputError` as these do.
     """
 
     def __init__(self, encoder: str = "", pictures: str = "", *, embed: Encoder | None = None) -> None:
         name = encoder or EMBEDDED_ENCODER
-        self._texts = _Embeddings(embed or load_sentence_encoder(name))
+        self._texts = TextVectors(embed or load_sentence_encoder(name), digits=_DIGITS)
         self._sight = MultimodalEncoder(pictures) if pictures else None
         self._seen: dict[str, Floats] = {}
         self._guard = threading.Lock()
@@ -157,7 +166,7 @@ class SignalReader:
 
     @property
     def sees(self) -> bool:
-        """Whether it looks at pictures."""
+        """Whether it uses pictures."""
         return self._sight is not None
 
     def read(self, cases: Sequence[Case], pictures: Sequence[Pictures]) -> list[Signals]:
@@ -204,7 +213,7 @@ class SignalReader:
         }
 
     def _pictures(self, case: Case, pictures: Pictures, sight: MultimodalEncoder) -> dict[str, float | None]:
-        """Each text by its sentences, since these encoders read no more than a few dozen words."""
+        """Texts are compared by sentences, since these encoders read only a few dozen words."""
         own, theirs = sentences(case.candidate), [part for text in _references(case) for part in sentences(text)]
         if not pictures.frames:
             return dict.fromkeys(_SEEN)
@@ -215,7 +224,7 @@ class SignalReader:
         return {"picture-answer": said, "picture-references": expected, "picture-excess": excess}
 
     def _told(self, texts: Sequence[str], sight: MultimodalEncoder) -> Floats:
-        for text in texts:  # one by one: a text's vector does not depend on others
+        for text in texts:  # one by one, so that a vector does not depend on other texts
             if f"text:{text}" not in self._seen:
                 self._seen[f"text:{text}"] = sight.read([text])[0]
         return np.array([self._seen[f"text:{text}"] for text in texts])
@@ -227,34 +236,12 @@ class SignalReader:
         return np.array([self._seen[name] for name in names])
 
 
-class _Embeddings:
-    """Embeddings by text, each computed once."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._known: dict[str, Floats] = {}
-        self._width = 0
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        new = sorted({text for text in texts if text.strip() and text not in self._known})
-        if new:
-            found = np.round(np.asarray(self._encoder(new), dtype=np.float64), _DIGITS)
-            self._width = found.shape[1]
-            self._known |= dict(zip(new, found, strict=True))
-
-    def rows(self, texts: Sequence[str]) -> Floats:
-        """Texts × the encoder's numbers; 0 for a text without words."""
-        self.prepare(texts)
-        blank = np.zeros(self._width)
-        return np.array([self._known.get(text, blank) for text in texts]).reshape(len(texts), self._width)
-
-
 def _references(case: Case) -> list[str]:
     return [one.text for one in case.sorted_references]
 
 
 def _met(wanted: Floats, given: Floats) -> float | None:
-    """The mean over what is wanted of its cosine with the nearest that is given."""
+    """The mean over the wanted vectors of the cosine with the nearest given vector."""
     return _mean((wanted @ given.T).max(axis=1)) if len(wanted) and len(given) else None
 
 
@@ -269,5 +256,5 @@ def _mean(values: Floats | Sequence[float]) -> float | None:
 
 
 def _known_as(name: str) -> str:
-    """An encoder's name in the record: the hash of its weights where it is a folder."""
+    """An encoder's name in settings: for a folder the hash of its weights."""
     return weights_hash(Path(name)) or name
