@@ -1,4 +1,10 @@
-"""Answers read once: their measures, texts and embeddings, one row per case."""
+"""Answers as rows of measures, texts and embeddings; changed answers to learn from; and views of answers, the blocks of
+columns that a linear model weighs.
+
+Clinicians rate few answers that say "none of this is true", so ratings alone do not teach a judge to notice it. Each wording
+in `contrasts.yaml` is put around some training answers; the mean change of their columns is one more row to learn from,
+with the expected change of the rating (after the tangent vectors of Simard et al. 1992, NIPS 4:895).
+"""
 
 from __future__ import annotations
 
@@ -28,26 +34,28 @@ from proctor.stats import Floats, Ints
 Part = Literal["candidate", "references", "query"]
 
 STACKED = "judge:"
-"""How the names of measures begin that are other judges' scores."""
+"""The prefix of measures that are other judges' scores."""
 
 BESIDE_OTHERS = ("others-", "beside-")
-"""How the names of measures begin that compare with other answers to the same question."""
+"""The prefixes of measures that compare with other answers to the same question."""
 
-_PARTS: tuple[Part, ...] = ("candidate", "references", "query")
+PARTS: tuple[Part, ...] = ("candidate", "references", "query")
+"""The texts of a case, each with a vocabulary of its own."""
+
 _GRAMS = {"en": ("char_wb", (2, 4)), "zh": ("char", (1, 3))}
 
 
 @dataclass(frozen=True)
 class Encoders:
-    """What turns texts into vectors: one for each text, and one for each token of a text (for BERTScore)."""
+    """Encoders of whole texts, and of each token of a text (for BERTScore)."""
 
     texts: Encoder
     tokens: TokenEncoder
 
 
 def encoders_in(folder: Path) -> Encoders:
-    """The encoder of sentence-transformers in a folder, for texts and, by its last layer, for tokens. Raises
-    `InputError` for a folder without one, and `ConfigurationError` without the extra."""
+    """The encoder of sentence-transformers in a folder, for texts and, with its last layer, for tokens. Raises
+    `InputError` for a folder without an encoder, and `ConfigurationError` without the extra."""
     texts = load_sentence_encoder(str(folder))
     config = read_json(folder / "config.json", "the folder of an encoder")
     layers = config.get("num_hidden_layers") if isinstance(config, dict) else None
@@ -58,7 +66,7 @@ def encoders_in(folder: Path) -> Encoders:
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each n-gram of characters occurs in each text: texts × n-grams (sparse), and their columns."""
+    """The counts of character n-grams: texts × n-grams (sparse), and the column of each n-gram."""
 
     table: Any
     column: dict[str, int]
@@ -66,10 +74,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers in one language, a row each. `question` numbers the question that each one answers.
+    """Answers in one language, one per row. `question` is the number of each answer's question.
 
-    `measured` is rows × `names`, NaN where a measure needs what is not there; `meanings` holds embeddings
-    of each part of a case (of the references the mean), rows × their length.
+    `measured` is rows × `names`, NaN where an input of a measure is missing; `meanings` are the embeddings of each part of
+    a case (the mean over references), rows × width.
     """
 
     language: str
@@ -84,8 +92,8 @@ class Answers:
         return len(self.measured)
 
     def part(self, rows: Sequence[int] | Ints) -> Answers:
-        """Some rows. What was compared with other answers stays as it was read, and n-grams are not counted
-        again: they are columns to choose from, and nothing is learned from them here."""
+        """Some rows. Measures that compare with other answers stay as they are, and n-grams are not counted again; nothing
+        is learned from them here."""
         kept = np.asarray(rows, dtype=np.int64)
         return Answers(
             self.language,
@@ -94,22 +102,21 @@ class Answers:
             {name: block[kept] for name, block in self.meanings.items()},
             np.unique(self.question[kept], return_inverse=True)[1],
             {name: tuple(texts[k] for k in kept) for name, texts in self.texts.items()},
-            {name: Counts(self.counts(name).table[kept], self.counts(name).column) for name in _PARTS},
+            {name: Counts(self.counts(name).table[kept], self.counts(name).column) for name in PARTS},
         )
 
     def stacked(self, names: Sequence[str], values: Floats) -> Answers:
-        """With further measures, scores that other judges gave: rows × `names`."""
+        """The answers with other judges' scores (rows × `names`) as further measures."""
         return replace(self, names=(*self.names, *names), measured=np.hstack([self.measured, values]))
 
     def counts(self, part: Part) -> Counts:
-        """The n-grams of a part of all cases; counted when first asked for."""
+        """The n-grams of a part of all cases, counted on first use."""
         if part not in self._counts:
             from sklearn.feature_extraction.text import CountVectorizer
 
             analyzer, sizes = _GRAMS[self.language]
             counter = CountVectorizer(analyzer=analyzer, ngram_range=sizes)
-            # All answers to a question have its text: each is read once. A last text that no row takes: a vectorizer
-            # refuses texts without a single n-gram.
+            # Each distinct text is read once. The extra last text prevents an error for texts without any n-gram.
             place = {text: row for row, text in enumerate(dict.fromkeys(self.texts[part]))}
             table = counter.fit_transform([*place, "no"]).tocsr()
             self._counts[part] = Counts(table[[place[text] for text in self.texts[part]]], dict(counter.vocabulary_))
@@ -117,12 +124,11 @@ class Answers:
 
 
 def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Answers:
-    """Reads cases of one language; none given, both encoders are the embedded all-MiniLM-L6-v2.
+    """Reads the question, references and candidate of cases in one language; the default encoders are the embedded
+    all-MiniLM-L6-v2. Answers are compared with the other cases of the same `id`.
 
-    Nothing but question, references and candidates is looked at. What is compared with other answers is
-    compared with the other cases here that have the same `id`. Raises `InputError` for no cases, several
-    languages, a language that can't be read, and a case without references; `ConfigurationError` without
-    the extra `train`.
+    Raises `InputError` for no cases, several languages, an unsupported language, and a case without references;
+    `ConfigurationError` without the extra `train`.
     """
     languages = sorted({case.language for case in cases})
     if len(languages) != 1 or languages[0] not in LANGUAGES:
@@ -168,7 +174,7 @@ def read_answers(cases: Sequence[Case], encoders: Encoders | None = None) -> Ans
 
 
 def _matched(texts: Sequence[tuple[str, str, tuple[str, ...]]], encoder: TokenEncoder) -> Matched:
-    """BERTScore of each answer and its references, all computed at once, in the order of their characters."""
+    """BERTScore of each answer and its references, computed in one batch in alphabetical order."""
     pairs = sorted({(candidate, one) for candidate, _, references in texts for one in references})
     found = BertScore(encoder).score(pairs)
     rows = np.column_stack([found.precision, found.recall, found.f1]).tolist()
@@ -183,15 +189,15 @@ def _texts(case: Case) -> tuple[str, str, tuple[str, ...]]:
 
 
 EXPECTED = {"denied": -1.0, "padded": 0.0}
-"""What each kind of change does to a rating, in standard deviations of the ratings."""
+"""The expected change of a rating by kind of wording, in standard deviations of the ratings."""
 
-_EACH = 12  # answers that each wording is put around
+_EACH = 12  # answers for each wording
 
 
 @dataclass(frozen=True)
 class Contrasts:
-    """Answers as they were changed, each among the other answers to its question as they stand. Row `changed[k]` of
-    `answers` was made from row `origin[k]` of the answers learned from, by the wording `wording[k]` ("denied/0")."""
+    """Changed answers, each with the unchanged other answers to its question. Row `changed[k]` of `answers` was made from
+    row `origin[k]` of the training answers by the wording `wording[k]` ("denied/0")."""
 
     answers: Answers
     changed: Ints
@@ -199,7 +205,7 @@ class Contrasts:
     wording: tuple[str, ...]
 
     def part(self, rows: Ints) -> Contrasts:
-        """What was made from some rows of the answers learned from, counted from 0."""
+        """The contrasts made from some rows of the training answers, renumbered from 0."""
         place = {row: k for k, row in enumerate(rows.tolist())}
         kept = [k for k, row in enumerate(self.origin.tolist()) if row in place]
         origin = np.array([place[int(self.origin[k])] for k in kept], dtype=np.int64)
@@ -212,12 +218,12 @@ class Contrasts:
 
     @property
     def expected(self) -> Floats:
-        """What each wording does to a rating."""
+        """The expected change of a rating by each wording."""
         return np.array([EXPECTED[one.partition("/")[0]] for one in self.kinds])
 
     def differences(self, changed: Floats, own: Floats) -> Floats:
-        """The mean change by wording, of a block of columns: wordings × columns. `changed` are the rows of these
-        answers, `own` those of the answers learned from."""
+        """The mean change of a block of columns by each wording: wordings × columns. `changed` are the rows of these
+        answers, `own` those of the training answers."""
         apart = changed[self.changed] - own[self.origin]
         code = np.array([self.kinds.index(one) for one in self.wording], dtype=np.int64)
         sums = np.zeros((len(self.kinds), apart.shape[1]))
@@ -231,8 +237,8 @@ def _wordings() -> dict[str, dict[str, list[str]]]:
 
 
 def changed_cases(cases: Sequence[Case], seed: int) -> tuple[list[Case], list[int], list[int], list[str]]:
-    """Cases of one language in which an answer was changed, each with the other answers to its question under an id of
-    their own; the places of the changed ones among them, what they were made from, and by which wording."""
+    """Cases of one language with changed answers, each with the other answers to its question under an id of their own; the
+    indices of the changed cases, the indices of their originals, and the wordings."""
     made: list[Case] = []
     changed: list[int] = []
     origin: list[int] = []
@@ -275,31 +281,28 @@ VIEWS = {
     "likeness": "the mean of plain measures of likeness to the references (`LIKENESS`)",
     "judges": "scores that other judges gave, each standardised; no column where none was stacked",
 }
-"""What an answer is seen as, by name. Each view is a block of columns that a linear model weighs."""
+"""The views by name, with a description. Each view is a block of columns that a linear model weighs."""
 
 FREE = ("likeness", "judges")
-"""Views of few columns that designs weigh almost freely."""
+"""Views with few columns, which designs penalise very little."""
 
 OF_OTHERS = ("wording-of-all",)
-"""Views that look at other answers to the same question (some measures do so too)."""
+"""Views that use other answers to the same question (some measures do too)."""
 
 LIKENESS = ("rouge-1-mean", "bert-f1-mean")
-"""Measures that are good metrics by themselves, whatever was learned."""
+"""Measures that are good metrics by themselves."""
 
-PARTS: tuple[Part, ...] = ("candidate", "references", "query")
-"""The texts of an answer that have a vocabulary each."""
-
-_FARTHEST = 4.0  # standardised measures are cut there
+_MAX_DEVIATION = 4.0  # standardised measures are clipped there
 _WAVES = 400
-_LEAST_TEXTS = 2  # n-grams of fewer training texts are left out
+_MIN_TEXTS = 2  # n-grams in fewer training texts are left out
 
 
 @dataclass(frozen=True)
 class Views:
-    """How answers become blocks of columns; everything in it was learned from training answers alone.
+    """The transformation of answers into blocks of columns, fitted on training answers alone.
 
-    `means` holds each view's mean of every column and `sizes` its block's size, so that every block has mean 0 and
-    mean squared length 1 over the training answers.
+    `means` are the column means of each view and `sizes` the scale of its block, so that every block has mean 0 and mean
+    squared length 1 over the training answers.
     """
 
     columns: tuple[int, ...]
@@ -317,18 +320,18 @@ class Views:
         return self.scaled(_raw(self, answers))
 
     def scaled(self, raw: dict[str, Floats]) -> dict[str, Floats]:
-        """Blocks as they are, centred and of comparable size."""
+        """Centred and scaled blocks."""
         return {name: (raw[name] - mean) / self.sizes[name] for name, mean in self.means.items()}
 
 
 def fit_views(answers: Answers, rows: Ints, seed: int, *, alone: bool = False) -> tuple[Views, dict[str, Floats]]:
-    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out the
-    measures that look at other answers."""
+    """Fits all views to these rows of answers, and gives the blocks of all rows; `alone` leaves out measures that use other
+    answers."""
     columns = tuple(k for k, name in enumerate(answers.names) if not (alone and name.startswith(BESIDE_OTHERS)))
     training = answers.measured[rows][:, list(columns)]
     centre, spread = _moments(training)
     rng = generator(seed, "embedded-judge", "waves")
-    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel of the width that random pairs are apart.
+    # exp(−|x − y|² / 2n) for n measures: a Gaussian kernel as wide as the distance of random pairs.
     waves = rng.standard_normal((len(columns), _WAVES)) / np.sqrt(len(columns))
     phases = rng.uniform(0, 2 * np.pi, _WAVES)
     grams: dict[str, tuple[str, ...]] = {}
@@ -346,7 +349,7 @@ def fit_views(answers: Answers, rows: Ints, seed: int, *, alone: bool = False) -
 
 def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
     measured = (answers.measured[:, list(views.columns)] - views.centre) / views.spread
-    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_FARTHEST, _FARTHEST)
+    measured = np.clip(np.nan_to_num(measured, nan=0.0), -_MAX_DEVIATION, _MAX_DEVIATION)
     wording = _tfidf(answers, "candidate", views, "candidate")
     expected = _tfidf(answers, "references", views, "candidate")
     meaning, meant, asked = (answers.meanings[part] for part in ("candidate", "references", "query"))
@@ -372,7 +375,7 @@ def _raw(views: Views, answers: Answers) -> dict[str, Floats]:
 
 
 def _moments(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and spread of each column over what is known of it; 0 and 1 where nothing is."""
+    """The mean and standard deviation of each column without NaN; 0 and 1 for a column of NaN."""
     known = ~np.isnan(values)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, values, 0.0).sum(axis=0) / count
@@ -382,16 +385,16 @@ def _moments(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _vocabulary(answers: Answers, part: Part, rows: Ints) -> tuple[tuple[str, ...], Floats]:
-    """The n-grams of two or more of the rows' texts, sorted, and ln((1 + n) / (1 + texts with it)) + 1."""
+    """The n-grams in two or more of the rows' texts, sorted, and their idf, ln((1 + n) / (1 + texts with it)) + 1."""
     counts = answers.counts(part)
     having = np.asarray((counts.table[rows] > 0).sum(axis=0)).ravel()
-    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _LEAST_TEXTS)
+    kept = sorted((name, k) for name, k in counts.column.items() if having[k] >= _MIN_TEXTS)
     within = having[[k for _, k in kept]]
     return tuple(name for name, _ in kept), np.log((1 + len(rows)) / (1 + within)) + 1
 
 
 def _tfidf(answers: Answers, texts: Part, views: Views, vocabulary: Part) -> Floats:
-    """TF-IDF (1 + ln of counts, times rarity) of a part's texts, each row of length 1, or 0 without n-grams."""
+    """TF-IDF (1 + ln of counts, times rarity) of a part's texts; each row is a unit vector, or zeros without n-grams."""
     counts = answers.counts(texts)
     names = views.grams[vocabulary]
     found = np.zeros((len(answers), len(names)))

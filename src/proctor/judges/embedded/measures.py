@@ -1,5 +1,8 @@
-"""What a text asserts and what it denies, after NegEx (Chapman et al. 2001, Journal of Biomedical Informatics 34:301):
-a negator denies the words that follow it in its clause; a sentence that calls what was said untrue denies all of it."""
+"""Measures of one answer: similarity to the references and the question, style, kinds of words, and assertions.
+
+What a text asserts and denies is found after NegEx (Chapman et al. 2001, Journal of Biomedical Informatics 34:301): a
+negator denies the words that follow it in its clause; a sentence that calls what was said untrue denies all of it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _SAID = {
 
 
 class AssertedWords(NamedTuple):
-    """How often each word of a text is asserted, and how often denied."""
+    """The counts of asserted and of denied words of a text."""
 
     asserted: Counter[str]
     denied: Counter[str]
@@ -53,7 +56,7 @@ def _pattern(table: str, language: str) -> re.Pattern[str]:
 
 
 def untrue(sentence: str, language: str) -> bool:
-    """Whether a sentence calls what is said before or after it untrue.
+    """Whether a sentence calls the text before or after it untrue.
 
     >>> untrue("It is not true that:", "en"), untrue("It is not eczema.", "en"), untrue("以上说法都不正确。", "zh")
     (True, False, True)
@@ -63,14 +66,14 @@ def untrue(sentence: str, language: str) -> bool:
 
 
 def claims(text: str, language: str) -> AssertedWords:
-    """The words of a text by whether they are asserted. What a sentence calls untrue turns round: all that follows,
-    where it stands first, else all that comes before.
+    """The asserted and the denied words of a text. A sentence that calls the text untrue swaps the two: for all that
+    follows if it is the first, else for all that comes before.
 
     >>> claims("It is eczema, not a burn.", "en").denied["burn"], claims("This is false: use a cream.", "en").denied["cream"]
     (1, 1)
     """
     whole = AssertedWords(Counter(), Counter())
-    turned = False  # by what stood before
+    turned = False  # whether the text so far turned the rest round
     for number, sentence in enumerate(one for one in _SENTENCE.split(text.replace("’", "'")) if one.strip()):
         *heads, last = _HEADS.split(sentence)
         for place, part in enumerate((*heads, last)):
@@ -102,16 +105,15 @@ def _in_sentence(sentence: str, language: str) -> AssertedWords:
 
 
 def _words(words: Sequence[str], language: str) -> list[str]:
-    """Those that carry meaning by themselves: of English words the longer ones, of Chinese each two characters."""
+    """The words that carry meaning by themselves: longer words in English, pairs of characters in Chinese."""
     if language == "zh":
         return [first + second for first, second in pairwise(words)]
     return [one for one in words if len(one) > 3]
 
 
 def contradictions(candidate: str, references: Sequence[str], language: str) -> dict[str, float]:
-    """How far an answer asserts what the references assert: of its words that they have too, the share with the other
-    polarity ("conflict"; 0 where they share none), the same as seen from their words, and the share of its words that it
-    denies.
+    """How far an answer contradicts the references: the share of the shared words with the other polarity ("conflict"; 0
+    without shared words), the same as a share of all words ("conflicting-words"), and the share of words that it denies.
 
     >>> contradictions("It is not eczema.", ["Chronic eczema."], "en")["conflict"]
     1.0
@@ -163,7 +165,7 @@ _WORDS = {
 }
 
 LANGUAGES = tuple(_WORDS)
-"""Languages that answers can be read in."""
+"""The languages of answers that can be read."""
 
 CUES = tuple(_WORDS["en"])
 """The kinds of words, the same in every language."""
@@ -202,7 +204,7 @@ class TextVectors:
 
 
 def cue_counts(text: str, language: str) -> dict[str, int]:
-    """How often each kind of words occurs.
+    """The number of words of each kind in a text.
 
     >>> cue_counts("Possibly eczema. See a dermatologist.", "en")["refer"]
     2
@@ -227,17 +229,17 @@ def _patterns(language: str) -> dict[str, re.Pattern[str]]:
 
 T = TypeVar("T")
 Vector = Callable[[str], Floats]
-"""From a text to its embedding, of length 1 (or 0 for a text without words)."""
+"""From a text to its embedding, a unit vector (or zeros for a text without words)."""
 Matched = Callable[[str, str], tuple[float, float, float]]
 """From an answer and a reference to BERTScore's precision, recall and F1."""
 
-_CONSENSUS = 4.0  # how strongly references that are like the others count more
+_CONSENSUS = 4.0  # the weight of references that are similar to the others
 _WEIGHTED = ("rouge-1", "embedding", "chrf")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One answer beside its question and references, read once."""
+    """One answer with its question and references, and the parts that several measures need."""
 
     candidate: str
     query: str
@@ -253,7 +255,7 @@ class Reading:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How often each of them occurs."""
+        """The counts of the answer's tokens."""
         return Counter(self.words)
 
     @cached_property
@@ -278,7 +280,7 @@ class Reading:
 
 
 def measures(reading: Reading) -> dict[str, float]:
-    """All measures of one answer by itself, by name; the same names in every language."""
+    """All measures of one answer by name, with the same names in every language."""
     return (
         _likeness(reading)
         | _coverage(reading)
@@ -296,13 +298,13 @@ COMPARED = (
     *("covers-words-recall", "words", "sentences", "query-embedding"),
     *(f"bert-{part}-{over}" for part in ("precision", "recall", "f1") for over in ("mean", "max")),
 )
-"""Measures in which an answer is set against the other answers to the same question."""
+"""Measures that are also taken relative to the other answers to the same question."""
 
 
 def beside_others(
     own: Mapping[str, float], reading: Reading, others: Sequence[tuple[Mapping[str, float], Reading]]
 ) -> dict[str, float]:
-    """The answer beside the other answers to its question; NaN where there are none."""
+    """Measures relative to the other answers to the same question; NaN if there are none."""
     if not others:
         names = ("others-embedding", "others-rouge-1", *(f"beside-{name}" for name in COMPARED))
         return dict.fromkeys(names, float("nan"))
@@ -349,7 +351,7 @@ def _likeness(reading: Reading) -> dict[str, float]:
 
 
 def _coverage(reading: Reading) -> dict[str, float]:
-    """How well each sentence of the references is found in the answer ("recall"), and the reverse."""
+    """How well each sentence of the references is matched by the answer ("recall"), and the reverse ("precision")."""
     own = sentences(reading.candidate)
     theirs = [one for text in reading.references for one in sentences(text)]
     tables = {"meaning": np.zeros((1, 1)), "words": np.zeros((1, 1))}
@@ -386,7 +388,7 @@ def _question(reading: Reading) -> dict[str, float]:
 
 
 def _case(reading: Reading) -> dict[str, float]:
-    """The question and its references alone: the same for all answers to it."""
+    """Measures of the question and its references, the same for all answers."""
     lengths = np.log1p([len(words) for words in reading.reference_words])
     n = len(reading.references)
     bags = [Counter(words) for words in reading.reference_words]
@@ -424,7 +426,7 @@ def _style(reading: Reading) -> dict[str, float]:
 
 
 def _cues(reading: Reading) -> dict[str, float]:
-    """How often each kind of words occurs, in what share of the references, and whether the two differ."""
+    """The number of words of each kind, the share of references with some, and whether the two differ."""
     theirs = [cue_counts(text, reading.language) for text in reading.references]
     found = {}
     for name, count in cue_counts(reading.candidate, reading.language).items():
@@ -436,7 +438,7 @@ def _cues(reading: Reading) -> dict[str, float]:
 
 
 def _overlap(one: Counter[T], other: Counter[T]) -> tuple[float, float, float]:
-    """Shares of the first and of the second that are in both, and the F1."""
+    """The shares of the first and of the second that are in both, and their F1."""
     shared = sum(min(n, other[key]) for key, n in one.items())
     first, second = one.total(), other.total()
     return shared / max(1, first), shared / max(1, second), 2 * shared / max(1, first + second)
