@@ -129,6 +129,7 @@ def test_the_card_says_what_the_judge_is() -> None:
         "- en: overall (0, 0.5, 1)",
         "- rank: 16",
         "27 rated answers of 9 encounters",
+        f"SHA-256 of the data: `{manifest.data_sha256}`.",
     ):
         assert line in card
     assert "| en | all, mean | 0.432 |" in card

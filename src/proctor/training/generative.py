@@ -253,7 +253,7 @@ def judge_card(manifest: GenerativeManifest) -> str:
             "",
             (
                 f"{count_of(manifest.answers, 'rated answer')} of {count_of(manifest.encounters, 'encounter')}, those "
-                "included by which the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
+                f"included by which the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
             ),
             "",
             *dimensions,
