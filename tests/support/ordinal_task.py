@@ -62,7 +62,7 @@ def read(_: RatedPrompt, text: str) -> SampledReply:
 
 def parity_items(prompts: Sequence[RatedPrompt]) -> list[ParityItem]:
     """The prompts as items of the parity gate."""
-    return [ParityItem(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
+    return [ParityItem.of(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
 
 
 def rated_cases(prompts: Sequence[RatedPrompt]) -> list[RatedCase]:

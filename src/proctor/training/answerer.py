@@ -445,8 +445,8 @@ def rehearse_answerer(what: AnswererTraining) -> AnswererRehearsal:
         lengths = measure(weights, what.examples(client))
     finally:
         asyncio.run(client.aclose())
-    memory = footprint(weights, lengths, what.lora).told()
-    return AnswererRehearsal(lengths.told(), memory, _without_looking(what), alike_across(what))
+    memory = footprint(weights, lengths, what.lora).summary()
+    return AnswererRehearsal(lengths.summary(), memory, _without_looking(what), alike_across(what))
 
 
 def alike_across(what: AnswererTraining) -> tuple[tuple[str, str], ...]:

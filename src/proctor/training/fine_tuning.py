@@ -1,4 +1,9 @@
-"""Examples for fine-tuning: the question as the model is asked it, and what it should reply."""
+"""Supervised fine-tuning with low-rank adapters: the examples, the memory that training needs, and the trainer. The only
+module that imports PEFT and TRL's `SFTTrainer`.
+
+The library trains; the prompts and the tokens that count in the loss are decided here. The library's own ways have failed
+others: a length limit that cuts picture tokens (trl#5927), a loss on the question (trl#3751).
+"""
 
 from __future__ import annotations
 
@@ -16,13 +21,13 @@ from proctor.core import InputError, ProctorError, content_hash
 from proctor.models import ORIGIN, Query, Weights, check_adapter, weights_hash
 from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 
-_IGNORED = -100  # what the libraries leave out of the loss
+_IGNORED = -100  # the label that the libraries leave out of the loss
 
 
 @dataclass(frozen=True)
 class ChatExample:
-    """A question, just as it is asked when the model is used, and the reply to learn. `cluster` is what no split parts:
-    an encounter, a video."""
+    """A question, exactly as it is asked when the model is used, and the reply to learn. `cluster` is the unit that no split
+    divides: an encounter, or a video."""
 
     query: Query
     answer: str
@@ -31,7 +36,7 @@ class ChatExample:
 
 @dataclass(frozen=True)
 class ExampleLengths:
-    """Tokens of each example: of the question (its pictures included), of the pictures alone, of the reply."""
+    """The tokens of each example: of the question with its pictures, of the pictures alone, and of the reply."""
 
     questions: tuple[int, ...]
     pictures: tuple[int, ...]
@@ -42,10 +47,10 @@ class ExampleLengths:
         """The tokens of the longest example."""
         return max(question + reply for question, reply in zip(self.questions, self.replies, strict=True))
 
-    def told(self) -> str:
-        """For people.
+    def summary(self) -> str:
+        """The ranges in words.
 
-        >>> ExampleLengths((90, 100), (64, 0), (10, 12)).told()
+        >>> ExampleLengths((90, 100), (64, 0), (10, 12)).summary()
         'questions of 90 to 100 tokens (median 95; 0 to 64 of them pictures), replies of 10 to 12'
         """
         pictures = f"; {min(self.pictures)} to {max(self.pictures)} of them pictures" if any(self.pictures) else ""
@@ -56,8 +61,8 @@ class ExampleLengths:
 
 
 def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths:
-    """How long examples are for a model. Raises `InputError` for none, and for those that are longer than the model
-    reads: nothing is ever cut."""
+    """The lengths of examples for a model. Raises `InputError` for no examples, and for examples longer than the model's
+    limit: nothing is ever cut."""
     if not examples:
         raise InputError("examples", found="none", expected="some to learn from")
     questions, pictures = [], []
@@ -68,19 +73,19 @@ def measure(weights: Weights, examples: Sequence[ChatExample]) -> ExampleLengths
         pictures.append(0 if image is None else int((ids == image).sum()))
     replies = tuple(len(weights.reply_tokens(one.answer)) for one in examples)
     found = ExampleLengths(tuple(questions), tuple(pictures), replies)
-    most = getattr(weights.model.config.get_text_config(), "max_position_embeddings", None)
-    if most is not None and found.longest > most:
-        many = sum(asked + said > most for asked, said in zip(found.questions, found.replies, strict=True))
-        told = f"{many} of {len(examples)} longer than that, the longest {found.longest}"
-        raise InputError("examples", found=told, expected=f"at most {most} tokens, as many as the model reads")
+    limit = getattr(weights.model.config.get_text_config(), "max_position_embeddings", None)
+    if limit is not None and found.longest > limit:
+        many = sum(question + reply > limit for question, reply in zip(found.questions, found.replies, strict=True))
+        longer = f"{many} of {len(examples)} longer than that, the longest {found.longest}"
+        raise InputError("examples", found=longer, expected=f"at most {limit} tokens, as many as the model reads")
     return found
 
 
 def collate(weights: Weights, examples: Sequence[ChatExample]) -> dict[str, Any]:
-    """A batch for training: questions as they are asked, replies after them, padded on the right; only the replies'
-    tokens (with the one that ends them) count in the loss.
+    """A batch for training: questions as they are asked, followed by the replies, padded on the right. Only the tokens of
+    the replies, including the end token, count in the loss.
 
-    Raises `ProctorError` where the labels do not spell the replies.
+    Raises `ProctorError` if the labels do not decode to the replies.
     """
     import torch
 
@@ -121,11 +126,11 @@ BESIDE_LANGUAGE = r".*(vision_tower|vision_model|visual|multi_modal_projector).*
 
 
 class LoraSettings(BaseModel):
-    """How a model is fine-tuned. The defaults are as published (Hao and Liu 2026: rank 16, α 32), on every linear
-    layer of the language model; with `vision`, of its picture encoder, too. A rank of 0 trains all weights.
+    """The settings of fine-tuning. The defaults are as published (Hao and Liu 2026: rank 16, α 32), on every linear layer of
+    the language model, and with `vision` also of its picture encoder. A rank of 0 trains all weights.
 
-    A step learns from `batch` × `accumulate` examples; the rate of learning rises over the first `warmup` of all steps
-    and falls to 0. Evaluation is each `evaluate_every` steps (0: after each epoch), and each time a checkpoint is kept.
+    A step learns from `batch` × `accumulate` examples. The learning rate rises over the share `warmup` of all steps and
+    then falls to 0. The model is evaluated and a checkpoint saved every `evaluate_every` steps (0: after each epoch).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -154,12 +159,12 @@ def fine_tune(
     folder: RunFolder,
     evaluate: Evaluate | None = None,
 ) -> Path:
-    """Trains a copy of `base` to reply to each query with its answer; the folder of the best checkpoint's adapter (or,
-    at rank 0, of all its weights), which says in `proctor.json` from which base it was trained with which template.
+    """Trains a copy of `base` to reply to each query with its answer. Returns the folder of the best checkpoint's adapter
+    (or, at rank 0, of all its weights), whose `proctor.json` names the base and the chat template.
 
-    `evaluate` is given the model as it is and may ask it anything: it changes nothing of how training goes on. Without
-    it, or where no value was known, the last checkpoint is taken. A run that was killed goes on from its last complete
-    checkpoint as if nothing had been; one that is done returns what it made.
+    `evaluate` may ask the model in training anything without influence on the training. Without it, or if no value is
+    known, the last checkpoint is the best. A run that was killed continues from its last complete checkpoint with the
+    same result; for a finished run the existing folder is returned.
 
     Raises `InputError` for examples that are too long, and `ConfigurationError` for a base that does not load.
     """
@@ -174,12 +179,12 @@ def fine_tune(
     last = run.resumed()
     with quiet():
         trainer.train(resume_from_checkpoint=last)
-    folder.finish({"best": run.publish(out), "lengths": lengths.told(), "examples": len(examples)})
+    folder.finish({"best": run.publish(out), "lengths": lengths.summary(), "examples": len(examples)})
     return out
 
 
 def data_hash(examples: Sequence[ChatExample]) -> str:
-    """The hash of all that is learned from, in its order."""
+    """The hash of all examples, in their order."""
     rows: list[JsonValue] = []
     for one in examples:
         parts: list[JsonValue] = [
@@ -190,24 +195,22 @@ def data_hash(examples: Sequence[ChatExample]) -> str:
 
 
 def lora_config(settings: LoraSettings, weights: Weights) -> Any:
-    """PEFT's configuration of an adapter of these weights."""
+    """PEFT's configuration of an adapter for these weights."""
     from peft import LoraConfig
-
-    beside = None if settings.vision or not weights.takes_pictures else BESIDE_LANGUAGE
 
     return LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=settings.dropout,
         target_modules="all-linear",
-        exclude_modules=beside,
+        exclude_modules=None if settings.vision or not weights.takes_pictures else BESIDE_LANGUAGE,
         task_type="CAUSAL_LM",
     )
 
 
 def with_adapter(base: Path, trained: Path, *, device: str = "auto", dtype: str = "auto") -> Weights:
-    """What `fine_tune` made of a base, loaded as it is wherever it is used. Raises `ConfigurationError` for the adapter
-    of another base, and for one without effect."""
+    """The result of `fine_tune`, loaded as everywhere else. Raises `ConfigurationError` for the adapter of another base, and
+    for an adapter without effect."""
     name = trained_name(base, trained)
     if name != str(trained):
         check_adapter(name, str(base), trained)
@@ -217,13 +220,13 @@ def with_adapter(base: Path, trained: Path, *, device: str = "auto", dtype: str 
 
 
 def trained_name(base: Path, trained: Path) -> str:
-    """How `transformers:` names what `fine_tune` made of a base: BASE+ADAPTER, or the folder of whole weights alone."""
+    """The name of a result of `fine_tune` in `transformers:`: BASE+ADAPTER, or the folder of complete weights."""
     return f"{base}+{trained}" if (trained / "adapter_config.json").exists() else str(trained)
 
 
 def trainable_adapter(base: Path, adapter: Path, *, device: str = "auto", dtype: str = "auto") -> Weights:
-    """The library's own model of a base with an adapter, which can be trained further, and merged. Raises
-    `ConfigurationError` for the adapter of another base."""
+    """A base with an adapter as PEFT's model, which can be trained further and merged. Raises `ConfigurationError` for the
+    adapter of another base."""
     from peft import PeftModel
 
     name = f"transformers:{base}+{adapter}"
@@ -236,7 +239,7 @@ def trainable_adapter(base: Path, adapter: Path, *, device: str = "auto", dtype:
 
 
 def merge(base: Path, adapter: Path, out: Path, *, dtype: str = "auto") -> Path:
-    """Writes the base's weights with the adapter's added to them, and all that is needed to use them."""
+    """Writes the base's weights with the adapter merged into them, and all files that are needed to use them."""
     weights = trainable_adapter(base, adapter, device="cpu", dtype=dtype)
     with quiet():
         weights.model.merge_and_unload().save_pretrained(out)
@@ -251,12 +254,12 @@ def _trainer(run: Checkpoints, examples: Sequence[ChatExample], lengths: Sequenc
     from trl import SFTTrainer
 
     class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-        """Notes the loss, and evaluates what was saved."""
+        """Logs the loss, and evaluates saved checkpoints."""
 
         def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
             if "loss" in logs:
-                told = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
-                run.folder.note(step=seen[1].global_step, **told)
+                values = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
+                run.folder.note(step=seen[1].global_step, **values)
 
         def on_save(self, *seen: Any, model: Any, **_: Any) -> None:
             run.evaluated(seen[1].global_step, model)
@@ -282,7 +285,7 @@ def _arguments(folder: RunFolder, settings: LoraSettings, steps: int) -> Any:
 
     return SFTConfig(
         output_dir=str(folder.checkpoints),
-        max_length=None,  # nothing is cut: lengths were measured
+        max_length=None,  # nothing is cut: `measure` has checked the lengths
         per_device_train_batch_size=settings.batch,
         gradient_accumulation_steps=settings.accumulate,
         num_train_epochs=settings.epochs,
@@ -307,15 +310,15 @@ def _arguments(folder: RunFolder, settings: LoraSettings, steps: int) -> Any:
     )
 
 
-_OPTIMIZED = 16  # bytes of a trained number: itself, its gradient and two moments, 4 each
-_KEPT = 34  # bytes that a layer keeps for a token and each of its columns at 16 bits (Korthikanti et al. 2022)
+_OPTIMIZED = 16  # bytes of a trained parameter: itself, its gradient and two moments, 4 each
+_KEPT = 34  # bytes of activations per layer, token and column at 16 bits (Korthikanti et al. 2022)
 _GIB = 2**30
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Numbers of the base and those that are trained; bytes for the base's weights, for what is trained (with gradients
-    and the optimizer's state), and for what a batch of the longest examples keeps."""
+    """The number of parameters and of trained parameters, and the bytes of the weights, of training (gradients and the
+    optimizer's state), and of the activations of a batch of the longest examples."""
 
     numbers: int
     trained: int
@@ -323,10 +326,10 @@ class Footprint:
     optimizer: int
     activations: int
 
-    def told(self) -> str:
-        """For people.
+    def summary(self) -> str:
+        """The numbers in words.
 
-        >>> Footprint(8_000_000_000, 40_000_000, 16 * 2**30, 2**29, 4 * 2**30).told()
+        >>> Footprint(8_000_000_000, 40_000_000, 16 * 2**30, 2**29, 4 * 2**30).summary()
         '8000.0 M numbers, 40.0 M of them trained; about 20.5 GiB (weights 16.0, training 0.5, a batch 4.0)'
         """
         sizes = [one / _GIB for one in (self.weights, self.optimizer, self.activations)]
@@ -337,8 +340,8 @@ class Footprint:
 
 
 def footprint(weights: Weights, lengths: ExampleLengths, settings: LoraSettings) -> Footprint:
-    """The memory that training takes, roughly; `weights` may be empty ones. With `checkpointing`, a layer keeps its
-    input alone, and one layer at a time all."""
+    """A rough estimate of the memory that training needs; `weights` may be without data. With `checkpointing`, layers keep
+    only their inputs, except one at a time."""
     model, text = weights.model, weights.model.config.get_text_config()
     numbers = sum(one.numel() for one in model.parameters())
     size = 2 if str(getattr(model, "dtype", "")).endswith("16") else 4
@@ -349,7 +352,7 @@ def footprint(weights: Weights, lengths: ExampleLengths, settings: LoraSettings)
 
 
 def _adapted(weights: Weights, settings: LoraSettings) -> int:
-    """Inputs and outputs of all layers that an adapter is put on."""
+    """The sum of the inputs and outputs of all layers with an adapter."""
     import torch
 
     beside = None if settings.vision or not weights.takes_pictures else re.compile(BESIDE_LANGUAGE)

@@ -1,7 +1,8 @@
-"""Training of `generative-judge`: local weights learn to fill in what people gave, all dimensions in one reply.
+"""Training of `generative-judge`: local weights learn to fill in people's ratings, all dimensions in one reply; and the model
+card of the result.
 
-The encounters are parted in three: those it learns from, those by which the best checkpoint is chosen, and those on
-which its agreement with people is stated, which nothing was chosen by.
+The encounters are divided into three parts: to learn from, to choose the best checkpoint by, and held out for the
+agreement with people that is reported.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from proctor.judges.dimensions import Case, GenerativeManifest, RatedCase, all_m
 from proctor.models import Weights, weights_hash
 from proctor.training.classifier import shuffled_ratings
 from proctor.training.fine_tuning import (
+    ChatExample,
     LoraSettings,
     data_hash,
     fine_tune,
@@ -32,14 +34,13 @@ from proctor.training.judge_questions import JudgeQuestion, judge_questions, mer
 from proctor.training.parity import remembered, write_items
 from proctor.training.run_folder import CheckpointEvaluation, Evaluate, RunFolder, read_origin, template_hash
 
-_BATCH = 8
-_BEYOND = 8  # tokens that a sampled reply may be longer than the longest form
+_SPARE_TOKENS = 8  # a sampled reply may be longer than the longest form by this
 _SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class JudgeParts:
-    """Rated answers by what they are for: to learn from, to choose the checkpoint by, to state the agreement on."""
+    """Rated answers by purpose: to learn from, to choose the checkpoint by, and held out for the agreement."""
 
     learn: tuple[RatedCase, ...]
     choose: tuple[RatedCase, ...]
@@ -47,19 +48,19 @@ class JudgeParts:
 
     @property
     def seen(self) -> tuple[RatedCase, ...]:
-        """Those that have any part in what the judge becomes."""
+        """The answers that influence the judge."""
         return *self.learn, *self.choose
 
     def shuffled(self, seed: int) -> JudgeParts:
-        """A control: the ratings to learn from are permuted, and those to choose by as well, since true ones would
-        choose what is right by accident. Those that are held out stay."""
+        """A control with permuted ratings to learn from and to choose by; true ones would choose what is right by accident.
+        The held-out ratings stay."""
         learn, choose = (tuple(shuffled_ratings(some, seed)) for some in (self.learn, self.choose))
         return replace(self, learn=learn, choose=choose)
 
 
 def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int) -> JudgeParts:
-    """The parts where `fold`, counted from 1, is held out, and the next one is chosen by. No encounter, nor
-    a copy of it under another name, is in two of them. Raises `InputError` for fewer folds than 3."""
+    """The parts with `fold` (from 1) held out and the next fold to choose by. No encounter, or copy of it under another
+    name, is in two parts. Raises `InputError` for fewer than 3 folds."""
     if folds < 3 or not 1 <= fold <= folds:
         expected = "3 folds or more, and one of them: to learn from, to choose by, to hold out"
         raise InputError("folds", found=f"fold {fold} of {folds}", expected=expected)
@@ -74,10 +75,10 @@ def part_encounters(rated: Sequence[RatedCase], folds: int, fold: int, seed: int
 
 @dataclass(frozen=True)
 class GenerativePlan:
-    """How a judge is trained: on what `base`, with which of the task's `prompts`, and which `fold` of `folds` is held
-    out. `shuffled`, a control: the ratings that it learns from and is chosen by are permuted by the seed; what comes of
-    one permutation agrees with people by chance, so that a control is several of them. With `then` it learns on from
-    rewards; how long a reply may be follows from the forms. `licence` is that of the weights."""
+    """The settings of a training: the `base`, the folder of the task's `prompts`, and the `fold` of `folds` that is held
+    out. `shuffled` is a control with ratings permuted by the seed (see `JudgeParts.shuffled`); one permutation may agree
+    with people by chance, so a control takes several. With `then` the judge continues with reinforcement learning, whose
+    token limit follows from the forms. `licence` is that of the weights."""
 
     base: Path
     settings: LoraSettings
@@ -91,8 +92,8 @@ class GenerativePlan:
 
 @dataclass(frozen=True)
 class TrainedGenerative:
-    """What came of it: how it agrees with people on held-out encounters, and its scores of these answers, in the order
-    of `held`."""
+    """The result of a training: the manifest, and the agreement with people on held-out encounters with the scores of these
+    answers, in the order of `held`."""
 
     manifest: GenerativeManifest
     held: tuple[RatedCase, ...]
@@ -101,8 +102,8 @@ class TrainedGenerative:
 
 
 def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> TrainedGenerative:
-    """Trains a judge in the folder `out`, or goes on with it, and states its agreement with people on the encounters
-    that are held out. Raises as `RunFolder.opened` and `fine_tune` do."""
+    """Trains a judge in the folder `out`, or continues there, and measures its agreement with people on the held-out
+    encounters. Raises as `RunFolder.opened` and `fine_tune`."""
     if plan.then is not None and not plan.settings.rank:
         raise InputError("rewards", found="rank 0", expected="an adapter that can learn on")
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
@@ -113,7 +114,6 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
     questions, choose, held = (
         judge_questions(plan.base, some, plan.prompts, sees) for some in (parts.learn, parts.choose, parts.held)
     )
-    examples = [example for one in questions for example in one.examples()]
     known: dict[str, JsonValue] = {
         **plan.settings.model_dump(),
         "folds": plan.folds,
@@ -121,15 +121,16 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
         "shuffled": plan.shuffled,
         **({} if plan.then is None else {"then": plan.then.model_dump()}),
     }
-    data = {"examples": data_hash(examples), "choose": _data(choose), "held": _data(held)}
-    told: dict[str, JsonValue] = {**known, "base": weights_hash(plan.base), "data": {**data}}
+    parted = {"examples": questions, "choose": choose, "held": held}
+    data = {name: data_hash(_examples(some)) for name, some in parted.items()}
+    settings: dict[str, JsonValue] = {**known, "base": weights_hash(plan.base), "data": {**data}}
     compared = parity_items([*held, *choose])
 
     def evaluate(model: Weights) -> CheckpointEvaluation:
-        beside = {} if plan.shuffled else remembered(model, compared)  # nobody exports a control
+        beside = {} if plan.shuffled else remembered(model, compared)  # a control is never exported
         return replace(merit(parts.choose, scores(model, choose)), beside=beside)
 
-    with RunFolder.opened(out, told) as folder:
+    with RunFolder.opened(out, settings) as folder:
         write_items(out, compared)
         adapter = _learned(plan, questions, folder, evaluate)
         judge = with_adapter(plan.base, adapter, device=plan.settings.device, dtype=plan.settings.dtype)
@@ -156,33 +157,33 @@ def train_generative(parts: JudgeParts, plan: GenerativePlan, out: Path) -> Trai
 
 
 def _learned(plan: GenerativePlan, questions: Sequence[JudgeQuestion], folder: RunFolder, evaluate: Evaluate) -> Path:
-    """The weights after fine-tuning, and after rewards where the plan has them: fine-tuning then has a folder of its own
+    """The weights after fine-tuning, and after reinforcement learning if planned; fine-tuning then has its own folder
     inside the run's."""
-    examples = [example for one in questions for example in one.examples()]
+    examples = _examples(questions)
     if plan.then is None:
         return fine_tune(plan.base, examples, plan.settings, folder, evaluate)
-    told: dict[str, JsonValue] = {**plan.settings.model_dump(), "data": data_hash(examples)}
-    with RunFolder.opened(folder.path / "fine-tuning", told) as first:
+    own: dict[str, JsonValue] = {**plan.settings.model_dump(), "data": data_hash(examples)}
+    with RunFolder.opened(folder.path / "fine-tuning", own) as first:
         start = fine_tune(plan.base, examples, plan.settings, first, evaluate)
     weights = trainable_adapter(plan.base, start, device=plan.settings.device, dtype=plan.settings.dtype)
     longest = max(len(weights.reply_tokens(one.answer)) for one in examples)
-    settings = plan.then.model_copy(update={"max_tokens": longest + _BEYOND})
+    settings = plan.then.model_copy(update={"max_tokens": longest + _SPARE_TOKENS})
     return reinforce(weights, rewarded_task(questions), settings, folder, read_origin(start), evaluate)
 
 
 def rehearse(parts: JudgeParts, plan: GenerativePlan) -> tuple[str, ...]:
-    """What training would take, told without loading the base: how long the examples are, and the memory. Raises
-    `InputError` for examples that are longer than the base reads."""
+    """The lengths of the examples and the memory of a training, without loading the base. Raises `InputError` for examples
+    longer than the base's limit."""
     weights = Weights(f"transformers:{plan.base}", str(plan.base))
     weights.load(empty=True)
     questions = judge_questions(plan.base, parts.learn, plan.prompts, weights.takes_pictures)
-    lengths = measure(weights, [example for one in questions for example in one.examples()])
-    takes = footprint(weights, lengths, plan.settings)
-    return f"{count_of(len(lengths.replies), 'example')}: {lengths.told()}.", f"{takes.told()}: an estimate."
+    lengths = measure(weights, _examples(questions))
+    memory = footprint(weights, lengths, plan.settings)
+    return f"{count_of(len(lengths.replies), 'example')}: {lengths.summary()}.", f"{memory.summary()}: an estimate."
 
 
-def _data(questions: Sequence[JudgeQuestion]) -> str:
-    return data_hash([example for one in questions for example in one.examples()])
+def _examples(questions: Sequence[JudgeQuestion]) -> list[ChatExample]:
+    return [example for question in questions for example in question.examples()]
 
 
 def _levels(cases: Iterable[Case]) -> dict[str, dict[str, tuple[float, ...]]]:
@@ -190,8 +191,7 @@ def _levels(cases: Iterable[Case]) -> dict[str, dict[str, tuple[float, ...]]]:
 
 
 def majority(parts: JudgeParts) -> list[tuple[str, str, float, float]]:
-    """What never learning anything earns: by language and dimension the commonest rating, and its share of the held-out
-    ratings."""
+    """The majority baseline: by language and dimension the most common rating, and its share of the held-out ratings."""
     found = []
     for language in dict.fromkeys(one.case.language for one in parts.learn):
         learned, held = ([one for one in some if one.case.language == language] for some in (parts.learn, parts.held))
@@ -203,88 +203,62 @@ def majority(parts: JudgeParts) -> list[tuple[str, str, float, float]]:
 
 
 def judge_card(manifest: GenerativeManifest) -> str:
-    """The card as Markdown, with the fields that model pages read at its head."""
-    whole = not manifest.adapter_sha256
-    head = [
-        "---",
-        *([f"license: {manifest.licence}"] if manifest.licence else []),
-        *([] if whole else [f"base_model: {_name(manifest.base)}", "library_name: peft"]),
-        "tags:",
-        "- judge",
-        "- medical",
-        "---",
-    ]
-    agreement = [
-        f"| {one['language']} | {one['dimension'] or 'all, mean'} | {_figure(one, 'value')} "
-        f"| {number_interval(_number(one, 'ci_low'), _number(one, 'ci_high'))} "
-        f"| {one['answers']} of {one['encounters']} encounters |"
-        for one in manifest.held_out
-    ]
-    dimensions = [
-        f"- {language}: " + ", ".join(f"{name} ({', '.join(map(_short, levels))})" for name, levels in own.items())
-        for language, own in manifest.dimensions.items()
-    ]
-    settings = [f"- {name}: {value}" for name, value in sorted(manifest.settings.items())]
+    """The model card as Markdown with a YAML head."""
+    base = manifest.base.rstrip("/").rpartition("/")[2]  # without the path on somebody's machine
+    licence = f"license: {manifest.licence}\n" if manifest.licence else ""
+    adapter = f"base_model: {base}\nlibrary_name: peft\n" if manifest.adapter_sha256 else ""
     pictures = "It was trained with pictures." if manifest.pictures else "It is a model of texts and sees no picture."
-    return "\n".join(
-        [
-            *head,
-            "",
-            "# A judge trained on people's ratings",
-            "",
-            (
-                f"It fills in a level for each dimension of an answer, all in one reply. {pictures} Use it with "
-                "`proctor score BENCHMARK --judge generative-judge:DIR`. It rates answers of automatic "
-                "systems for research; it is no medical device, and no person's care may depend on it."
-            ),
-            "",
-            "## Agreement with people",
-            "",
-            (
-                "Mean of Kendall's τ-b, Pearson's and Spearman's correlation on encounters that had no part in training, "
-                "with 95 % intervals over samples of encounters."
-            ),
-            "",
-            "| language | dimension | agreement | interval | answers |",
-            "|---|---|---|---|---|",
-            *agreement,
-            "",
-            "## What it learned from",
-            "",
-            (
-                f"{count_of(manifest.answers, 'rated answer')} of {count_of(manifest.encounters, 'encounter')}, those "
-                f"included by which the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`."
-            ),
-            "",
-            *dimensions,
-            "",
-            "## How",
-            "",
-            *settings,
-            f"- base: {_name(manifest.base)}, SHA-256 `{manifest.base_sha256}`",
-            f"- chat template: SHA-256 `{manifest.template_sha256}`",
-            f"- trained weights: SHA-256 `{manifest.adapter_sha256 or manifest.merged_sha256}`",
-            "",
-            f"Licence: {manifest.licence or 'not stated; that of the base and of the ratings hold.'}",
-            "",
-        ]
+    agreement = "".join(map(_agreement_row, manifest.held_out))
+    dimensions = "".join(
+        f"- {language}: {', '.join(f'{name} ({_scale(levels)})' for name, levels in own.items())}\n"
+        for language, own in manifest.dimensions.items()
     )
+    settings = "".join(f"- {name}: {value}\n" for name, value in sorted(manifest.settings.items()))
+    return f"""---
+{licence}{adapter}tags:
+- judge
+- medical
+---
+
+# A judge trained on people's ratings
+
+It fills in a level for each dimension of an answer, all in one reply. {pictures} Use it with \
+`proctor score BENCHMARK --judge generative-judge:DIR`. It rates answers of automatic systems for research; it is no \
+medical device, and no person's care may depend on it.
+
+## Agreement with people
+
+Mean of Kendall's τ-b, Pearson's and Spearman's correlation on encounters that had no part in training, with 95 % \
+intervals over samples of encounters.
+
+| language | dimension | agreement | interval | answers |
+|---|---|---|---|---|
+{agreement}
+## What it learned from
+
+{count_of(manifest.answers, "rated answer")} of {count_of(manifest.encounters, "encounter")}, those included by which \
+the checkpoint was chosen. SHA-256 of the data: `{manifest.data_sha256}`.
+
+{dimensions}
+## How
+
+{settings}- base: {base}, SHA-256 `{manifest.base_sha256}`
+- chat template: SHA-256 `{manifest.template_sha256}`
+- trained weights: SHA-256 `{manifest.adapter_sha256 or manifest.merged_sha256}`
+
+Licence: {manifest.licence or "not stated; that of the base and of the ratings hold."}
+"""
 
 
-def _name(base: str) -> str:
-    """The base's folder, without the path on somebody's machine."""
-    return base.rstrip("/").rpartition("/")[2]
+def _agreement_row(row: Mapping[str, object]) -> str:
+    value, low, high = (
+        float(one) if isinstance(one, int | float) else None
+        for one in (row[key] for key in ("value", "ci_low", "ci_high"))
+    )
+    figure = DASH if value is None else number(value)
+    answers = f"{row['answers']} of {row['encounters']} encounters"
+    return f"| {row['language']} | {row['dimension'] or 'all, mean'} | {figure} | {number_interval(low, high)} | {answers} |\n"
 
 
-def _number(row: Mapping[str, object], name: str) -> float | None:
-    value = row[name]
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _figure(row: Mapping[str, object], name: str) -> str:
-    value = _number(row, name)
-    return DASH if value is None else number(value)
-
-
-def _short(level: float) -> str:
-    return f"{level:g}"
+def _scale(levels: Sequence[float]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)

@@ -1,10 +1,15 @@
-"""Rewards for reinforcement learning on ordinal ratings: exact match as published, or graded and concordant.
+"""Reinforcement learning of a fine-tuned judge (GRPO, Shao et al. 2024), and its rewards for ordinal ratings.
 
-`exact` is MedAware's reward (Hao and Liu 2026, section 6.3 of the overview): exact match with the ratings and a small
-bonus for the form. With three levels most of a group's replies earn the same, and a group of equals teaches nothing.
-`graded` pays for distance and for order, so that near misses differ:
+For each prompt several replies are sampled, and those with more reward than their group's mean become likelier. The reward
+depends on people's ratings alone:
+
+- `exact` is MedAware's (Hao and Liu 2026, section 6.3 of the overview): exact match with the ratings, and a small bonus for
+  the form. With three levels most replies of a group earn the same, and such a group teaches nothing.
+- `graded` rewards distance and order, so that near misses differ:
 
     r = 0.5 · (1 − d/range) + 0.4 · concordance with answers of other encounters + 0.1 · valid form
+
+When nearly all groups teach nothing, training stops. This is the only module that imports TRL's `GRPOTrainer`.
 """
 
 from __future__ import annotations
@@ -26,15 +31,15 @@ from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 RewardKind = Literal["graded", "exact"]
 
 _GRADED, _CONCORDANT, _FORM = 0.5, 0.4, 0.1
-_SAME = 1e-9  # closer than this, two numbers are one
+_SAME = 1e-9  # numbers that are closer count as equal
 
 
 @dataclass(frozen=True)
 class Target:
-    """What people gave one answer: the ratings of each dimension, one or more, all within the dimension's range.
+    """People's ratings of one answer: one or more for each dimension, within its range.
 
-    Raters who differ widen the target: every value between their lowest and their highest rating is as good, and the
-    mean stands for the answer where it is compared with others. `cluster` is the encounter.
+    Disagreement of raters widens the target: every value between their lowest and highest rating has distance 0. The
+    mean is used for comparisons with other answers. `cluster` is the encounter.
 
     >>> target = Target("e1", {"overall": (0.0, 0.5)})
     >>> target.distance("overall", 0.5), target.distance("overall", 1.0), target.centre("overall")
@@ -50,20 +55,20 @@ class Target:
         return sum(given) / len(given)
 
     def distance(self, dimension: str, value: float) -> float:
-        """How far a value lies outside of what the raters gave."""
+        """The distance of a value from the range of the ratings."""
         given = self.ratings[dimension]
         return max(min(given) - value, value - max(given), 0.0)
 
     def share(self, dimension: str, value: float) -> float:
-        """The share of the raters who gave just this."""
+        """The share of raters who gave this value."""
         given = self.ratings[dimension]
         return sum(abs(one - value) < _SAME for one in given) / len(given)
 
 
 @dataclass(frozen=True)
 class SampledReply:
-    """What one sampled reply says: a value for each dimension, or None where it is not of the form that was asked for.
-    `formed` says whether it has the form in every respect (None is never)."""
+    """A sampled reply: a value for each dimension, or None if it does not have the form that was asked for. `formed` says
+    whether its form is valid in every respect, which is never so for None."""
 
     values: Mapping[str, float] | None
     formed: bool
@@ -79,15 +84,15 @@ def rewards(
     targets: Sequence[Target],
     ranges: Mapping[str, tuple[float, float]],
 ) -> list[float]:
-    """The reward of each reply of a batch, all dimensions of its target weighted alike; `ranges` are the lowest and
+    """The reward of each reply of a batch, with equal weight for all dimensions of its target; `ranges` are the lowest and
     highest level by dimension.
 
-    `graded` is between 0 and 1. Order is compared with the replies to other encounters that gave values for the same
-    dimension: a pair earns 1 where both signs agree (ties with ties, too), 0.5 where just one side ties, 0 where they
-    contradict; without such a pair 0.5, the same for a whole group. `exact` is the share of the raters who gave just
-    this value, and 0.1 for the form. A reply without values earns 0.
+    `graded` is between 0 and 1. Its concordance is a mean over pairs with the replies to other encounters on the same
+    dimension: 1 if both signs agree (including ties with ties), 0.5 if only one side ties, 0 if they differ; without
+    pairs it is 0.5. `exact` is the share of raters who gave this value, plus 0.1 for the form. A reply without values
+    earns 0.
 
-    Raises `InputError` where a reply leaves out a dimension of its target, or gives a value that is out of range.
+    Raises `InputError` for a reply without a dimension of its target, and for a value out of range.
 
     >>> targets = [Target("e1", {"overall": (1.0,)}), Target("e2", {"overall": (0.0,)})]
     >>> said = [SampledReply({"overall": 0.5}, True), SampledReply({"overall": 0.0}, True)]
@@ -117,8 +122,8 @@ def rewards(
 
 
 def share_without_signal(values: Sequence[float], group: int) -> float:
-    """The share of groups (`group` replies each, one after the other) whose rewards are all the same, so that they
-    teach nothing. TRL's own `frac_reward_zero_std` looks at the whole batch where rewards are scaled by the batch.
+    """The share of groups (of `group` consecutive replies) with constant rewards, which teach nothing. With rewards scaled
+    by batch, TRL's own `frac_reward_zero_std` is computed over the whole batch instead.
 
     >>> share_without_signal([1.0, 1.0, 0.5, 1.0], 2)
     0.5
@@ -139,8 +144,8 @@ def _refuse_odd(place: int, said: SampledReply, target: Target, ranges: Mapping[
 
 
 def _concordance(replies: Sequence[SampledReply], targets: Sequence[Target]) -> Floats:
-    """The mean over dimensions and over pairs with other encounters of 1 − |sign of the values' difference − sign of
-    the ratings' difference| / 2."""
+    """For each reply the mean over dimensions and over pairs with other encounters of 1 − |sign of the values' difference −
+    sign of the ratings' difference| / 2."""
     clusters = np.array([one.cluster for one in targets])
     names = list(dict.fromkeys(name for one in targets for name in one.ratings))
     total, counted = np.zeros(len(replies)), np.zeros(len(replies))
@@ -176,7 +181,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 NO_SIGNAL = 0.8
-"""With a larger share of groups that teach nothing, on average over the last `_WINDOW` steps, training stops."""
+"""Training stops when the share of groups with constant rewards, averaged over the last `_WINDOW` steps, is larger."""
 
 _WINDOW = 10
 _BEFORE = "checkpoint-0"
@@ -185,16 +190,16 @@ _ZERO_STD = "frac_reward_zero_std"
 
 @dataclass(frozen=True)
 class RatedPrompt:
-    """What a judge is asked about one answer, and what people gave that answer."""
+    """The question to a judge about one answer, and people's ratings of that answer."""
 
     query: Query
     target: Target
 
 
 class GrpoSettings(BaseModel):
-    """How a judge learns from rewards. A step takes `prompts` prompts with `samples` replies each, drawn at
-    `temperature`, of at most `max_tokens`; `kl` weighs the distance from the judge as it was before. Evaluation is each
-    `evaluate_every` steps and after the last one, and each time a checkpoint is kept."""
+    """The settings of reinforcement learning. A step takes `prompts` prompts with `samples` replies each, sampled at
+    `temperature` with at most `max_tokens`; `kl` is the weight of the distance from the initial judge. The judge is
+    evaluated and a checkpoint saved every `evaluate_every` steps and after the last one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -212,8 +217,8 @@ class GrpoSettings(BaseModel):
 
 @dataclass(frozen=True)
 class RewardedTask:
-    """What is rewarded: replies to `prompts`, of which `read` says what they give (it is shown no reply that the limit
-    of tokens ended: such a reply has no form), on dimensions with these `ranges`."""
+    """The prompts, the function that `read`s replies to them, and the `ranges` of dimensions. `read` is not called for
+    replies that were cut off by the token limit, which have no valid form."""
 
     prompts: Sequence[RatedPrompt]
     read: Callable[[RatedPrompt, str], SampledReply]
@@ -228,17 +233,16 @@ def reinforce(
     origin: Mapping[str, JsonValue],
     evaluate: Evaluate | None = None,
 ) -> Path:
-    """Trains the adapter that is on `weights`; the folder of the best checkpoint's adapter, with `origin` in it. Where no
-    checkpoint is evaluated higher than the adapter was before, that one stays: step 0.
+    """Trains the adapter of `weights`. Returns the folder of the best checkpoint's adapter, with `origin` in it; if no
+    checkpoint is better than the initial adapter, that one is kept as step 0.
 
-    Each step is noted with `loss`, `reward` (its mean), `formed` (the share of replies of valid form), `length` (tokens
-    of a reply, on average), `cut_off` (the share of replies that the limit of tokens ended) and `frac_reward_zero_std`,
-    the share of groups whose replies all earn the same. It is counted by group here. TRL's own figure of this name
-    looks at the whole batch where rewards are scaled by the batch, as they are, and says 0. A run that was killed goes
-    on from its last complete checkpoint as if nothing had been; one that is done returns what it made.
+    The log of each step has `loss`, `reward` (the mean), `formed` (the share of replies with a valid form), `length` (the
+    mean number of tokens of a reply), `cut_off` (the share of replies cut by the token limit) and `frac_reward_zero_std`,
+    the share of groups with constant rewards (see `share_without_signal`). A run that was killed continues from its last
+    complete checkpoint with the same result; for a finished run the existing folder is returned.
 
-    Raises `InputError` for fewer prompts than a step takes, for prompts about one encounter alone, and where the
-    library would show the model other tokens than the judge is shown.
+    Raises `InputError` for fewer prompts than a step takes, for prompts about a single encounter, and if the library
+    would show the model other tokens than the judge is shown.
     """
     out = folder.path / "adapter"
     if folder.finished is not None:
@@ -264,7 +268,7 @@ def reinforce(
 
 
 def without_signal(folder: RunFolder) -> float:
-    """The mean share of groups that taught nothing in the last steps; 0 while there are too few steps to tell."""
+    """The mean share of groups with constant rewards over the last steps; 0 if there are fewer than `_WINDOW`."""
     shares = [float(str(one[_ZERO_STD])) for one in folder.steps if _ZERO_STD in one][-_WINDOW:]
     return sum(shares) / _WINDOW if len(shares) == _WINDOW else 0.0
 
@@ -273,16 +277,16 @@ def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Cal
     def reward(
         *, completion_ids: Sequence[list[int]], place: Sequence[int], log_metric: Any, **_: object
     ) -> list[float]:
-        """A reward for each reply to the prompts at these places; all of a step in one call."""
-        asked = [task.prompts[one] for one in place]
-        said = [
-            task.read(one, weights.tokenizer.decode(ids, skip_special_tokens=True))
+        """The reward of each reply to the prompts at these indices; all replies of a step are in one call."""
+        prompts = [task.prompts[one] for one in place]
+        replies = [
+            task.read(prompt, weights.tokenizer.decode(ids, skip_special_tokens=True))
             if ids[-1] in weights.ends
             else SampledReply(None, False)
-            for one, ids in zip(asked, completion_ids, strict=True)
+            for prompt, ids in zip(prompts, completion_ids, strict=True)
         ]
-        earned = rewards(settings.reward, said, [one.target for one in asked], task.ranges)
-        log_metric("formed", sum(one.formed for one in said) / len(said))
+        earned = rewards(settings.reward, replies, [prompt.target for prompt in prompts], task.ranges)
+        log_metric("formed", sum(reply.formed for reply in replies) / len(replies))
         log_metric("without_signal", share_without_signal(earned, settings.samples))
         return earned
 
@@ -306,7 +310,7 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
     }
 
     class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-        """Notes what each step earned, evaluates what was saved, and stops where nothing is learned any more."""
+        """Logs each step, evaluates saved checkpoints, and stops training when rewards carry no signal."""
 
         def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
             _, state, control = seen
@@ -340,7 +344,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
     return GRPOConfig(
         output_dir=str(folder.checkpoints),
         per_device_train_batch_size=settings.samples,
-        gradient_accumulation_steps=settings.prompts,  # the replies to all prompts of a step are drawn, and paid, at once
+        gradient_accumulation_steps=settings.prompts,  # the replies to all prompts of a step are sampled and rewarded together
         num_generations=settings.samples,
         max_completion_length=settings.max_tokens,
         temperature=settings.temperature,
@@ -356,7 +360,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
         seed=settings.seed,
         bf16=False,
         gradient_checkpointing=False,
-        disable_dropout=True,  # what is sampled is the judge as it is used
+        disable_dropout=True,  # replies are sampled from the judge as it is used
         use_vllm=False,
         use_cpu=weights.model.device.type == "cpu",
         remove_unused_columns=False,
@@ -366,7 +370,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
 
 
 def _refuse_other_tokens(trainer: Any, weights: Weights, prompts: Sequence[RatedPrompt]) -> None:
-    """Training on other tokens than the judge is shown later teaches another judge."""
+    """Raises `InputError` if TRL makes other tokens of a prompt than the judge is shown when it is used."""
     for one in prompts[:2]:
         trained = list(trainer._tokenize_prompts([weights.messages(one.query)])[0][0])  # noqa: SLF001 - there is no other way
         used = weights.prompts([one.query])["input_ids"][0].tolist()

@@ -1,4 +1,5 @@
-"""Refusing to train on what a system is examined on."""
+"""Held-out encounters: folds without leaks, and the agreement of a judge with clinicians on answers that it has not learned
+from."""
 
 from __future__ import annotations
 
@@ -21,43 +22,47 @@ from proctor.core import InputError, count_of, generator
 from proctor.judges.dimensions import Case, RatedCase, encounter_marks
 from proctor.stats import Sampled, average
 
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 def refuse_leaks(train: Iterable[Case], held: Iterable[Case], *, where: str = "the held-out part") -> None:
-    """Raises `InputError` where an encounter stands on both sides: by its name, or by its content (see
-    `encounter_marks`): the same question with the same references, or the same picture, under another name."""
+    """Raises `InputError` if an encounter is on both sides, by its name or by its content (see `encounter_marks`): the same
+    question with the same references, or the same picture, under another name."""
     learned = _by_mark(train)
     shared: dict[str, str] = {}
     for mark, encounter in _by_mark(held).items():
         if mark in learned:
-            told = mark.partition(":")[0]
-            by = "its name" if told == "name" else f"the same {told} as {learned[mark]}"
+            kind = mark.partition(":")[0]
+            by = "its name" if kind == "name" else f"the same {kind} as {learned[mark]}"
             shared.setdefault(encounter, by)
     if shared:
-        first = ", ".join(f"{name} ({by})" for name, by in list(shared.items())[:_NAMED])
-        more = f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else ""
+        first = ", ".join(f"{name} ({by})" for name, by in list(shared.items())[:_MAX_NAMED])
+        more = f" and {len(shared) - _MAX_NAMED} more" if len(shared) > _MAX_NAMED else ""
         raise InputError(
             f"training and {where}", found=f"encounters in both: {first}{more}", expected="each in one of them"
         )
 
 
 def _by_mark(cases: Iterable[Case]) -> dict[str, str]:
-    """An encounter by each of its marks; the same in two languages is read twice, since its texts differ."""
+    """The encounter of each mark. Each language of an encounter is read, since its texts differ."""
     found: dict[str, str] = {}
-    seen: set[tuple[str, str]] = set()
-    for case in cases:
-        if (case.id, case.query) in seen:
-            continue
-        seen.add((case.id, case.query))
+    for case in _once(cases):
         for mark in sorted({f"name:{case.encounter}", *encounter_marks(case)}):
             found.setdefault(mark, case.encounter)
     return found
 
 
+def _once(cases: Iterable[Case]) -> list[Case]:
+    """One case for each question."""
+    found: dict[tuple[str, str], Case] = {}
+    for case in cases:
+        found.setdefault((case.id, case.query), case)
+    return list(found.values())
+
+
 def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[tuple[list[int], list[int]]]:
-    """Places (training, held out) of each of `folds` parts: every encounter is held out once, in all its languages and
-    with all its answers, and so is what shares a mark with it (a copy under another name).
+    """The indices of (training, held-out) answers for each of `folds` folds. Every encounter is held out once, in all its
+    languages and with all its answers, together with encounters that share a mark with it (copies under other names).
 
     Raises `InputError` for fewer groups of encounters than folds.
     """
@@ -78,7 +83,7 @@ def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[t
 
 
 def _joined(rated: Sequence[RatedCase]) -> list[str]:
-    """One name for encounters that share a mark, directly or through others."""
+    """The name of each answer's group of encounters, which share a mark directly or through others."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -87,7 +92,7 @@ def _joined(rated: Sequence[RatedCase]) -> list[str]:
         return name
 
     owner: dict[str, str] = {}
-    for case in {(one.case.id, one.case.query): one.case for one in rated}.values():
+    for case in _once(one.case for one in rated):
         for mark in encounter_marks(case):
             first, second = root(owner.setdefault(mark, case.encounter)), root(case.encounter)
             parent[max(first, second)] = min(first, second)
@@ -95,9 +100,9 @@ def _joined(rated: Sequence[RatedCase]) -> list[str]:
 
 
 class HeldOutAgreement(BaseModel):
-    """The mean of Kendall's τ-b, Pearson's and Spearman's correlation with people's ratings on one dimension, or ("")
-    the mean over a language's dimensions; −1 to 1. The interval is over samples of encounters. None, with the `reason`,
-    where it isn't defined: all scores or ratings are the same, or `missing` answers have no score."""
+    """The mean of Kendall's τ-b, Pearson's and Spearman's correlation with people's ratings on one dimension, or ('') the
+    mean over a language's dimensions; −1 to 1. The interval is over bootstrap samples of encounters. The value is None,
+    with the `reason`, if it is undefined: constant scores or ratings, or `missing` answers without a score."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -115,12 +120,12 @@ class HeldOutAgreement(BaseModel):
 def held_out_agreement(
     rated: Sequence[RatedCase], scores: Sequence[Mapping[str, float]], *, draws: int = 2000, seed: int = 0
 ) -> list[HeldOutAgreement]:
-    """The agreement of `scores` (by dimension, one mapping for each rated answer, in the same order) with the ratings:
-    for each language the mean over its dimensions, then each dimension. Each rater's rating counts by itself, as in an
-    audit: the mean of the raters, where only that is known.
+    """The agreement of `scores` (by dimension, one mapping for each rated answer, in the same order) with the ratings: for
+    each language the mean over its dimensions, then each dimension. Each rater's rating counts by itself, as in an audit;
+    if only the mean over raters is known, that one.
 
-    A score that is missing is never filled in: that dimension, and the mean over the dimensions, have no agreement.
-    `draws` of 0 leaves the intervals out. Raises `InputError` for another number of scores.
+    Missing scores are never imputed: their dimension, and the mean over dimensions, have no agreement. `draws` of 0
+    leaves the intervals out. Raises `InputError` for another number of scores.
     """
     if len(rated) != len(scores):
         raise InputError("scores", found=f"{len(scores)}", expected=f"{len(rated)}, one for each rated answer")
@@ -140,10 +145,10 @@ def held_out_agreement(
             reason = f"no score for {missing} of {count_of(len(answers), 'answer')}" if missing else ""
             measured = frame.measure(cell, paired(cell, MetricScores("held out", given))[0], reason)
             sampled.append(measured.mean)
-            rows.append(_told(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
+            rows.append(_agreement(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
         reasons = (f"{one.dimension}: {one.reason}" for one in rows if one.reason)
         missing = max(one.missing for one in rows)
-        found += [_told(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
+        found += [_agreement(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
     return found
 
 
@@ -159,7 +164,7 @@ def _table(rated: Sequence[RatedCase]) -> RatingsTable:
     return RatingsTable(tuple(ratings))
 
 
-def _told(sampled: Sampled, cell: RatingCell, dimension: str, missing: int, reason: str) -> HeldOutAgreement:
+def _agreement(sampled: Sampled, cell: RatingCell, dimension: str, missing: int, reason: str) -> HeldOutAgreement:
     estimate = sampled.estimate()
     return HeldOutAgreement(
         language=cell.language,

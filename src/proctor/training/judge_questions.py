@@ -1,5 +1,5 @@
-"""Rated answers as questions to a judge in training: what it should reply, how good a checkpoint is, and what sampled replies
-earn."""
+"""Rated answers as questions to a judge in training: the replies to learn, the scores of a checkpoint, and the rewards of
+sampled replies."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-
-from pydantic import JsonValue
 
 from proctor.core import Dimension, InputError
 from proctor.judges.dimensions import RatedCase, generative_client, generative_query, mean_level
@@ -29,16 +27,16 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class JudgeQuestion:
-    """A rated answer as the judge is asked about it: the form in the query has a place for each of its dimensions."""
+    """A rated answer, and the query about it, whose form has a place for each dimension."""
 
     rated: RatedCase
     query: Query
 
     def answers(self) -> list[str]:
-        """The form as people filled it in. A mean between two levels makes two answers, with the lower level and with
-        the upper one, so that the judge learns to be undecided where they were.
+        """The form filled in with people's ratings. A mean between two levels makes two replies, with the lower and with the
+        upper level, so that the judge learns to be undecided where the raters were.
 
-        Raises `InputError` for an answer that lacks a rating.
+        Raises `InputError` for a missing rating.
         """
         around = self._around()
         form = self.query.form or FixedForm(("",), ())
@@ -46,7 +44,7 @@ class JudgeQuestion:
         return list(dict.fromkeys(both))
 
     def ratings(self) -> dict[str, tuple[float, ...]]:
-        """What raters gave, by dimension; where only their mean is known, one between two levels is taken for both.
+        """The raters' ratings by dimension. If only their mean is known and lies between two levels, these are both levels.
         Raises as `answers`."""
         pairs = zip(self.rated.case.dimensions, self._around(), strict=True)
         means = {one.name: tuple(dict.fromkeys(one.levels[place] for place in pair)) for one, pair in pairs}
@@ -60,12 +58,12 @@ class JudgeQuestion:
         return [_around(one, self.rated.values[one.name]) for one in self.rated.case.dimensions]
 
     def examples(self) -> list[ChatExample]:
-        """What is learned from it."""
+        """The examples to learn from."""
         return [ChatExample(self.query, one, self.rated.case.encounter) for one in self.answers()]
 
 
 def _around(dimension: Dimension, value: float) -> tuple[int, int]:
-    """The places of the levels below and above a rating, or twice the place of the level that it is."""
+    """The indices of the levels below and above a rating, or twice the index of a level that it equals."""
     levels = dimension.levels
     if not levels[0] <= value <= levels[-1]:
         found, scale = f"{value:g}", f"{levels[0]:g} to {levels[-1]:g}"
@@ -78,8 +76,8 @@ def _around(dimension: Dimension, value: float) -> tuple[int, int]:
 
 
 def judge_questions(base: Path, rated: Sequence[RatedCase], prompts: Path | None, sees: bool) -> list[JudgeQuestion]:
-    """What the judge is asked about rated answers: the same messages, pictures and form as when it judges. `sees`: the
-    base takes pictures."""
+    """The questions about rated answers, with the same messages, pictures and form as when the judge is used. `sees` says
+    whether the base takes pictures."""
 
     async def asked() -> list[JudgeQuestion]:
         client = ModelClient(generative_client(str(base)))
@@ -95,12 +93,12 @@ def judge_questions(base: Path, rated: Sequence[RatedCase], prompts: Path | None
 
 
 def scores(weights: Weights, questions: Sequence[JudgeQuestion]) -> list[dict[str, float]]:
-    """The mean level of each dimension under the model's probabilities; one on whose levels less than half of the
-    probability is, is left out."""
+    """The mean level of each dimension under the model's probabilities, without dimensions whose levels have less than half
+    of the probability."""
     found: dict[int, dict[str, float]] = {}
     for batch in _batches(questions):
-        said = weights.generate([questions[place].query for place in batch], lambda: False)
-        for place, one in zip(batch, said, strict=True):
+        replies = weights.generate([questions[place].query for place in batch], lambda: False)
+        for place, one in zip(batch, replies, strict=True):
             dimensions = questions[place].rated.case.dimensions
             means = {
                 dimension.name: mean_level(dimension.levels, list(chances.values()))
@@ -111,7 +109,7 @@ def scores(weights: Weights, questions: Sequence[JudgeQuestion]) -> list[dict[st
 
 
 def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
-    """Places of questions that can run together, the long ones together."""
+    """The indices of questions that can run in one batch, of similar length."""
 
     def kind(place: int) -> tuple[str, int]:
         return repr(questions[place].query.form), len(questions[place].query.pictures)
@@ -125,11 +123,10 @@ def _batches(questions: Sequence[JudgeQuestion]) -> Iterator[list[int]]:
 
 
 def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> CheckpointEvaluation:
-    """How good a checkpoint is: the mean agreement with people over the dimensions of each language, and over the
-    languages. Scores that are all the same agree with nobody (0); dimensions on which all ratings are the same say
-    nothing. None where an answer has no score."""
+    """The quality of a checkpoint: the agreement with people, averaged over the dimensions of each language and then over
+    languages. Constant scores count as 0; dimensions with constant ratings are left out. None if an answer has no score."""
     rows = [one for one in held_out_agreement(rated, given, draws=0) if one.dimension]
-    told: dict[str, JsonValue] = {}
+    means: dict[str, float | None] = {}
     for language in dict.fromkeys(one.language for one in rows):
         own = [
             None if one.missing else one.value or 0.0
@@ -137,9 +134,10 @@ def merit(rated: Sequence[RatedCase], given: Sequence[dict[str, float]]) -> Chec
             if one.language == language and _varies(rated, one)
         ]
         known = [one for one in own if one is not None]
-        told[language] = sum(known) / len(known) if known and len(known) == len(own) else None
-    values = [float(str(one)) for one in told.values() if one is not None]
-    return CheckpointEvaluation(sum(values) / len(told) if len(values) == len(told) else None, {"agreement": told})
+        means[language] = sum(known) / len(known) if known and len(known) == len(own) else None
+    values = [mean for mean in means.values() if mean is not None]
+    value = sum(values) / len(means) if len(values) == len(means) else None
+    return CheckpointEvaluation(value, {"agreement": {**means}})
 
 
 def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
@@ -148,8 +146,8 @@ def _varies(rated: Sequence[RatedCase], row: HeldOutAgreement) -> bool:
 
 
 def rewarded_task(questions: Sequence[JudgeQuestion]) -> RewardedTask:
-    """What replies to these questions earn: each dimension of a language by itself, and compared with replies to
-    questions about other encounters. Raters' disagreement widens the target (see `Target`)."""
+    """The questions as a task with rewards. Each dimension of a language is a dimension by itself; disagreement of raters
+    widens the target (see `Target`)."""
     prompts = [RatedPrompt(one.query, _target(one)) for one in questions]
     known = {id(prompt): one for prompt, one in zip(prompts, questions, strict=True)}
     ranges = {
@@ -173,7 +171,7 @@ def rewarded_task(questions: Sequence[JudgeQuestion]) -> RewardedTask:
 
 
 def filled_in(form: FixedForm, text: str) -> tuple[str, ...] | None:
-    """What stands in the places of a form; None where the text is not that form filled in, and nothing else.
+    """The options in the places of a form, or None if the text is anything else than that form filled in.
 
     >>> form = FixedForm(('{"overall": ', "}"), (("0", "1", "2"),))
     >>> filled_in(form, ' {"overall": 2}'), filled_in(form, 'I say {"overall": 2}')
@@ -181,12 +179,12 @@ def filled_in(form: FixedForm, text: str) -> tuple[str, ...] | None:
     """
     blanks = [f"({'|'.join(map(re.escape, some))})" for some in form.options]
     pattern = "".join(re.escape(fixed) + blank for fixed, blank in zip(form.texts, [*blanks, ""], strict=True))
-    said = re.fullmatch(pattern, text.strip())
-    return None if said is None else said.groups()
+    filled = re.fullmatch(pattern, text.strip())
+    return None if filled is None else filled.groups()
 
 
 def parity_items(questions: Sequence[JudgeQuestion]) -> list[ParityItem]:
-    """The first `ITEMS` questions as items of the parity gate."""
+    """The first `ITEMS` questions as items of the parity check."""
     found = []
     for place, one in enumerate(questions[:ITEMS]):
         dimensions = one.rated.case.dimensions
@@ -195,7 +193,9 @@ def parity_items(questions: Sequence[JudgeQuestion]) -> list[ParityItem]:
             for each in dimensions
         )
         found.append(
-            ParityItem(f"{place + 1}: {one.rated.case.id}", one.query, tuple(each.name for each in dimensions), shares)
+            ParityItem.of(
+                f"{place + 1}: {one.rated.case.id}", one.query, tuple(each.name for each in dimensions), shares
+            )
         )
     return found
 

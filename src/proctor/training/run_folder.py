@@ -1,4 +1,9 @@
-"""The folder of one training: what was trained on what, how it went, and where it goes on after it was killed."""
+"""The folder of one training run: its settings and log, and checkpoints from which an interrupted run continues.
+
+Each checkpoint is evaluated once, the best one is kept, and a run that was killed continues from the last complete one.
+The libraries' own mechanisms have failed others: a best checkpoint that is the last one (transformers#40221), a resumed
+state that is half written.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +31,8 @@ _LIBRARIES = ("numpy", "torch", "transformers", "peft", "trl", "sentence-transfo
 
 
 class RunFolder:
-    """Held by one process at a time, through `opened`. All writing is whole or not at all, but for `steps.jsonl`, whose
-    last line may be half written when the process dies: it is cut off at the next start."""
+    """A run's folder, locked by one process through `opened`. Files are written atomically, except `steps.jsonl`: if the
+    process died while it wrote the last line, that line is removed at the next start."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,11 +40,11 @@ class RunFolder:
     @classmethod
     @contextmanager
     def opened(cls, path: Path, settings: dict[str, JsonValue]) -> Iterator[RunFolder]:
-        """The folder, begun or gone on with.
+        """The folder of a new or a continued run.
 
-        `settings` are all that changes the result, with the hash of the data and the seed. Raises `InputError` where
-        the folder holds something else, was begun with other settings (which are named) or other versions of the
-        libraries, or is in use by another process.
+        `settings` are everything that changes the result, including the hash of the data and the seed. Raises
+        `InputError` if the folder contains something else, was started with other settings (which are named) or other
+        versions of the libraries, or is in use by another process.
         """
         path.mkdir(parents=True, exist_ok=True)
         with (path / ".lock").open("ab") as lock:
@@ -79,38 +84,38 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where states stand that training goes on from."""
+        """The folder of checkpoints."""
         found = self.path / CHECKPOINTS
         found.mkdir(exist_ok=True)
         return found
 
     @property
     def steps(self) -> list[dict[str, JsonValue]]:
-        """What was noted, in order; after a resumption without the steps that were done again (see `forget_from`)."""
+        """The log lines in order, without those of steps that were repeated (see `forget_from`)."""
         file = self.path / STEPS
         found = read_jsonl(file, "the steps of a training") if file.exists() else []
         return [one for _, one in found if isinstance(one, dict)]
 
-    def note(self, **told: JsonValue) -> None:
-        """Adds a line: `step` with its loss, an evaluation, whatever there is to tell."""
+    def note(self, **values: JsonValue) -> None:
+        """Adds a line to the log, such as a `step` with its loss, or an evaluation."""
         with (self.path / STEPS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told, ensure_ascii=False) + "\n")
+            file.write(json.dumps(values, ensure_ascii=False) + "\n")
 
     def forget_from(self, step: int) -> None:
-        """Removes the lines of `step` and later ones, which are done again from a checkpoint."""
+        """Removes the lines of `step` and later steps, which are repeated from a checkpoint."""
         kept = [one for one in self.steps if not (isinstance(one.get("step"), int) and int(str(one["step"])) >= step)]
         write_whole(self.path / STEPS, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept))
 
     @property
     def finished(self) -> dict[str, JsonValue] | None:
-        """What came of it; None while it is not done."""
+        """The result of the run; None until it is finished."""
         file = self.path / FINISHED
-        told = read_json(file, "the end of a training") if file.exists() else None
-        return told if isinstance(told, dict) else None
+        result = read_json(file, "the end of a training") if file.exists() else None
+        return result if isinstance(result, dict) else None
 
-    def finish(self, told: dict[str, JsonValue]) -> None:
-        """Marks it as done."""
-        write_whole(self.path / FINISHED, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    def finish(self, result: dict[str, JsonValue]) -> None:
+        """Marks the run as finished."""
+        write_whole(self.path / FINISHED, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 def _versions() -> dict[str, JsonValue]:
@@ -138,11 +143,11 @@ _TRAINED = ("adapter_config.json", "adapter_model.safetensors")
 
 @dataclass(frozen=True)
 class CheckpointEvaluation:
-    """How good the model is now: the checkpoint with the highest `value` is kept (None: it is not known), `told` goes
-    into the folder's steps. `beside` are files, by name, that stay with the checkpoint's weights wherever they go."""
+    """The quality of a checkpoint: the one with the highest `value` (None: unknown) is kept. `log` is added to the run's log.
+    `beside` are files, by name, that stay with the checkpoint's weights."""
 
     value: float | None
-    told: dict[str, JsonValue] = field(default_factory=dict)
+    log: dict[str, JsonValue] = field(default_factory=dict)
     beside: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -150,44 +155,41 @@ Evaluate = Callable[[Weights], CheckpointEvaluation]
 
 
 class Checkpoints:
-    """The checkpoints of one run. `origin` is what is said of the trained weights in `proctor.json`."""
+    """The checkpoints of one run. `origin` is written to `proctor.json` beside the trained weights."""
 
     def __init__(
         self, weights: Weights, folder: RunFolder, evaluate: Evaluate | None, origin: Mapping[str, JsonValue]
     ) -> None:
-        self.weights, self.folder, self._evaluate, self._origin = (
-            weights,
-            folder,
-            evaluate,
-            {**origin, "template_sha256": template_hash(weights)},
-        )
+        self.weights, self.folder, self._evaluate = weights, folder, evaluate
+        self._origin = {**origin, "template_sha256": template_hash(weights)}
 
     def evaluated(self, step: int, model: Any) -> None:
-        """Evaluates a checkpoint that is on disk, marks it as complete, and removes those that nobody needs."""
-        told: dict[str, JsonValue] = {"step": step, "evaluation": None}
+        """Evaluates a checkpoint on disk, marks it as complete, and removes checkpoints that are neither the best nor this
+        one."""
+        line: dict[str, JsonValue] = {"step": step, "evaluation": None}
         here = self.folder.checkpoints / f"checkpoint-{step}"
         if self._evaluate is not None:
             with _undisturbed(model):
                 found = self._evaluate(Weights.around("in training", model, self.weights.processor))
-            told |= {"evaluation": found.value, **found.told}
+            line |= {"evaluation": found.value, **found.log}
             (here / "beside").mkdir(exist_ok=True)
             for name, text in found.beside.items():
                 write_whole(here / "beside" / name, text)
-        self.folder.note(**told)
-        write_whole(here / _COMPLETE, json.dumps(told) + "\n")
+        self.folder.note(**line)
+        write_whole(here / _COMPLETE, json.dumps(line) + "\n")
         kept = {step, self.best()["step"]}
         for one in self.folder.checkpoints.glob("checkpoint-*"):
             if _step(one) not in kept:
                 shutil.rmtree(one)
 
     def best(self) -> dict[str, Any]:
-        """The evaluation with the highest value, the first of equals; the last one where no value is known."""
+        """The evaluation with the highest value, the first of ties; the last one if no value is known."""
         found = [one for one in self.folder.steps if "evaluation" in one]
         known = [one for one in found if one["evaluation"] is not None]
         return max(known, key=lambda one: float(str(one["evaluation"]))) if known else found[-1]
 
     def resumed(self) -> str | None:
-        """The last complete checkpoint, with all after it undone; None where there is none."""
+        """The last complete checkpoint, or None. Later steps and incomplete checkpoints are removed."""
         complete = [one for one in self.folder.checkpoints.glob("checkpoint-*") if (one / _COMPLETE).exists()]
         last = max(complete, key=_step, default=None)
         self.folder.forget_from(0 if last is None else _step(last) + 1)
@@ -197,8 +199,8 @@ class Checkpoints:
         return None if last is None else str(last)
 
     def publish(self, out: Path) -> dict[str, Any]:
-        """Writes the best checkpoint's trained weights, without the state of the optimizer, and what is told of it.
-        They appear whole or not at all."""
+        """Writes the best checkpoint's trained weights and files, without the optimizer's state, to the folder `out`, which
+        appears complete or not at all. Returns the best evaluation."""
         best = self.best()
         checkpoint = self.folder.checkpoints / f"checkpoint-{best['step']}"
         draft = out.with_name(f".{out.name}.draft")
@@ -220,16 +222,16 @@ def _step(checkpoint: Path) -> int:
 
 
 def read_origin(trained: Path) -> dict[str, JsonValue]:
-    """What trained weights were trained from. Raises `InputError` where nothing says so."""
-    told = read_json(trained / ORIGIN, "what the weights were trained from")
-    if not isinstance(told, dict):
+    """The origin of trained weights (base, its hash, and that of the chat template). Raises `InputError` if it is missing."""
+    origin = read_json(trained / ORIGIN, "what the weights were trained from")
+    if not isinstance(origin, dict):
         raise InputError(trained / ORIGIN, found="no object", expected="base, base_sha256 and template_sha256")
-    return told
+    return origin
 
 
 @contextlib.contextmanager
 def _undisturbed(model: Any) -> Iterator[None]:
-    """Evaluation leaves no trace in training: neither in what is drawn nor in how the model runs."""
+    """Restores random states and the training mode after an evaluation."""
     import numpy as np
     import torch
 
@@ -248,7 +250,7 @@ def _undisturbed(model: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """The libraries' bars and warnings are not for people who train judges."""
+    """Silences the libraries' progress bars and warnings."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -263,5 +265,5 @@ def quiet() -> Iterator[None]:
 
 
 def template_hash(weights: Weights) -> str:
-    """The hash of the chat template, which is part of what a model learned."""
+    """The hash of the chat template, with which a model was trained."""
     return hashlib.sha256(str(weights.processor.chat_template).encode()).hexdigest()
