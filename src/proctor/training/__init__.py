@@ -13,13 +13,8 @@ if TYPE_CHECKING:
         rehearse_answerer,
         train_answerer,
     )
-    from proctor.training.classifier import (
-        ClassifierRecipe,
-        TrainedClassifier,
-        classifier_settings,
-        shuffled_ratings,
-        train_classifier,
-    )
+    from proctor.training.classifier import TrainedClassifier, classifier_settings, shuffled_ratings, train_classifier
+    from proctor.training.classifier_epochs import ClassifierRecipe
     from proctor.training.fine_tuning import (
         ChatExample,
         LoraSettings,

@@ -60,6 +60,16 @@ def _once(cases: Iterable[Case]) -> list[Case]:
     return list(found.values())
 
 
+def refuse_constant(rated: Sequence[RatedCase]) -> None:
+    """Raises `InputError` if all ratings on a dimension of these answers in one language are the same, or missing."""
+    for dimension in rated[0].case.dimensions:
+        values = {one.values[dimension.name] for one in rated if dimension.name in one.values}
+        if len(values) < 2:
+            found = f"all {next(iter(values)):g}" if values else "none"
+            place = f"ratings of {dimension.name!r} in {rated[0].case.language!r}"
+            raise InputError(place, found=found, expected="some that differ: leave out this dimension")
+
+
 def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[tuple[list[int], list[int]]]:
     """The indices of (training, held-out) answers for each of `folds` folds. Every encounter is held out once, in all its
     languages and with all its answers, together with encounters that share a mark with it (copies under other names).
