@@ -42,9 +42,8 @@ from proctor.judges.embedded import (
 )
 from proctor.judges.embedded.answers import STACKED, Answers
 from proctor.judges.embedded.learning import folds, learn, relative
-from proctor.judges.embedded.validation import Floats
 from proctor.runs import people_ratings, rated_cases, similarity_scores
-from proctor.stats import contrast
+from proctor.stats import Floats, contrast
 from proctor.tasks.mediqa_eval import READER, SCHEME
 from tests.support.rated_answers import hashed
 
@@ -222,7 +221,7 @@ def half_weak(known: RatedAnswers, recipe: Recipe, weak: Floats, draw: int) -> F
         order = generator(draw, "embedded-judge", "part", str(fold)).permutation(len(names))
         told = np.isin(groups[inside], names[order[: round(0.5 * len(names))]])
         part, split = known.training.part(inside), known.split.part(inside)
-        training = replace(part, ratings=np.where(told[:, None], part.ratings, weak[inside]), told=told)
+        training = replace(part, ratings=np.where(told[:, None], part.ratings, weak[inside]), rated=told)
         taught = np.ptp(part.ratings[told], axis=0) > 0
         dimensions = [name for name, there in zip(known.dimensions, taught, strict=True) if there]
         learned = learn(training.on(taught), dimensions, replace(split, weak=tuple((~told).tolist())), recipe)

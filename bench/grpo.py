@@ -29,11 +29,10 @@ from scipy.stats import t
 from proctor.models import Weights
 from proctor.stats import Estimate, Resamples
 from proctor.training import RunFolder, with_adapter
-from proctor.training.checkpoints import read_origin
-from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, reinforce
-from proctor.training.lora import trainable_adapter
-from proctor.training.parity_paths import local_scores
-from proctor.training.rewards import RewardKind
+from proctor.training.fine_tuning import trainable_adapter
+from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, RewardKind, reinforce
+from proctor.training.parity import local_scores
+from proctor.training.run_folder import read_origin
 from tests.support.ordinal_task import RANGES, OrdinalJudge, make_ordinal_judge, parity_items, rated_prompts, read, tune
 
 _ANSWERS = 200

@@ -82,7 +82,7 @@ def _patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("proctor.models.provider._CONNECT_S", 600.0)
         patch.setattr("proctor.models.provider._PATIENCE_S", 600.0)
-        patch.setattr("proctor.judges.documents._PDF_PATIENCE_S", 600)
+        patch.setattr("proctor.judges.documents._PDF_TIMEOUT_S", 600)
         yield
 
 

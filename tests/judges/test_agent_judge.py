@@ -15,11 +15,10 @@ import pytest
 from PIL import Image
 
 from proctor.core import ConfigurationError, Frame, InputError
-from proctor.judges.agent.closer import CloserLook, Magnifier
-from proctor.judges.agent.tools import SimilarCases, SimilarTo, Toolbox, learned_scores
+from proctor.judges.agent import CloserLook, SimilarCases, SimilarTo, Toolbox, enlarge, learned_scores
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, RatedPool, ReferenceAnswer
 from proctor.judges.dimensions.case import TRAINED_ON
-from proctor.judges.dimensions.few_shot import without_own
+from proctor.judges.dimensions.few_shot import refuse_own
 from proctor.judges.dimensions.model_judge import Pictures, look
 from proctor.models import ModelSpec
 from tests.support.dimension_cases import ENGLISH, built_from, case, judged, picture, setup
@@ -272,8 +271,8 @@ def test_no_similar_case_is_of_the_encounter_that_is_judged_by_name_or_by_conten
         )
         alone = found_for(what, both, count=5)
         assert (alone.told, alone.failed) == ("there are none", True)
-    with pytest.raises(Exception, match="an example of its own encounter"):
-        without_own((both[0],), copied, "judge")
+    with pytest.raises(Exception, match="a few-shot example of its own encounter"):
+        refuse_own([both[0]], copied)
 
 
 def test_a_copy_is_known_by_its_picture(tmp_path: Path) -> None:
@@ -370,10 +369,10 @@ def test_what_a_closer_look_shows(tmp_path: Path) -> None:
     left_black = Image.new("RGB", (400, 200), (120, 120, 120))
     left_black.paste((100, 100, 100), (0, 0, 200, 200))
     left_black.save(tmp_path / "two.png")
-    magnifier = Magnifier(case(images=("two.png",), image_root=tmp_path), (0,))
+    pictured = case(images=("two.png",), image_root=tmp_path)
 
     def seen(**asked: Any) -> Image.Image:
-        frame: Frame = magnifier.look(CloserLook(picture=1, **asked))
+        frame: Frame = enlarge(pictured, 0, CloserLook(picture=1, **asked))
         return Image.open(BytesIO(frame.jpeg)).convert("L")
 
     right = seen(left=0.5)

@@ -7,8 +7,14 @@ import math
 import pytest
 import torch
 
-from proctor.judges.classifier.inputs import kept_lengths
-from proctor.judges.classifier.levels import CumulativeLink, SeparateClasses, level_loss, level_shares, level_weights
+from proctor.judges.classifier.network import (
+    CumulativeLink,
+    SeparateClasses,
+    kept_lengths,
+    level_loss,
+    level_shares,
+    level_weights,
+)
 
 
 def sigma(value: float) -> float:

@@ -28,8 +28,7 @@ from proctor.core import (
 )
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import JUDGES
-from proctor.judges.criteria import criteria
-from proctor.judges.verdict_judges import three_level
+from proctor.judges.verdict_judges import criteria, three_level
 from proctor.models import ModelClient, ModelSpec
 from tests.support.faulty_server import FaultyServer, Request
 from tests.support.votes import Votes

@@ -20,8 +20,8 @@ from proctor.judges.dimensions.few_shot import (
     SearchedExamples,
     SearchPlan,
     SimilarExamples,
+    refuse_own,
     shown,
-    without_own,
 )
 from tests.support.dimension_cases import case, picture, rating
 from tests.support.faulty_server import Fault, Request
@@ -85,9 +85,9 @@ def test_what_is_sent_holds_nothing_of_the_own_encounter() -> None:
 def test_a_chooser_that_shows_the_own_encounter_is_stopped() -> None:
     chosen = (RATED[0],)
     other_language = replace(RATED[0].case, id="iiyi/E1/zh", language="zh")
-    with pytest.raises(ProctorError, match=r"^j: iiyi/E1/zh: an example of its own encounter \(iiyi/E1/en\)$"):
-        without_own(chosen, other_language, "j")
-    assert without_own(chosen, case(encounter="iiyi/E99"), "j") == chosen
+    with pytest.raises(ProctorError, match=r"^iiyi/E1/zh: a few-shot example of its own encounter \(iiyi/E1/en\)$"):
+        refuse_own(chosen, other_language)
+    refuse_own(chosen, case(encounter="iiyi/E99"))
 
 
 def test_similar_ones_are_the_most_alike_the_best_last_one_of_each_encounter() -> None:
@@ -109,7 +109,7 @@ def test_similar_by_words_against_hand_worked_tf_idf() -> None:
     judged = case("wart foot", query="", encounter="new", references=())
     rare, common = np.log(4 / 2) + 1, np.log(4 / 3) + 1  # ln((1 + n) / (1 + df)) + 1
     cosine = common * common / (rare**2 + common**2)
-    likeness = SimilarExamples(pool, 1)._likeness("\nwart foot")
+    likeness = SimilarExamples(pool, 1)._similarity("\nwart foot")
     assert likeness.tolist() == pytest.approx([cosine, 1.0, 0.0])
     assert [one.case.candidate for one in SimilarExamples(pool, 3).of(judged)] == ["arm", "foot sore", "wart foot"]
 

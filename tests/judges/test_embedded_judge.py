@@ -18,8 +18,8 @@ from proctor.core import InputError
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
 from proctor.judges.dimensions.scorer import JudgesAll
-from proctor.judges.embedded import Recipe, contrasts, read_rated, split_encounters
-from proctor.judges.embedded.answers import Encoders, read_answers
+from proctor.judges.embedded import Recipe, answers, read_rated, split_encounters
+from proctor.judges.embedded.answers import LIKENESS, OF_OTHERS, VIEWS, Encoders, fit_views, read_answers
 from proctor.judges.embedded.judge import NO_OTHERS, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     Design,
@@ -33,7 +33,6 @@ from proctor.judges.embedded.learning import (
     task_figure,
 )
 from proctor.judges.embedded.validation import RatedAnswers, out_of_fold
-from proctor.judges.embedded.views import LIKENESS, OF_OTHERS, VIEWS, fit_views
 from proctor.judges.prompt_injection import INJECTION_FLAG
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up
@@ -45,7 +44,7 @@ SMALL = Recipe(folds=3, designs=6, kept=3)
 def few_changed_answers() -> Iterator[None]:
     """Each wording is put around two answers: enough to learn from where texts are so alike."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contrasts, "_EACH", 2)
+        patch.setattr(answers, "_EACH", 2)
         yield
 
 

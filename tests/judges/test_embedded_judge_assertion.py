@@ -12,10 +12,10 @@ import pytest
 
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool, JudgeSetup
-from proctor.judges.embedded import Recipe, TrainingMaterial, build, contrasts, read_rated
-from proctor.judges.embedded.assertion import claims, contradictions, untrue
-from proctor.judges.embedded.contrasts import changed_cases
+from proctor.judges.embedded import Recipe, TrainingMaterial, answers, build, read_rated
+from proctor.judges.embedded.answers import changed_cases
 from proctor.judges.embedded.judge import EmbeddedJudge
+from proctor.judges.embedded.measures import claims, contradictions, untrue
 from tests.support.rated_answers import hashed, made_up
 from tests.support.tiny_encoder import make_tiny_encoder
 from tests.support.votes import Votes
@@ -24,7 +24,7 @@ from tests.support.votes import Votes
 @pytest.fixture(autouse=True)
 def few_changed_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each wording is put around two answers: enough to learn from where texts are so alike."""
-    monkeypatch.setattr(contrasts, "_EACH", 2)
+    monkeypatch.setattr(answers, "_EACH", 2)
 
 
 EN, ZH = "It is eczema. Use a steroid cream.", "这是湿疹。建议外用激素软膏。"
@@ -114,7 +114,7 @@ def test_changed_answers_stand_among_the_others_as_they_were() -> None:
 
 def test_no_wording_of_the_audit_is_learned_from() -> None:
     from proctor.audits.perturbations import wordings
-    from proctor.judges.embedded.contrasts import _wordings
+    from proctor.judges.embedded.answers import _wordings
 
     for language, known in wordings().items():
         asked = [known.negation, known.retraction, known.boilerplate, known.order]

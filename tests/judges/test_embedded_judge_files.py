@@ -97,7 +97,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(InputError, match="judge: found No space left on device, expected a folder that can be"):
+    with pytest.raises(InputError, match="judge: found no space left on device, expected a folder to write to"):
         judge.save(tmp_path / "judge")
     assert list(tmp_path.iterdir()) == []
 

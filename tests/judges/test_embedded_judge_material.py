@@ -15,7 +15,7 @@ from proctor.api.judge_fit import _material
 from proctor.core import Answer, Benchmark, InputError, Item, Judgement, RatingScheme, RecordedAnswers, Reference, Score
 from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, contrasts, out_of_fold, read_rated, scores_of
+from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, answers, out_of_fold, read_rated, scores_of
 from proctor.judges.embedded.judge import EmbeddedJudge
 from proctor.judges.embedded.learning import task_figure
 from proctor.judges.embedded.validation import RatedAnswers
@@ -28,7 +28,7 @@ SMALL = Recipe(folds=3, designs=2, kept=1)
 @pytest.fixture(autouse=True)
 def few_changed_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each wording is put around two answers: enough to learn from where texts are so alike."""
-    monkeypatch.setattr(contrasts, "_EACH", 2)
+    monkeypatch.setattr(answers, "_EACH", 2)
 
 
 def said(rated: list[RatedCase], noise: float, seed: int = 0) -> dict[Case, dict[str, float]]:
@@ -48,7 +48,7 @@ def distinct(rated: list[RatedCase]) -> list[RatedCase]:
 
 
 def figure(known: RatedAnswers) -> float:
-    scores, told = out_of_fold(known, SMALL)[known.split.told], known.ratings[known.split.told]
+    scores, told = out_of_fold(known, SMALL)[known.split.rated], known.ratings[known.split.rated]
     return float(np.mean([task_figure(one, other) for one, other in zip(scores.T, told.T, strict=True)]))
 
 
@@ -109,7 +109,7 @@ def test_labels_of_other_encounters_are_weighed_against_ratings() -> None:
     truth = np.array([[one.values["disagree_flag"], one.values["overall"]] for one in rated])
     figures = []
     for known in (alone, helped):
-        scores = out_of_fold(known, replace(SMALL, contrast=0))[known.split.told]  # denials tell much of these texts
+        scores = out_of_fold(known, replace(SMALL, contrast=0))[known.split.rated]  # denials tell much of these texts
         figures.append(np.mean([task_figure(one, other) for one, other in zip(scores.T, truth.T, strict=True)]))
     assert figures[0] < -0.5  # what was rated is the reverse of the truth
     assert figures[1] > figures[0] + 0.3  # which thirty other encounters with labels tell, at a third of the weight

@@ -16,7 +16,7 @@ from proctor.core import ConfigurationError, InputError, generator
 from proctor.judges.dimensions import Case, ClientPool, DimensionScores, RatedCase, ReferenceAnswer
 from proctor.judges.dimensions.model_judge import Pictures
 from proctor.judges.pipeline import CombinedJudge, PipelineFit, SignalReader, Signals, read_pipeline, signals
-from proctor.judges.pipeline.key_phrases import key_phrases, phrases_in
+from proctor.judges.pipeline.signals import key_phrases, phrases_in
 from proctor.metrics.text import tokens
 from proctor.training import fit_pipeline, held_out_agreement
 from tests.support.dimension_cases import built_from, case, judged, picture, rating, setup

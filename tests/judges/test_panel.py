@@ -14,7 +14,7 @@ import pytest
 from proctor.core import NO_ANSWER, Answer, Briefing, InfrastructureError, InputError, Item, Reference, Score, Status
 from proctor.core.formats import BinaryFormat, FreeTextFormat
 from proctor.judges import JUDGES, Panel, build_judge
-from proctor.judges.panel import PANEL, decide
+from proctor.judges.panel import decide, majority_panel
 from proctor.judges.registry import OfSeveral
 from proctor.judges.verdict_judges import RightOrWrong
 from proctor.models import ModelClient, ModelSpec
@@ -332,8 +332,8 @@ def test_the_prompt_of_focus_is_frozen() -> None:
 
 
 def test_the_registry_knows_it_and_it_takes_one_to_three_different_models(tmp_path: Path) -> None:
-    assert JUDGES.get("panel") is PANEL
-    assert isinstance(PANEL, OfSeveral)
+    assert JUDGES.get("panel") is majority_panel
+    assert isinstance(majority_panel, OfSeveral)
     clients = [ModelClient(ModelSpec(name=name, base_url="http://localhost:9/v1")) for name in (*THREE, "d")]
     panel = build_judge("panel", clients[:2], Votes())
     assert isinstance(panel, Panel)

@@ -12,13 +12,10 @@ from scipy.stats import spearmanr
 from proctor.core import Dimension, generator
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.models import Choices, FixedForm, Query, Weights
-from proctor.training.chat_examples import ChatExample
-from proctor.training.checkpoints import CheckpointEvaluation
-from proctor.training.grpo import RatedPrompt
-from proctor.training.lora import LoraSettings, fine_tune
-from proctor.training.parity_paths import ParityItem, local_scores, remembered, write_items
-from proctor.training.rewards import SampledReply, Target
-from proctor.training.run_folder import RunFolder
+from proctor.training.fine_tuning import ChatExample, LoraSettings, fine_tune
+from proctor.training.grpo import RatedPrompt, SampledReply, Target
+from proctor.training.parity import ParityItem, local_scores, remembered, write_items
+from proctor.training.run_folder import CheckpointEvaluation, RunFolder
 from tests.support.tiny_vlm import make_tiny_lm
 
 LEVELS = (0.0, 0.5, 1.0)
@@ -65,7 +62,7 @@ def read(_: RatedPrompt, text: str) -> SampledReply:
 
 def parity_items(prompts: Sequence[RatedPrompt]) -> list[ParityItem]:
     """The prompts as items of the parity gate."""
-    return [ParityItem(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
+    return [ParityItem.of(f"i{place}", one.query, ("fit",), (LEVELS,)) for place, one in enumerate(prompts)]
 
 
 def rated_cases(prompts: Sequence[RatedPrompt]) -> list[RatedCase]:

@@ -14,8 +14,7 @@ from proctor.core.formats import BinaryFormat
 from proctor.media import MediaLibrary, MediaSettings
 from proctor.models import ModelClient
 from proctor.systems import ModelSystem, prompt_for_benchmark
-from proctor.training.answerer import AnswererTraining
-from proctor.training.answerer_rehearsal import COMMONEST
+from proctor.training.answerer import COMMONEST, AnswererTraining
 from tests.support.tiny_vlm import make_tiny_vlm
 
 pytestmark = pytest.mark.xdist_group("weights")

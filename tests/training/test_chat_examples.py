@@ -8,7 +8,8 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.models.weights import Choices, FixedForm, Query, Weights
-from proctor.training.chat_examples import ChatExample, collate, measure, template_hash
+from proctor.training.fine_tuning import ChatExample, collate, measure
+from proctor.training.run_folder import template_hash
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 
 pytestmark = pytest.mark.xdist_group("weights")

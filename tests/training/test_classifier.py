@@ -18,9 +18,8 @@ from PIL import Image
 
 from proctor.core import InputError, ProctorError
 from proctor.judges.classifier import save_classifier
-from proctor.judges.classifier.inputs import tokenized
 from proctor.judges.classifier.judge import ClassifierJudge, load_classifier
-from proctor.judges.classifier.network import FrozenEncoder
+from proctor.judges.classifier.network import FrozenEncoder, tokenized
 from proctor.judges.dimensions import Case, DimensionScores, RatedCase
 from proctor.training import (
     ClassifierRecipe,

@@ -19,10 +19,10 @@ from proctor.api.judge_training import _generative_agreement
 from proctor.core import InputError
 from proctor.judges.dimensions import Case, ClientPool, DimensionJudge, DimensionScores
 from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON
-from proctor.judges.dimensions.generative import MANIFEST, build, read_generative
+from proctor.judges.dimensions.logprob import MANIFEST, generative, read_generative
 from proctor.models import Weights
+from proctor.training.fine_tuning import LoraSettings
 from proctor.training.generative import GenerativePlan, TrainedGenerative, part_encounters, train_generative
-from proctor.training.lora import LoraSettings
 from proctor.training.run_folder import RunFolder
 from tests.support.dimension_cases import setup
 from tests.support.killed_child import killed
@@ -82,7 +82,7 @@ def judged(plan: GenerativePlan, folder: Path, cases: list[Case], **options: str
 
 def opened(pool: ClientPool, plan: GenerativePlan, folder: Path, **options: str) -> DimensionJudge:
     given = setup(pool, Votes(), {"folder": str(folder), "device": "cpu", **options})
-    return build(replace(given, prompts=plan.prompts))
+    return generative(replace(given, prompts=plan.prompts))
 
 
 def test_it_agrees_with_people_on_encounters_that_it_has_not_seen(trained: TrainedGenerative) -> None:
@@ -138,7 +138,7 @@ def test_a_second_run_asks_nothing(trained: TrainedGenerative, plan: GenerativeP
     async def run(*, twice: bool) -> DimensionScores:
         pool = ClientPool([])
         given = replace(setup(pool, votes, {"folder": str(folder), "device": "cpu"}), prompts=plan.prompts)
-        judge = build(given)
+        judge = generative(given)
         if twice:
             pool.opened[0].use(Weights("gone", "/nowhere"))  # which fails when it is asked
         try:

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from proctor.core import InputError
 from proctor.judges.dimensions import GenerativeManifest, RatedCase
 from proctor.models.weights import Choices, FixedForm, Query
-from proctor.training.generative import JudgeQuestion, majority, merit, part_encounters
-from proctor.training.judge_card import judge_card
+from proctor.training.generative import judge_card, majority, part_encounters
+from proctor.training.judge_questions import JudgeQuestion, merit
 from tests.support.trained_judge import told_by_a_word
 
 RATED = told_by_a_word(12)
@@ -129,6 +129,7 @@ def test_the_card_says_what_the_judge_is() -> None:
         "- en: overall (0, 0.5, 1)",
         "- rank: 16",
         "27 rated answers of 9 encounters",
+        f"SHA-256 of the data: `{manifest.data_sha256}`.",
     ):
         assert line in card
     assert "| en | all, mean | 0.432 |" in card

@@ -13,12 +13,17 @@ import pytest
 
 from proctor.core import InputError
 from proctor.models import Choices, Query, Weights
-from proctor.training.chat_examples import ChatExample
-from proctor.training.checkpoints import CheckpointEvaluation, read_origin
-from proctor.training.grpo import GrpoSettings, RatedPrompt, RewardedTask, reinforce, without_signal
-from proctor.training.lora import LoraSettings, fine_tune, trainable_adapter
-from proctor.training.rewards import SampledReply, Target
-from proctor.training.run_folder import RunFolder
+from proctor.training.fine_tuning import ChatExample, LoraSettings, fine_tune, trainable_adapter
+from proctor.training.grpo import (
+    GrpoSettings,
+    RatedPrompt,
+    RewardedTask,
+    SampledReply,
+    Target,
+    reinforce,
+    without_signal,
+)
+from proctor.training.run_folder import CheckpointEvaluation, RunFolder, read_origin
 from tests.support.killed_child import killed
 from tests.support.ordinal_task import RANGES, OrdinalJudge, read
 from tests.support.tiny_vlm import jpeg, make_tiny_vlm

@@ -10,9 +10,8 @@ from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase
 from proctor.models import Choices, FixedForm, Query
 from proctor.training.classifier import shuffled_ratings
-from proctor.training.generative import JudgeQuestion
-from proctor.training.judge_rewards import filled_in, parity_items, rewarded_task
-from proctor.training.rewards import SampledReply
+from proctor.training.grpo import SampledReply
+from proctor.training.judge_questions import JudgeQuestion, filled_in, parity_items, rewarded_task
 from tests.support.trained_judge import told_by_a_word
 
 FORM = FixedForm(('{"overall": ', ', "relevance": ', "}"), (("0", "1", "2"), ("0", "1")))

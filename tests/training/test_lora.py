@@ -13,9 +13,8 @@ import pytest
 from proctor.core import ConfigurationError
 from proctor.models.weights import Choices, FixedForm, Query, Weights
 from proctor.training import RunFolder
-from proctor.training.chat_examples import ChatExample
-from proctor.training.checkpoints import CheckpointEvaluation, read_origin
-from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
+from proctor.training.fine_tuning import ChatExample, LoraSettings, data_hash, fine_tune, merge, with_adapter
+from proctor.training.run_folder import CheckpointEvaluation, read_origin
 from tests.support.killed_child import killed
 from tests.support.tiny_vlm import jpeg, make_tiny_lm, make_tiny_vlm
 

@@ -10,8 +10,15 @@ import pytest
 from proctor.core import InputError, Usage
 from proctor.models import FixedForm
 from proctor.models.reply import Reply, Token
-from proctor.training.parity import ParityPath, PathScores, compare_paths
-from proctor.training.parity_paths import form_chances, read_items, write_items
+from proctor.training.parity import (
+    ParityItem,
+    ParityPath,
+    PathScores,
+    compare_paths,
+    form_chances,
+    read_items,
+    write_items,
+)
 from tests.support.ordinal_task import FORM, parity_items, rated_prompts
 
 
@@ -84,9 +91,11 @@ def test_nothing_to_compare_is_an_error() -> None:
 
 def test_items_are_kept_as_they_are(tmp_path: Path) -> None:
     items = parity_items(rated_prompts(60))
-    items[0] = replace(items[0], query=replace(items[0].query, parts=("?", b"\xff\xd8jpeg"), system="Grade."))
+    query = replace(items[0].query, parts=("?", b"\xff\xd8jpeg"), system="Grade.")
+    items[0] = ParityItem.of("i0", query, items[0].dimensions, items[0].levels)
     write_items(tmp_path, items)
     assert read_items(tmp_path) == items[:50]
+    assert read_items(tmp_path)[0].query == query
 
 
 def reply(*tokens: tuple[str, dict[str, float]]) -> Reply[None]:

@@ -12,10 +12,10 @@ import pytest
 from proctor import api
 from proctor.core import InputError
 from proctor.judges.dimensions import ClientPool
-from proctor.judges.dimensions.generative import MANIFEST, build
+from proctor.judges.dimensions.logprob import MANIFEST, generative
+from proctor.training.fine_tuning import LoraSettings
 from proctor.training.generative import GenerativePlan, part_encounters, train_generative
 from proctor.training.grpo import GrpoSettings
-from proctor.training.lora import LoraSettings
 from tests.support.dimension_cases import setup
 from tests.support.ordinal_task import PROMPT, OrdinalJudge, rated_cases, rated_prompts
 from tests.support.votes import Votes
@@ -58,7 +58,7 @@ def test_the_whole_way_from_ratings_to_an_export(plan: GenerativePlan, tmp_path:
     async def judged() -> list[dict[str, float]]:
         pool = ClientPool([])
         given = setup(pool, Votes(), {"folder": str(out), "device": "cpu"})
-        judge = build(replace(given, prompts=plan.prompts))
+        judge = generative(replace(given, prompts=plan.prompts))
         try:
             return [dict((await judge.judge(one.case)).values) for one in trained.held]
         finally:

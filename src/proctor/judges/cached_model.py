@@ -1,5 +1,4 @@
-"""What judges share: prompts by language, and a question to a model whose reply is kept as a judgement, so that it is
-paid once."""
+"""A model's replies as cached judgements, and the prompts of a judge by language."""
 
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from proctor.core import (
     content_hash,
     count_of,
 )
+from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN
 from proctor.models import load_prompt
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ _BUILT_IN = Path(__file__).parent / "dimensions" / "prompts"
 _SUFFIX = ".txt.j2"
 
 _OF_THE_MODEL = ("base_url", "weights_sha256", "structured", "model_settings")
-"""What tells two models of one name apart: base and tuned weights may be served under the same one."""
+"""Settings that tell apart two models of one name: base and tuned weights may be served under the same name."""
 
 
 @dataclass(frozen=True)
 class StoredReply(Generic[T]):
-    """How a reply is kept: a model is asked for `form`, `dump` makes of its reply what a judgement keeps, and `load` of
-    that what the judge goes on with (raising pydantic's `ValidationError` where it is something else)."""
+    """How a reply is stored: the model is asked for `form`, `dump` turns its reply into the content of a judgement, and
+    `load` turns that into what the judge uses. `load` raises pydantic's `ValidationError` for any other content."""
 
     form: type[BaseModel]
     dump: Callable[[Reply[Any]], dict[str, JsonValue]]
@@ -50,17 +50,17 @@ class StoredReply(Generic[T]):
 
 
 def as_said(form: type[M]) -> StoredReply[M]:
-    """A reply kept as it came."""
+    """A reply that is stored as it came."""
     return StoredReply(form, lambda reply: reply.value.model_dump(mode="json"), form.model_validate)
 
 
 class CachedModel:
-    """Asks `client` for replies of a given form and keeps each in `votes`, under the name `judge`.
+    """Asks `client` for replies of a given form and stores each in `votes`, under the name `judge`.
 
-    A judgement is found by what led to it: the model, its server or its weights, its settings, and `content` (the
-    judge's kind, its prompt's hash, and everything that the prompt was filled with). The same content asked for by
-    several tasks at once is one call. After `give_up_after` replies in a row that did not come, the model is asked no
-    more: what waits for several judges does not wait through every retry of one that is down.
+    The key of a judgement is the hash of the model, its server or weights, its settings, and `content` (the judge's
+    kind, the hash of its prompt, and everything that the prompt was filled with). Tasks that ask for the same content
+    at the same time share one call. After `give_up_after` failures in a row the model is not asked again, so that a
+    panel does not wait through every retry of one judge that is down.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class CachedModel:
     ) -> None:
         self.judge = judge
         self._give_up_after = give_up_after
-        self._in_a_row = 0
+        self._failures = 0
         self._client = client
         self._votes = votes
-        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def ask(
         self,
@@ -83,12 +83,12 @@ class CachedModel:
         system: str = "",
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
     ) -> tuple[T, Judgement]:
-        """The reply to one question, as `keep` keeps it."""
+        """The reply to one question (see `keep`)."""
 
-        async def made() -> Reply[Any]:
+        async def make() -> Reply[Any]:
             return await self._client.ask(parts, system=system, schema=stored.form)
 
-        return await self.keep(stored, made, content=content, item_id=item_id, flags=flags)
+        return await self.keep(stored, make, content=content, item_id=item_id, flags=flags)
 
     async def keep(
         self,
@@ -99,14 +99,13 @@ class CachedModel:
         item_id: str,
         flags: Callable[[T], tuple[str, ...]] = lambda _: (),
     ) -> tuple[T, Judgement]:
-        """The reply and its judgement, kept before or made now, however often a model is asked for it; `flags` says what
-        of the reply a person should look at.
+        """The reply and its judgement, from the cache or from `make`. `flags` names what a person should look at.
 
-        Raises `NoVerdictError` where the model gives none (it declines to judge, or no reply has the form), and
-        `InfrastructureError` where no reply comes, or a recorded judgement is not of the form.
+        Raises `NoVerdictError` where the model declines to judge or no reply has the form, and `InfrastructureError`
+        where no reply comes or a stored judgement does not have the form.
         """
         key = self._key(content)
-        async with self._asking.setdefault(key, asyncio.Lock()):
+        async with self._locks.setdefault(key, asyncio.Lock()):
             vote = self._votes.get(key)
             if vote is None:
                 reply = await self._replied(make)
@@ -114,33 +113,33 @@ class CachedModel:
                 noted = flags(self._loaded(stored, kept, key))
                 new = Judgement(key=key, judge=self.judge, item_id=item_id, reply=kept, flags=noted, usage=reply.usage)
                 self._votes.put(new)
-                vote = self._votes.get(key) or new  # another process may have been first: its judgement stays
+                vote = self._votes.get(key) or new  # if another process was first, its judgement stays
         return self._loaded(stored, vote.reply, key), vote
 
     def _loaded(self, stored: StoredReply[T], kept: Mapping[str, JsonValue], key: str) -> T:
         try:
             return stored.load(kept)
         except ValidationError:
-            pass  # the error holds the reply's text, which belongs in no message
+            pass  # the error contains the reply's text, which must not be in a message
         raise InfrastructureError(f"{self.judge}: the recorded vote {key} is not a verdict")
 
     async def _replied(self, make: Callable[[], Awaitable[Reply[Any]]]) -> Reply[Any]:
-        if self._give_up_after is not None and self._in_a_row >= self._give_up_after:
+        if self._give_up_after is not None and self._failures >= self._give_up_after:
             raise InfrastructureError(
-                f"{self.judge}: not asked any more after {count_of(self._in_a_row, 'fault')} in a row"
+                f"{self.judge}: not asked any more after {count_of(self._failures, 'fault')} in a row"
             )
         try:
             reply = await make()
         except InfrastructureError:
-            self._in_a_row += 1
+            self._failures += 1
             raise
         except SystemFaultError as error:
-            self._in_a_row += 1
+            self._failures += 1
             reason = str(error)
         except RefusalError as error:
             reason = str(error)
         else:
-            self._in_a_row = 0
+            self._failures = 0
             return reply
         raise NoVerdictError(f"{self.judge}: no verdict: {reason}")
 
@@ -153,15 +152,63 @@ Prompts = Mapping[str, "Prompt"]
 """The prompts of a judge, by language."""
 
 
+class PromptedModel:
+    """A `CachedModel` that is asked by the prompts of one `kind`, named `judge` in its judgements."""
+
+    def __init__(
+        self,
+        judge: str,
+        client: ModelClient,
+        votes: JudgementCache,
+        kind: str,
+        prompts: Prompts,
+        *,
+        give_up_after: int | None = None,
+    ) -> None:
+        self._kind, self._prompts = kind, prompts
+        self._model = CachedModel(judge, client, votes, give_up_after=give_up_after)
+
+    @property
+    def prompt_hashes(self) -> dict[str, JsonValue]:
+        """The hashes of the prompts, by language."""
+        return prompt_hashes(self._prompts)
+
+    async def ask(
+        self,
+        stored: StoredReply[T],
+        item_id: str,
+        content: Mapping[str, JsonValue],
+        *,
+        language: str = "",
+        shown: Mapping[str, object] | None = None,
+        frames: Sequence[Part] = (),
+        flags: Callable[[T], tuple[str, ...]] = lambda _: (),
+    ) -> tuple[T, Judgement]:
+        """The reply and its judgement, keyed by `content`. The prompt is filled with `content`, some of it replaced by
+        what is `shown` instead (sanitized text). Raises as `CachedModel.keep`, and `InputError` for a language without
+        a prompt."""
+        prompt = prompt_for(self._prompts, item_id, language)
+        filled = {**content, **(shown or {})}
+        system, user = prompt.render(**filled, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
+        return await self._model.ask(
+            stored,
+            [*frames, user],
+            system=system,
+            item_id=item_id,
+            content={"judge": self._kind, "prompt_sha256": prompt.sha256, **content},
+            flags=flags,
+        )
+
+
 def load_prompts(kind: str, folder: Path | None = None) -> Prompts:
     """The prompts of a kind (`rating`, `rubric` …) by language: KIND_LANGUAGE.txt.j2 in the folder of a task's own
-    prompts, KIND.txt.j2 for all other languages (""). Where the folder has none of the kind, the built-in one for
-    every task and language."""
+    prompts, and KIND.txt.j2 for all other languages (""). A folder without prompts of this kind leaves the built-in
+    prompt, which serves every task and language."""
     for place in (folder, _BUILT_IN):
         files = sorted(place.glob(f"{kind}*{_SUFFIX}")) if place is not None else ()
-        named = {one.name.removesuffix(_SUFFIX).removeprefix(kind): one for one in files}
+        named = {file.name.removesuffix(_SUFFIX).removeprefix(kind): file for file in files}
         if named:
-            return {name.removeprefix("_"): load_prompt(one) for name, one in named.items()}
+            return {name.removeprefix("_"): load_prompt(file) for name, file in named.items()}
     raise InputError(folder, "prompts", found=f"none of the kind {kind!r}", expected=f"{kind}{_SUFFIX}")
 
 
@@ -175,16 +222,15 @@ def prompt_for(prompts: Prompts, item_id: str, language: str) -> Prompt:
 
 
 def prompt_hashes(prompts: Prompts) -> dict[str, JsonValue]:
-    """The hashes of prompts, for the record."""
-    return {name: one.sha256 for name, one in prompts.items()}
+    """The hashes of prompts, by language."""
+    return {language: prompt.sha256 for language, prompt in prompts.items()}
 
 
 async def together(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of what is done at once, in order. The first `ProctorError` is raised by itself, and ends the
-    others."""
+    """The results of concurrent tasks, in order. The first `ProctorError` cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
-            started = [group.create_task(one) for one in tasks]
+            started = [group.create_task(task) for task in tasks]
     except* ProctorError as errors:
         raise errors.exceptions[0] from None
-    return [one.result() for one in started]
+    return [task.result() for task in started]

@@ -1,5 +1,4 @@
-"""A folder of documents (text, Markdown, PDF) as pages of text, known by the hashes of their bytes, and the passages
-that pages are cut into."""
+"""A folder of documents (text, Markdown, PDF) as pages of text with the hashes of their bytes, and their passages."""
 
 from __future__ import annotations
 
@@ -28,15 +27,15 @@ from proctor.judges import pdf_pages
 from proctor.metrics.text import tokens
 
 SUFFIXES = (".txt", ".md", ".markdown", ".pdf")
-"""What is read; other files in the folder are none of its documents, nor is what begins with a dot."""
+"""The types of documents. Other files, and names that begin with a dot, are ignored."""
 
-_MOST = 5_000_000  # characters: a shelf of textbooks, or a file that is no document
-_PDF_PATIENCE_S = 120  # by the clock, however busy the machine; the reader's own limit counts its work
+_MAX_LENGTH = 5_000_000  # characters: a shelf of textbooks, or a file that is no document
+_PDF_TIMEOUT_S = 120  # wall-clock time; the reader itself has a limit of CPU time
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text of a page; `number` counts from 1, and is None where a document has no pages."""
+    """The text of a page; `number` counts from 1, and is None if the document has no pages."""
 
     number: int | None
     text: str
@@ -52,8 +51,8 @@ class Document:
 
 
 def document_hashes(folder: Path) -> dict[str, str]:
-    """The hash of every document in a folder and below, by name, sorted. Raises `InputError` where there is no
-    folder, or nothing in it that can be read."""
+    """The hash of every document in a folder and its subfolders, sorted by name. Raises `InputError` for a missing folder
+    and for one without documents."""
     if not folder.is_dir():
         raise InputError(folder, found="no such folder", expected="a folder of documents")
     files = {one.relative_to(folder): one for one in folder.rglob("*") if one.is_file()}
@@ -73,9 +72,9 @@ def document_hashes(folder: Path) -> dict[str, str]:
 
 
 def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Document:
-    """The document of this name. Raises `InputError` where it can't be read, is not UTF-8, has no text (a
-    scan), more than 5,000,000 characters, or is not the one whose hash is known; `ConfigurationError` for a
-    PDF without the extra `retrieval`."""
+    """The document of this name. Raises `InputError` for a document that can't be read, is not UTF-8, has no text (a scan)
+    or more than 5,000,000 characters, or does not have the known hash; `ConfigurationError` for a PDF without the extra
+    `retrieval`."""
     file = folder / source
     raw = input_bytes(file, "a document")
     sha256 = hashlib.sha256(raw).hexdigest()
@@ -85,8 +84,8 @@ def read_document(folder: Path, source: str, known: Mapping[str, str]) -> Docume
     length = sum(len(one.text) for one in pages)
     if not any(char.isalnum() for one in pages for char in one.text):
         raise InputError(file, found="no text", expected="a document with text (a scan needs it recognised)")
-    if length > _MOST:
-        raise InputError(file, found=f"{length:,} characters", expected=f"{_MOST:,} or fewer")
+    if length > _MAX_LENGTH:
+        raise InputError(file, found=f"{length:,} characters", expected=f"{_MAX_LENGTH:,} or fewer")
     return Document(source, sha256, pages)
 
 
@@ -99,24 +98,24 @@ def _text(file: Path, raw: bytes) -> str:
 
 
 def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:
-    """The pages, read by a process that a hostile file can keep busy or fill without harm to this one."""
+    """The pages, read by another process, so that a hostile file can't exhaust the time and memory of this one."""
     try:
         import pypdf  # noqa: F401 - the other process needs it
     except ImportError as error:
         raise ConfigurationError(f"a PDF needs the extra 'retrieval' ({pip_install('retrieval')}): {error}") from error
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
-            [sys.executable, pdf_pages.__file__, str(_MOST)],
+            [sys.executable, pdf_pages.__file__, str(_MAX_LENGTH)],
             input=raw,
             capture_output=True,
-            timeout=_PDF_PATIENCE_S,
+            timeout=_PDF_TIMEOUT_S,
             check=False,
         )
         said = load_json(done.stdout, halves=True)
     except subprocess.TimeoutExpired:
-        found = f"a PDF that takes more than {_PDF_PATIENCE_S} s"
-    except ValueError:  # it was stopped before it could say anything
-        limits = f"{pdf_pages.MOST_SECONDS} s or {pdf_pages.MOST_BYTES // 2**30} GB"
+        found = f"a PDF that takes more than {_PDF_TIMEOUT_S} s"
+    except ValueError:  # the process was stopped before it wrote anything
+        limits = f"{pdf_pages.MAX_SECONDS} s or {pdf_pages.MAX_BYTES // 2**30} GB"
         found = f"a PDF that takes more than {limits}"
     else:
         if "pages" in said:
@@ -126,12 +125,12 @@ def _pdf(file: Path, raw: bytes) -> tuple[Page, ...]:
 
 
 _SEGMENT = re.compile(r"[^\n]*?(?:[。！？；]+|(?<![.!?;])[.!?;]++(?=\s)|\n+|\Z)", re.DOTALL)
-_LONG_WORD = 12  # characters that count as one token at most, so that no run without spaces is endless
+_LONG_WORD = 12  # characters per token at most, so that text without spaces is divided too
 
 
 class Chunking(BaseModel):
-    """How long passages are, in tokens (words; in Chinese characters), and how many of them each passage
-    shares with the one before, at most."""
+    """The length of passages in tokens (words, or characters in Chinese), and the largest number of tokens that a passage
+    shares with the one before."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -140,7 +139,7 @@ class Chunking(BaseModel):
 
     @classmethod
     def of(cls, size: int, overlap: int | None = None) -> Chunking:
-        """Passages of this size; where nothing else is said they share a fifth of it."""
+        """Passages of this size; by default they share a fifth of it."""
         return cls(size=size, overlap=size // 5 if overlap is None else overlap)
 
     @model_validator(mode="after")
@@ -152,8 +151,8 @@ class Chunking(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a document. `page` counts from 1 (None: the document has none), `start` is the place of its
-    first character on the page. `id` changes with its document's name, its place and its text."""
+    """A part of a document. `page` counts from 1 (None if the document has no pages), `start` is the index of its first
+    character on the page. `id` is a hash of the document's name, the place and the text."""
 
     id: str
     source: str
@@ -163,7 +162,7 @@ class Passage:
 
 
 def passages_of(documents: Iterable[Document], chunking: Chunking) -> Iterator[Passage]:
-    """The passages of documents, in their order. None goes over the end of a page."""
+    """The passages of documents, in their order. No passage crosses the end of a page."""
     for document in documents:
         for page in document.pages:
             for start, end in cut(page.text, chunking):
@@ -178,8 +177,8 @@ def passages_of(documents: Iterable[Document], chunking: Chunking) -> Iterator[P
 
 
 def cut(text: str, chunking: Chunking) -> list[tuple[int, int]]:
-    """Where passages begin and end, so that every letter is in one of them: whole sentences as far as they are
-    short enough, as many as fit.
+    """The starts and ends of passages, which together contain every letter: as many whole sentences as fit; long sentences
+    are divided.
 
     >>> text = "Cool the burn. Cover it. See a doctor if it blisters. Keep it clean and dry at night."
     >>> [text[start:end] for start, end in cut(text, Chunking(size=8, overlap=3))]
@@ -222,7 +221,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _short(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """A sentence, halved at a space near its middle (else in the middle) until its parts are short enough."""
+    """The parts of a sentence, which is halved at a space near its middle (else in the middle) until they are short."""
     waiting = [(start, end)]
     while waiting:
         start, end = waiting.pop()

@@ -1,4 +1,4 @@
-"""A plain function as a judge: it says what a model is asked of an answer, and makes a number of the reply."""
+"""A plain function as a judge: it asks a model about an answer, and turns the reply into a number."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _SYSTEM = (
 
 
 class JudgeFunction:
-    """A judge that asks one model, by a function, sync or async, whose parameters say what it is given: `item`,
-    `question`, `reference` (the right answer), `answer` (the system's words, between fences that nothing in them can
-    end) and `ask`.
+    """A judge that asks one model, defined by a sync or async function. The function's parameters say what it is given:
+    `item`, `question`, `reference` (the right answer), `answer` (the system's text, sanitized and between fences) and
+    `ask`.
 
-    `ask(prompt, Form)`, awaited in an async function, gives the model's reply as `Form`, a pydantic model. Each reply
-    is kept under a key of its whole content: no call is repeated for the same prompt, also where several answers ask it
-    at once. An answer that tries to steer the judge is flagged for a person to look at; its score stands. The function
-    returns a number in the metric's range, or True and False.
+    `ask(prompt, Form)`, awaited in an async function, gives the model's reply as `Form`, a pydantic model. Each reply is
+    cached under the hash of its content: no call is repeated for the same prompt, not even by concurrent answers. An
+    answer that tries to steer the judge is flagged for people; its score stands. The function returns a number in the
+    metric's range, or a bool.
 
-    Judges free text unless other `formats` are declared. Called with a client and a cache of judgements it makes the
-    scorer, as every judge that is found by entry point.
+    It judges free text unless other `formats` are declared. Called with a client and a judgement cache it makes the
+    scorer, like every judge that is found by entry point.
     """
 
     def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
@@ -63,14 +63,14 @@ class JudgeFunction:
         self.__doc__ = function.__doc__
 
     def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
-        """The scorer. Raises `InputError` for a template of a prompt: the function writes its own."""
+        """The scorer. Raises `InputError` for a prompt template: the function writes its own prompt."""
         if prompt is not None:
             raise InputError(prompt, f"judge {self.name}", found="a prompt", expected="none: it writes its own")
         return FunctionJudge(self, client, votes)
 
 
 class FunctionJudge:
-    """The scorer that a `JudgeFunction` makes: the function, with the model that it asks."""
+    """The scorer of a `JudgeFunction` and a model."""
 
     def __init__(self, made: JudgeFunction, client: ModelClient, votes: JudgementCache) -> None:
         self.name = f"{made.name}[{client.name}]"
@@ -81,19 +81,19 @@ class FunctionJudge:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model, and the function by the hash of its source."""
+        """The settings of the model, and the hash of the function's source."""
         return {**self._client.settings, **self._made.function.settings}
 
     def applies(self, item: Item) -> bool:
-        """To the declared formats, with a reference where the function takes one."""
+        """To the declared formats, with a reference if the function takes one."""
         known = item.has_answer or not self._made.function.takes("reference")
         return known and self._made.metric.marks(item.answer.kind)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The one score. What never came gets the worst value without a call.
+        """The one score. An answer that never came gets the worst value without a call.
 
-        Raises `NoVerdictError` and `InfrastructureError` as the model's access does, and `ConfigurationError` where the
-        function raises, or returns no number in its range.
+        Raises `NoVerdictError` and `InfrastructureError` as `CachedModel`, and `ConfigurationError` if the function
+        raises, or returns anything but a number in its range.
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
@@ -120,7 +120,7 @@ class FunctionJudge:
 
 
 class _Question:
-    """What a function asks about one answer."""
+    """Asks the model about one answer, and keeps the key of the last judgement."""
 
     def __init__(self, asked: CachedModel, item_id: str, text: str) -> None:
         self._asked = asked
@@ -147,7 +147,7 @@ class _Question:
         return reply
 
     def blocking(self, loop: asyncio.AbstractEventLoop) -> Callable[[str, type[T]], T]:
-        """The same for a function in a thread."""
+        """`ask` for a function that runs in a thread."""
 
         def ask(prompt: str, form: type[T]) -> T:
             return asyncio.run_coroutine_threadsafe(self.ask(prompt, form), loop).result()
@@ -166,7 +166,7 @@ def judge(**declared: Unpack[MetricOptions]) -> Callable[[Callable[..., Any]], J
 def judge(
     function: Callable[..., Any] | None = None, /, **declared: Unpack[MetricOptions]
 ) -> JudgeFunction | Callable[[Callable[..., Any]], JudgeFunction]:
-    """Makes a judge of a function (see `JudgeFunction`); as a decorator with or without arguments, which are those of
+    """Makes a judge of a function (see `JudgeFunction`). A decorator with or without arguments, which are those of
     `Metric`."""
 
     def decorate(decorated: Callable[..., Any]) -> JudgeFunction:

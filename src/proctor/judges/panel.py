@@ -1,7 +1,7 @@
-"""Several judges of one answer: `panel`, whose majority decides, and a judge with another one behind it.
+"""Several judges of one answer: a `panel` that decides by majority, and a judge with a fallback.
 
 Source: the evaluation of the ORena SAVE FOCUS challenge ("up to three LLMs decide via majority vote whether the
-proposed answer matches the reference"). What a tie and a vote that never comes mean, its document leaves open.
+proposed answer matches the reference"). Its document does not define what a tie or a missing vote means.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _NO_VERDICT = (InfrastructureError, RefusalError, SystemFaultError)
 
 
 class WithFallback:
-    """Asks `fallback` where `judge` declines, gives nothing of the form asked for, or (a panel) has no majority.
+    """Asks `fallback` where `judge` declines, gives no reply of the form, or (a panel) has no majority.
 
-    Its marks stand under the judge's own name, so that every answer of a run has one by the same scorer; the metric
-    `unresolved` says of which answers the verdict is the fallback's, and each mark's vote names the judge that gave it.
+    All scores have the judge's own name, so that every answer of a run has scores by the same scorer. The metric
+    `unresolved` marks the answers with the fallback's verdict, and each score's vote names the judge that gave it.
     """
 
     def __init__(self, judge: Scorer, fallback: Scorer) -> None:
@@ -83,7 +83,7 @@ class WithFallback:
         return own if _open(other) else self._taken(item, own, other)
 
     def _taken(self, item: Item, own: list[Score], other: list[Score]) -> list[Score]:
-        """The fallback's marks under the judge's name; single votes stay under the names of those who cast them."""
+        """The fallback's scores under the judge's name; single votes keep the names of their judges."""
         if _open(other):
             raise NoVerdictError(f"{self._fallback.name}: no verdict either")
         votes = [one for one in own if one.metric != UNRESOLVED.name and one.scorer != self.name]
@@ -100,16 +100,16 @@ def _open(scores: list[Score]) -> bool:
     return any(one.metric == UNRESOLVED.name and one.value == 1 for one in scores)
 
 
-MOST_JUDGES = 3
+MAX_JUDGES = 3
 
 _GIVE_UP_AFTER = 10
 
 
 def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None, str]:
-    """The verdict of a panel, one entry a judge (None: its vote is missing), and how it came about.
+    """The verdict of a panel, and its label, from one verdict per judge (None: the vote is missing).
 
-    The majority is that of the panel, not of the votes that came: what more than half of its judges say. None
-    where there is none: a tie of all, or a missing vote that would decide.
+    The verdict is what more than half of all judges of the panel say, not only of those that voted. It is None for a
+    tie, and where a missing vote would decide.
 
     >>> right, wrong = RightOrWrong.RIGHT, RightOrWrong.WRONG
     >>> decide([right, wrong, right]), decide([right, wrong])
@@ -127,18 +127,18 @@ def decide(verdicts: Sequence[RightOrWrong | None]) -> tuple[RightOrWrong | None
 class Panel:
     """Marks free text by the majority of up to three judges.
 
-    An answer that never came in time or can't be read (too long) is wrong without a call, as in the challenge.
-    Each judge's vote is kept and scored under that judge's own name, so a judge that joins later is
-    the only one to be asked. Its name has all models: another panel is another scorer, whose marks stand beside these.
+    An answer that did not come in time or can't be read (too long) is wrong without a call, as in the challenge. Each
+    judge's vote is cached and scored under that judge's own name, so that only a judge that joins later is asked. The
+    panel's name contains all models: another panel is another scorer.
     """
 
     metrics = (PANEL_ACCURACY, UNRESOLVED, JUDGE_VOTE)
 
     def __init__(self, judges: Sequence[BinaryVote]) -> None:
         names = [judge.model for judge in judges]
-        if not 1 <= len(names) <= MOST_JUDGES or len(set(names)) < len(names):
+        if not 1 <= len(names) <= MAX_JUDGES or len(set(names)) < len(names):
             found = ", ".join(names) or "none"
-            raise InputError("panel", found=found, expected=f"1 to {MOST_JUDGES} different models")
+            raise InputError("panel", found=found, expected=f"1 to {MAX_JUDGES} different models")
         self._judges = tuple(judges)
         self.name = f"panel{judges[0].variant}[{', '.join(sorted(names))}]"
 
@@ -166,14 +166,12 @@ class Panel:
         cause = cause_of(answer)
         if cause:
             return [self._accuracy(item, cause), self._unresolved(item, RESOLVED)]
-        said = await asyncio.gather(*(_said(judge, item, answer) for judge in self._judges))
-        votes = [one for one in said if not isinstance(one, InfrastructureError)]
+        said = await asyncio.gather(*(_vote(judge, item, answer) for judge in self._judges))
+        votes = [vote for vote in said if isinstance(vote, Score)]
         if not votes:
-            asked = any(isinstance(one, NoVerdictError) for one in said)
-            raise (NoVerdictError if asked else InfrastructureError)("; ".join(str(one) for one in said))
-        verdict, how = decide(
-            [None if isinstance(one, InfrastructureError) else RightOrWrong(one.label) for one in said]
-        )
+            asked = any(isinstance(error, NoVerdictError) for error in said)
+            raise (NoVerdictError if asked else InfrastructureError)("; ".join(str(error) for error in said))
+        verdict, how = decide([RightOrWrong(vote.label) if isinstance(vote, Score) else None for vote in said])
         scores = [self._unresolved(item, how)]
         if verdict is not None:
             scores.append(self._accuracy(item, verdict.value))
@@ -188,23 +186,18 @@ class Panel:
         return Score(item_id=item.id, metric=UNRESOLVED.name, value=value, scorer=self.name, label=how)
 
 
-async def _said(judge: BinaryVote, item: Item, answer: Answer) -> Score | InfrastructureError:
-    """A judge's vote, or why there is none: one that fails does not stop the others."""
+async def _vote(judge: BinaryVote, item: Item, answer: Answer) -> Score | InfrastructureError:
+    """A judge's vote, or why there is none: a judge that fails does not stop the others."""
     try:
         return await judge.vote(item, answer)
     except InfrastructureError as error:
         return error
 
 
-class _Panels(OfSeveral):
+@OfSeveral
+def majority_panel(
+    clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
+) -> Scorer:
     """Short answers right or wrong by the majority of up to three models (FOCUS)."""
-
-    def build(
-        self, clients: Sequence[ModelClient], votes: JudgementCache, *, prompt: Path | None, briefing: Briefing
-    ) -> Scorer:
-        wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
-        return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])
-
-
-PANEL = _Panels()
-"""Up to three models vote on each short answer."""
+    wording = chosen_prompt(PROMPTS["binary_vote"], prompt)
+    return Panel([BinaryVote(client, votes, wording, briefing, give_up_after=_GIVE_UP_AFTER) for client in clients])

@@ -1,8 +1,7 @@
-"""The index of a folder of documents, and how passages are found in it: by shared words (BM25), by meaning (vectors),
-and by both fused.
+"""The index of a folder of documents, and the search for passages: by words (BM25), by meaning (vectors), and both fused.
 
-`INDEX/<mark>/` is whole or not there: it is built beside and moved into place. The mark follows from the documents'
-names and bytes and from the settings, so an index of other documents is never taken for theirs.
+`INDEX/<mark>/` is complete or absent: it is built in a draft folder and moved into place. The mark is a hash of the
+documents' names and bytes and of the settings, so that an index of other documents is never used.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from proctor.core import ConfigurationError, InputError, content_hash, count_of,
 from proctor.judges.documents import Chunking, Passage, document_hashes, passages_of, read_document
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, default_encoder, tokens
+from proctor.stats import Floats
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CITES_UNSEEN = "cites-unseen-passage"
-"""Flag: the judge names a passage that it was not shown."""
+"""Flag: the judge cites a passage that it was not shown."""
 
 PairScorer = Callable[[str, Sequence[str]], NDArray[np.float32]]
-"""From a query and texts to how well each of them goes with it; higher is better."""
+"""From a query and texts to the relevance of each text; higher is better."""
 
 
 @cache
 def load_sentence_encoder(name: str = EMBEDDED_ENCODER) -> Encoder:
-    """The embedded encoder, or the one of sentence-transformers in a folder of this name; on the processor.
+    """The embedded encoder, or the one of sentence-transformers in a folder; runs on the CPU.
 
-    Raises `ConfigurationError` without the extra, and `InputError` for a folder that holds none.
+    Raises `ConfigurationError` without the extra, and `InputError` for a folder without an encoder.
     """
     if name == EMBEDDED_ENCODER:
         return default_encoder()
@@ -95,14 +95,13 @@ def _loaded(load: Callable[[str], T], name: str, what: str) -> T:
 
 
 RANK_CONSTANT = 60
-"""How little the first places count for more than the next ones, as its authors chose it."""
+"""Dampens the weight of the first ranks; the value is that of the method's authors."""
 
 
 def fused(rankings: Sequence[Sequence[T]]) -> list[tuple[T, float]]:
-    """What is in any of the rankings, best first, with its score: the sum over the rankings that list it of
-    1 / (60 + rank), ranks from 1 (reciprocal rank fusion; Cormack, Clarke and Büttcher 2009, SIGIR).
-
-    Equal scores stay in the order in which they were first met.
+    """Everything in the rankings, best first, with its score: the sum of 1 / (60 + rank) over the rankings that list it,
+    ranks from 1 (reciprocal rank fusion; Cormack, Clarke and Büttcher 2009, SIGIR). Ties keep the order of first
+    occurrence.
 
     >>> [(name, round(score, 5)) for name, score in fused([["a", "b"], ["b", "c"]])]
     [('b', 0.03252), ('a', 0.01639), ('c', 0.01613)]
@@ -119,9 +118,9 @@ Vectors = NDArray[np.float32]
 
 
 class Words:
-    """BM25 over texts: the sum over the query's words of idf · tf / (tf + 1.2 · (0.25 + 0.75 · length / mean
-    length)), idf = ln(1 + (N − df + ½) / (df + ½)) (Robertson and Zaragoza 2009, as in Lucene). Words are
-    those of `tokens`: in Chinese, characters. Raises `ConfigurationError` without the extra `retrieval`.
+    """BM25 over texts: the sum over the query's words of idf · tf / (tf + 1.2 · (0.25 + 0.75 · length / mean length)),
+    with idf = ln(1 + (N − df + ½) / (df + ½)) (Robertson and Zaragoza 2009, as in Lucene). Words are those of `tokens`:
+    characters in Chinese. Raises `ConfigurationError` without the extra `retrieval`.
 
     >>> Words(["ice water", "water", "burn"]).scores("Ice!").round(4).tolist()
     [0.3701, 0.0, 0.0]
@@ -141,16 +140,16 @@ class Words:
         if self._known:
             self._index.index(split, show_progress=False)
 
-    def scores(self, query: str) -> NDArray[np.float64]:
-        """The score of each text; 0 where it shares no word with the query."""
+    def scores(self, query: str) -> Floats:
+        """The score of each text; 0 if it shares no word with the query."""
         known = [word for word in tokens(query) if word in self._known]
         if not known:
             return np.zeros(self._count)
         return np.asarray(self._index.get_scores(known), dtype=np.float64)
 
     def ranking(self, query: str, most: int, among: NDArray[np.bool_] | None = None) -> list[int]:
-        """The places of the best texts, best first; only those that share a word with the query, and of those `among`
-        marks."""
+        """The indices of the best texts that share a word with the query, best first; only texts that the mask `among`
+        selects."""
         scores = self.scores(query)
         scores = scores if among is None else np.where(among, scores, 0.0)
         order = np.argsort(-scores, kind="stable")[:most]
@@ -159,8 +158,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A passage that was found, with its fused score and its best ranks (from 1) by words and by meaning over
-    the queries; None where it was not among the best."""
+    """A retrieved passage with its fused score and its best ranks (from 1) by words and by meaning over the queries; None
+    if it was not in the pool."""
 
     passage: Passage
     score: float
@@ -169,10 +168,10 @@ class Match:
 
 
 class PassageIndex:
-    """Passages and their vectors, each of length 1. Safe to be used from several threads.
+    """Passages and their vectors, each of length 1. Thread-safe.
 
-    Every search compares all of them, by one matrix product: 100,000 passages of 384 numbers are 150 MB on disk, read
-    as they are needed; a million are 1.5 GB and want as much free memory to be fast.
+    A search compares the query with every passage in one matrix product. 100,000 passages of 384 numbers take 150 MB on
+    disk, which are mapped into memory; a million take 1.5 GB and need as much free memory to be fast.
     """
 
     def __init__(self, passages: Sequence[Passage], vectors: Vectors, encoder: Encoder) -> None:
@@ -184,9 +183,8 @@ class PassageIndex:
         self._found: dict[tuple[str, int, tuple[str, ...]], tuple[list[int], list[int]]] = {}
 
     def search(self, queries: Sequence[str], most: int, *, pool: int = 24, sources: Sequence[str] = ()) -> list[Match]:
-        """The best `most` passages for any of the queries: for each query the best `pool` by words and by
-        meaning, all these rankings fused. Queries without a letter or digit find nothing. Where `sources` name documents,
-        no others are looked at."""
+        """The best `most` passages for any of the queries: the best `pool` of each query by words and by meaning, with all
+        rankings fused. Queries without a letter or digit find nothing. `sources` restricts the search to some documents."""
         asked = [one for one in dict.fromkeys(queries) if tokens(one)]
         pairs = [self._rankings(one, pool, tuple(sources)) for one in asked]
         by_words, by_meaning = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -196,7 +194,7 @@ class PassageIndex:
         ]
 
     def _rankings(self, query: str, pool: int, sources: tuple[str, ...]) -> tuple[list[int], list[int]]:
-        with self._lock:  # encoders are not made for threads
+        with self._lock:  # encoders are not thread-safe
             if (query, pool, sources) not in self._found:
                 named = set(sources)
                 among = np.array([one.source in named for one in self.passages]) if sources else None
@@ -208,7 +206,7 @@ class PassageIndex:
         vector = np.asarray(self._encoder([query])[0], dtype=np.float32)
         length = float(np.linalg.norm(vector))
         apart = 1 - self._vectors @ (vector / (length or 1.0))
-        # Rounded, so that passages of one text keep their order whatever the processor's last digits are.
+        # Rounded, so that passages with the same text keep their order on every CPU.
         order = np.argsort(np.round(apart, 6), kind="stable")
         return [int(place) for place in (order if among is None else order[among[order]])[:pool]]
 
@@ -227,8 +225,8 @@ _MARK = 24  # hex digits
 
 
 class IndexSettings(BaseModel):
-    """What changes an index beside its documents. `encoder` is "all-MiniLM-L6-v2" (embedded; trained on
-    English) or a folder with a model of sentence-transformers."""
+    """Settings that change an index. `encoder` is "all-MiniLM-L6-v2" (embedded; trained on English) or a folder with a
+    model of sentence-transformers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -238,8 +236,7 @@ class IndexSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Opened:
-    """An index with what it is of: documents by name with the hash of their bytes; `built` says whether that
-    was done now."""
+    """An index and its documents, by name with the hash of their bytes; `built` says whether it was built now."""
 
     index: PassageIndex
     documents: Mapping[str, str]
@@ -248,24 +245,24 @@ class Opened:
 
 
 def default_folder(documents: Path) -> Path:
-    """Where the index of a folder is kept where no place is named: beside it."""
-    whole = documents.resolve()
-    return whole.with_name(f"{whole.name}.index")
+    """The default place of an index: beside the folder of documents."""
+    folder = documents.resolve()
+    return folder.with_name(f"{folder.name}.index")
 
 
 def open_index(documents: Path, folder: Path | None = None, settings: IndexSettings | None = None) -> Opened:
-    """The index of a folder of documents as they are now; built where `folder` has none of them, and then the
-    index of other documents or settings that was there is removed. Two processes build it once.
+    """The index of a folder of documents as they are now. If `folder` has none, it is built, and an index of other
+    documents or settings there is removed. Concurrent processes build it once.
 
-    Raises `InputError` for documents that can't be read, a `folder` with files that are no index, and an
-    index that is damaged; `ConfigurationError` where the encoder can't be loaded.
+    Raises `InputError` for documents that can't be read, a `folder` with other files, and a damaged index;
+    `ConfigurationError` if the encoder can't be loaded.
     """
     settings = settings or IndexSettings()
     known = document_hashes(documents)
     folder = default_folder(documents) if folder is None else folder
     _refuse_inside(documents, folder)
-    stated: dict[str, JsonValue] = {"format": _FORMAT, "settings": settings.model_dump(mode="json")}
-    mark = content_hash({**stated, "documents": dict(known)})[:_MARK]
+    identity: dict[str, JsonValue] = {"format": _FORMAT, "settings": settings.model_dump(mode="json")}
+    mark = content_hash({**identity, "documents": dict(known)})[:_MARK]
     built = False
     if not (folder / mark).is_dir():
         with _alone(folder):
@@ -282,8 +279,8 @@ def _build(documents: Path, known: Mapping[str, str], target: Path, settings: In
     part.mkdir()
     try:
         _write(part, passages, np.asarray(vectors, dtype=np.float32))
-        told = {"format": _FORMAT, "settings": settings.model_dump(mode="json"), "passages": len(passages)}
-        (part / "index.json").write_text(json.dumps(told | {"documents": dict(known)}, indent=1), "utf-8")
+        written = {"format": _FORMAT, "settings": settings.model_dump(mode="json"), "passages": len(passages)}
+        (part / "index.json").write_text(json.dumps(written | {"documents": dict(known)}, indent=1), "utf-8")
         part.replace(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -293,7 +290,7 @@ def _build(documents: Path, known: Mapping[str, str], target: Path, settings: In
 
 
 def _write(folder: Path, passages: Sequence[Passage], vectors: Vectors) -> None:
-    """The passages one a line, and their vectors, each of length 1, in NumPy's own form: nothing in them is run."""
+    """Writes the passages as JSON lines, and their vectors, scaled to length 1, as a NumPy array without pickled data."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     np.save(folder / _VECTORS, vectors / np.where(lengths > 0, lengths, 1), allow_pickle=False)
     with (folder / _PASSAGES).open("w", encoding="utf-8") as out:
@@ -302,12 +299,12 @@ def _write(folder: Path, passages: Sequence[Passage], vectors: Vectors) -> None:
 
 def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
     try:
-        told = json.loads(read_text(folder / "index.json"))
+        written = json.loads(read_text(folder / "index.json"))
         with (folder / _PASSAGES).open(encoding="utf-8") as lines:
             passages = tuple(Passage(**json.loads(line)) for line in lines)
         vectors = np.load(folder / _VECTORS, mmap_mode="r", allow_pickle=False)
-        if len(passages) != told["passages"] or len(vectors) != len(passages):
-            raise ValueError(f"{count_of(len(passages), 'passage')} instead of {told['passages']}")
+        if len(passages) != written["passages"] or len(vectors) != len(passages):
+            raise ValueError(f"{count_of(len(passages), 'passage')} instead of {written['passages']}")
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         reason = " ".join(str(error).split())[:200]
     else:
@@ -317,7 +314,7 @@ def _opened(folder: Path, settings: IndexSettings) -> PassageIndex:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Makes the folder, and keeps other builders out. What one of them left half-built is removed."""
+    """Makes the folder, locks it against other processes, and removes half-built indexes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         strange = next((one.name for one in folder.iterdir() if not _ours(one)), None)
@@ -348,19 +345,18 @@ def _refuse_inside(documents: Path, folder: Path) -> None:
 
 
 def _shown(passage: Passage) -> dict[str, JsonValue]:
-    """A passage as a prompt shows it: nothing in it can end its fence, its source is one line."""
+    """A passage as a prompt shows it: sanitized, with its source on one line."""
     source = " ".join(sanitize(passage.source).split())
     return {"source": source, "page": passage.page, "text": sanitize(passage.text)}
 
 
 def passages_shown(matches: Sequence[Match]) -> list[JsonValue]:
-    """Passages as a prompt is filled with them."""
+    """Passages as values of a prompt."""
     return [_shown(one.passage) for one in matches]
 
 
-def passages_told(matches: Sequence[Match], cited: Iterable[int]) -> list[JsonValue]:
-    """The passages that were shown, for the record: number, id, source, page, text, how they were found, and
-    whether they were cited."""
+def passage_records(matches: Sequence[Match], cited: Iterable[int]) -> list[JsonValue]:
+    """The passages that were shown, as evidence: number, id, source, page, text, ranks, and whether they were cited."""
     named = set(cited)
     return [
         {

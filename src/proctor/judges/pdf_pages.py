@@ -1,8 +1,6 @@
-"""A program of its own: reads a PDF from standard input, within bounds of time and memory, and prints its pages as
-JSON.
+"""A separate program that reads a PDF from standard input, with limits of time and memory, and prints its pages as JSON.
 
-It imports nothing of Proctor, so that it starts at once; a file that keeps it busy, or fills its memory, ends this
-process and no other.
+It imports nothing of Proctor, so that it starts fast. A hostile file ends only this process.
 """
 
 from __future__ import annotations
@@ -13,16 +11,16 @@ import logging
 import resource
 import sys
 
-MOST_SECONDS = 30
-MOST_BYTES = 2 * 2**30
-MOST_PAGES = 5_000
+MAX_SECONDS = 30
+MAX_BYTES = 2 * 2**30
+MAX_PAGES = 5_000
 
 OTHER_FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError, MemoryError)
-"""What a broken file makes the library stumble over, beside its own errors."""
+"""Errors of the library on broken files, besides its own."""
 
 
 def pages_of(raw: bytes, most_chars: int) -> dict[str, object]:
-    """The texts of the pages under "pages", or why there are none under "found"."""
+    """The texts of the pages under "pages", or a description of the problem under "found"."""
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
@@ -31,8 +29,8 @@ def pages_of(raw: bytes, most_chars: int) -> dict[str, object]:
         reader = PdfReader(io.BytesIO(raw))
         if reader.is_encrypted:
             return {"found": "a PDF with a password"}
-        if len(reader.pages) > MOST_PAGES:
-            return {"found": f"{len(reader.pages):,} pages, more than {MOST_PAGES:,}"}
+        if len(reader.pages) > MAX_PAGES:
+            return {"found": f"{len(reader.pages):,} pages, more than {MAX_PAGES:,}"}
         texts: list[str] = []
         length = 0
         for page in reader.pages:
@@ -46,8 +44,8 @@ def pages_of(raw: bytes, most_chars: int) -> dict[str, object]:
 
 
 def main() -> None:
-    """Reads, and prints one JSON object."""
-    for kind, most in ((resource.RLIMIT_AS, MOST_BYTES), (resource.RLIMIT_CPU, MOST_SECONDS)):
+    """Sets the limits, reads the PDF, and prints one JSON object."""
+    for kind, most in ((resource.RLIMIT_AS, MAX_BYTES), (resource.RLIMIT_CPU, MAX_SECONDS)):
         given = resource.getrlimit(kind)[1]
         limit = most if given == resource.RLIM_INFINITY else min(most, given)
         resource.setrlimit(kind, (limit, limit))

@@ -1,8 +1,7 @@
-"""The judges that can be named: those built in, and those other packages add."""
+"""The judges by name: built-in ones, and those that other packages add."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -15,37 +14,35 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient
 
 FramesOf = Callable[[Item], Awaitable[Sequence[Frame]]]
-"""Gives an item's frames with their labels, in the item's order; none where they are not at hand."""
+"""Gives an item's frames with their labels, in the item's order; none where they are not available."""
 
 
 @runtime_checkable
 class SeesFrames(Protocol):
-    """A judge that can be shown what the answer speaks of; without, it reads text alone."""
+    """A judge that can be shown the frames; without them it reads text alone."""
 
     def with_frames(self, frames: FramesOf) -> Scorer:
         """The same judge with the frames, under a name of its own."""
 
 
 class BuildJudge(Protocol):
-    """Makes a judge that asks `client` and keeps its judgements in `votes`; `prompt` is a template file of
-    one's own."""
+    """Makes a judge that asks `client` and stores its judgements in `votes`; `prompt` is a template file of the
+    user's."""
 
     def __call__(self, client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer: ...
 
 
-class OfSeveral(ABC):
-    """The factory of a judge that asks several models; the first line of its docstring is its summary."""
+class OfSeveral:
+    """Marks the factory of a judge that asks several models: a function of the models, the judgement cache, a prompt
+    file (or None) and the benchmark's briefing. The first line of its docstring is the judge's summary."""
 
-    @abstractmethod
-    def build(
-        self, clients: Sequence[ModelClient], votes: JudgementCache, *, prompt: Path | None, briefing: Briefing
-    ) -> Scorer:
-        """The judge; `briefing` is what the benchmark has its judges told. Raises `InputError` for a number of
-        models that it does not take."""
+    def __init__(self, build: Callable[[Sequence[ModelClient], JudgementCache, Path | None, Briefing], Scorer]) -> None:
+        self.build = build
+        self.__doc__ = build.__doc__
 
 
 JUDGES: Registry[BuildJudge | OfSeveral | RatesDimensions] = Registry("judge", group="proctor.judges")
-"""Factories by name; built-in ones are entry points like everybody's."""
+"""Factories by name. Built-in judges are entry points, like those of other packages."""
 
 
 def build_judge(
@@ -59,8 +56,8 @@ def build_judge(
 ) -> Scorer:
     """The judge of that name, asking these models, and shown `frames` where they are given.
 
-    Raises `UnknownNameError` for a name that is not registered, and `InputError` for more models than it takes, and for
-    frames that it can't be shown.
+    Raises `UnknownNameError` for a name that is not registered, and `InputError` for a number of models that it does
+    not take, and for frames that it can't be shown.
     """
     built = _built(name, clients, votes, prompt, briefing or Briefing())
     if frames is None:
@@ -68,6 +65,20 @@ def build_judge(
     if isinstance(built, SeesFrames):
         return built.with_frames(frames)
     raise InputError(f"judge {name}", found="frames to see", expected="none: it reads text alone")
+
+
+def _built(
+    name: str, clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
+) -> Scorer:
+    factory = JUDGES.get(name)
+    if isinstance(factory, RatesDimensions):
+        raise InputError(f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
+    if isinstance(factory, OfSeveral):
+        return factory.build(clients, votes, prompt, briefing)
+    if len(clients) != 1:
+        found = ", ".join(client.name for client in clients) or "no model"
+        raise InputError(f"judge {name}", found=found, expected="one model")
+    return factory(clients[0], votes, prompt=prompt)
 
 
 def rates_dimensions(name: str) -> bool:
@@ -78,7 +89,7 @@ def rates_dimensions(name: str) -> bool:
 def build_dimension_judge(
     name: str, setup: JudgeSetup, scheme: RatingScheme | None, book: JudgementCache, images: Path | None = None
 ) -> DimensionScorer:
-    """The judge of dimensions of that name; its judgements are kept in `book`. Raises `InputError` where there are no
+    """The judge of dimensions of that name; its judgements are stored in `book`. Raises `InputError` where there are no
     dimensions to rate, and for a judge that rates none."""
     factory = JUDGES.get(name)
     if not isinstance(factory, RatesDimensions):
@@ -89,19 +100,6 @@ def build_dimension_judge(
 
 
 def judge_prompt(judge: str, choice: str) -> Path:
-    """Another prompt for a judge: the name of one (`paper`), or a file. Raises `InputError` for neither."""
+    """Another prompt for a judge: the name of a built-in one (`paper`), or a file. Raises `InputError` for anything
+    else."""
     return prompt_file(Path(__file__).parent, judge.replace("-", "_"), choice)
-
-
-def _built(
-    name: str, clients: Sequence[ModelClient], votes: JudgementCache, prompt: Path | None, briefing: Briefing
-) -> Scorer:
-    factory = JUDGES.get(name)
-    if isinstance(factory, RatesDimensions):
-        raise InputError(f"judge {name}", found="no dimensions to rate", expected="a scheme of them")
-    if isinstance(factory, OfSeveral):
-        return factory.build(clients, votes, prompt=prompt, briefing=briefing)
-    if len(clients) != 1:
-        found = ", ".join(client.name for client in clients) or "no model"
-        raise InputError(f"judge {name}", found=found, expected="one model")
-    return factory(clients[0], votes, prompt=prompt)

@@ -1,28 +1,42 @@
-"""Judges of one verdict: `three-level` on free text, `rationale` on why frames were put in an order, and a panel's
-`binary-vote`.
+"""Judges that give one verdict on an answer: `three-level`, `criteria`, `rationale`, and the `binary-vote` of a panel.
 
-The rubric of `three-level` is that of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4): in this project's
-words, or, as the prompt `paper`, in the paper's own. `rationale` marks in the manner of G-Eval (Liu et al. 2023,
-EMNLP), which the ClinicalSkillQA task announced beside BERTScore; the aspects are those of this project.
+- `three-level` marks free text with the rubric of ReXSonoVQA (Wang et al. 2026, arXiv:2604.10916, prompt A4), in this
+  project's words or, with the prompt `paper`, in the paper's own.
+- `criteria` asks about each criterion of an item by itself, in the form of HealthBench (Arora et al. 2025,
+  arXiv:2505.08775); the prompt is in this project's words.
+- `rationale` marks in the manner of G-Eval (Liu et al. 2023, EMNLP), which the ClinicalSkillQA task announced beside
+  BERTScore. The aspects are those of this project.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool
 
-from proctor.core import Answer, Briefing, Frame, Item, Judgement, JudgementCache, Score, Scorer, Status
+from proctor.core import (
+    Answer,
+    Briefing,
+    Criterion,
+    Item,
+    JudgementCache,
+    Metric,
+    Score,
+    Scorer,
+    Status,
+    share_of_points,
+)
 from proctor.core.formats import FreeTextFormat, OrderingFormat
-from proctor.judges.cached_model import CachedModel, as_said
-from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, INJECTION_FLAG, has_injection, sanitize
+from proctor.judges.cached_model import PromptedModel, as_said, together
+from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection, sanitize
 from proctor.judges.registry import FramesOf
 from proctor.judges.verdicts import (
     ASPECTS,
+    CRITERIA_SCORE,
     JUDGE_VOTE,
     RATIONALE_METRICS,
     VERDICT_METRICS,
@@ -31,6 +45,7 @@ from proctor.judges.verdicts import (
     Verdict,
     verdict_scores,
 )
+from proctor.metrics import cause_of
 from proctor.metrics.text import NO_RATIONALE, rationale_of
 from proctor.models import chosen_prompt
 
@@ -38,15 +53,15 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient, Prompt
 
 _HERE = Path(__file__).parent
-PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary_vote", "three_level", "rationale")}
+PROMPTS = {name: _HERE / f"{name}.txt.j2" for name in ("binary_vote", "three_level", "criteria", "rationale")}
 _PAPER = _HERE / "three_level.paper.txt.j2"
-_MOST = 6000  # characters of a rationale; no reason for so few pictures is longer
+_MAX_RATIONALE = 6000  # characters; a rationale for a few pictures is never longer
 
 TEXT_ONLY_FLAG = "text-only"
-"""In the flags of a judgement without the frames."""
+"""In the flags of a judgement that was made without the frames."""
 
 CUT_FLAG = "cut"
-"""In the flags of a judgement on a rationale of which the judge read the beginning alone."""
+"""In the flags of a judgement on a rationale of which the judge read only the beginning."""
 
 V = TypeVar("V", bound=BaseModel)
 
@@ -73,6 +88,17 @@ class BinaryVerdict(_Form):
     verdict: RightOrWrong = Field(description="Whether the answer is right or wrong.")
 
 
+class CriterionVerdict(_Form):
+    """What a judge says of one answer and one criterion: strictly typed, nothing beside it.
+
+    >>> CriterionVerdict.model_validate_json('{"explanation": "it names it", "criteria_met": true}').criteria_met
+    True
+    """
+
+    explanation: str = Field(description="One or two sentences that give the reason.")
+    criteria_met: StrictBool = Field(description="Whether the answer meets the criterion.")
+
+
 class Aspect(_Form):
     """One aspect: the reason first, then the score."""
 
@@ -90,11 +116,10 @@ class RationaleVerdict(_Form):
 
 
 class VerdictJudge(Generic[V]):
-    """Asks one model for a verdict of a form; its reply is kept, found by everything that led to it (model and
-    settings, prompt, what the prompt was filled with), so nothing is asked, or paid, twice. Another model or prompt is
-    another judge."""
+    """Asks one model for a verdict of a form. The reply is cached under everything that led to it (model, settings,
+    prompt, and what the prompt was filled with). Another model or prompt is another judge."""
 
-    kind = ""
+    kind: ClassVar[str]
 
     def __init__(
         self,
@@ -109,39 +134,17 @@ class VerdictJudge(Generic[V]):
         self.model = client.name
         self.variant = f"{prompt.mark}{variant}"
         self.name = f"{self.kind}{self.variant}[{client.name}]"
-        self._client, self._votes, self._prompt, self._form = client, votes, prompt, form
-        self._asked = CachedModel(self.name, client, votes, give_up_after=give_up_after)
+        self._client, self._votes, self._prompt, self._reply = client, votes, prompt, as_said(form)
+        self._asked = PromptedModel(self.name, client, votes, self.kind, {"": prompt}, give_up_after=give_up_after)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
         """Everything that changes its verdicts."""
         return {**self._client.settings, "prompt": self._prompt.name, "prompt_sha256": self._prompt.sha256}
 
-    async def _ask(
-        self,
-        item: Item,
-        content: Mapping[str, JsonValue],
-        shown: Mapping[str, object],
-        *,
-        frames: Sequence[Frame] = (),
-        flags: Callable[[V], tuple[str, ...]],
-    ) -> tuple[V, Judgement]:
-        """The verdict and its judgement, found by `content`; the prompt is filled with that and with what is `shown` in
-        another form. Raises `InfrastructureError` where there is none: no reply, none of the form, or a model that
-        declines."""
-        system, user = self._prompt.render(**{**content, **shown}, fence_open=FENCE_OPEN, fence_close=FENCE_CLOSE)
-        return await self._asked.ask(
-            as_said(self._form),
-            [*frames, user],
-            system=system,
-            item_id=item.id,
-            content={"judge": self.kind, "prompt_sha256": self._prompt.sha256, **content},
-            flags=flags,
-        )
 
-
-def _known(item: Item) -> dict[str, JsonValue]:
-    """What the judge of a text is told of an item."""
+def _content(item: Item) -> dict[str, JsonValue]:
+    """The question and the reference as the prompts on free text show them."""
     if item.reference is None:
         raise ValueError(f"item {item.id!r} has no reference to be marked against")
     return {
@@ -152,15 +155,20 @@ def _known(item: Item) -> dict[str, JsonValue]:
     }
 
 
+def _refuse_failed(item: Item, answer: Answer) -> None:
+    if answer.status is Status.FAILED:
+        raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+
+
 def _injection_flags(*texts: str) -> tuple[str, ...]:
     return (INJECTION_FLAG,) if any(map(has_injection, texts)) else ()
 
 
 class BinaryVote(VerdictJudge[BinaryVerdict]):
-    """One judge's vote on a short answer: right or wrong, from a model that knows question, reference and definitions.
+    """One judge's vote on a short answer: right or wrong, from a model that is given the question, the reference and the
+    benchmark's definitions.
 
-    After `give_up_after` replies in a row that did not come, the model is not asked any more by this object; votes
-    that are there already are still found.
+    After `give_up_after` failures in a row this object does not ask the model again; cached votes are still found.
     """
 
     kind = "binary-vote"
@@ -183,15 +191,15 @@ class BinaryVote(VerdictJudge[BinaryVerdict]):
         return {**super().settings, "definitions": dict(self._definitions)}
 
     async def vote(self, item: Item, answer: Answer) -> Score:
-        """This judge's own score of an answer that holds a text, labelled with its verdict. Raises
-        `InfrastructureError` where there is none."""
+        """This judge's score of an answer that holds a text, labelled with its verdict. Raises `InfrastructureError`
+        where there is none."""
         text = str(answer.parsed)
-        flags = _injection_flags(text)
-        reply, vote = await self._ask(
-            item,
-            {"definitions": self._definitions, **_known(item), "answer": text},
-            {"definitions": list(self._definitions.items()), "answer": sanitize(text)},
-            flags=lambda _: flags,
+        reply, vote = await self._asked.ask(
+            self._reply,
+            item.id,
+            {"definitions": self._definitions, **_content(item), "answer": text},
+            shown={"definitions": list(self._definitions.items()), "answer": sanitize(text)},
+            flags=lambda _: _injection_flags(text),
         )
         return Score(
             item_id=item.id,
@@ -216,27 +224,69 @@ class ThreeLevelJudge(VerdictJudge[Verdict]):
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The three scores of the verdict. Raises `InfrastructureError` where there is none."""
-        if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        _refuse_failed(item, answer)
         if answer.status is not Status.ANSWERED or answer.parsed is None:
             return verdict_scores(0, ErrorType.BOTH, item_id=item.id, scorer=self.name)
         text = str(answer.parsed)
-        injection = _injection_flags(text)
-        verdict, vote = await self._ask(
-            item,
-            {**_known(item), "answer": text},
-            {"answer": sanitize(text)},
-            flags=lambda said: (*said.flags, *injection),
+        verdict, vote = await self._asked.ask(
+            self._reply,
+            item.id,
+            {**_content(item), "answer": text},
+            shown={"answer": sanitize(text)},
+            flags=lambda verdict: (*verdict.flags, *_injection_flags(text)),
         )
         return verdict_scores(verdict.score, verdict.error_type, item_id=item.id, scorer=self.name, vote_key=vote.key)
+
+
+class CriteriaJudge(VerdictJudge[CriterionVerdict]):
+    """Asks for each criterion of an item whether an answer meets it.
+
+    The score is the points of the criteria that are met over the sum of the positive points, clipped to 0 to 1; its
+    label gives the points. An answer that never came, or can't be read, gets 0 without a call. If one criterion has no
+    verdict the answer has no score, and the verdicts on the others stay cached.
+    """
+
+    kind = "criteria"
+    metrics: tuple[Metric, ...] = (CRITERIA_SCORE,)
+
+    def applies(self, item: Item) -> bool:
+        """To free text whose reference has criteria."""
+        return isinstance(item.answer, FreeTextFormat) and item.reference is not None and bool(item.reference.criteria)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The one score. Raises `InfrastructureError` where a criterion has no verdict."""
+        _refuse_failed(item, answer)
+        if item.reference is None or not self.applies(item):
+            raise ValueError(f"item {item.id!r} has no criteria to be marked by")
+        cause, criteria = cause_of(answer), item.reference.criteria
+        if cause:
+            return [self._score(item, 0.0, cause)]
+        met = await together(self._met(item, criterion, str(answer.parsed)) for criterion in criteria)
+        points = sum(criterion.points for criterion, is_met in zip(criteria, met, strict=True) if is_met)
+        possible = sum(criterion.points for criterion in criteria if criterion.points > 0)
+        share = share_of_points(criteria, met)
+        return [self._score(item, min(1.0, max(0.0, share)), f"{points:g} of {possible:g} points")]
+
+    async def _met(self, item: Item, criterion: Criterion, text: str) -> bool:
+        verdict, _ = await self._asked.ask(
+            self._reply,
+            item.id,
+            {"question": item.question, "criterion": criterion.criterion, "answer": text},
+            shown={"answer": sanitize(text)},
+            flags=lambda _: _injection_flags(text),
+        )
+        return verdict.criteria_met
+
+    def _score(self, item: Item, value: float, label: str) -> Score:
+        return Score(item_id=item.id, metric=CRITERIA_SCORE.name, value=value, scorer=self.name, label=label)
 
 
 class RationaleJudge(VerdictJudge[RationaleVerdict]):
     """Marks each answer's rationale (the text under `rationale` in its `extra`) on four aspects.
 
-    `frames` gives the pictures; without it, and for an item of which it gives none, the judge reads text alone, and
-    the judgement is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a
-    call. A rationale beyond 6,000 characters is cut for the judge, which the flag "cut" says.
+    `frames` gives the pictures. Without it, or for an item without frames, the judge reads text alone and the judgement
+    is flagged "text-only". An answer without an order or a rationale gets 1 on all aspects without a call. A rationale
+    of more than 6,000 characters is cut for the judge and flagged "cut".
     """
 
     kind = "rationale"
@@ -249,7 +299,7 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         self._frames = frames
 
     def with_frames(self, frames: FramesOf) -> RationaleJudge:
-        """The same judge, which sees the frames as well."""
+        """The same judge, which also sees the frames."""
         return RationaleJudge(self._client, self._votes, self._prompt, frames)
 
     @property
@@ -258,33 +308,33 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         return {**super().settings, "frames": self._frames is not None}
 
     def applies(self, item: Item) -> bool:
-        """To orders; a reference helps the judge and is not needed."""
+        """To orders, with or without a reference."""
         return isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """A score for each aspect. Raises `InfrastructureError` where there is no verdict, and `InputError` where a
         frame can't be read."""
-        if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is never marked")
+        _refuse_failed(item, answer)
         order = [str(label) for label in answer.parsed] if isinstance(answer.parsed, list) else []
         rationale = rationale_of(answer)
         if answer.status is not Status.ANSWERED or not order or not sanitize(rationale).strip():
             return self._scores(item, dict.fromkeys(ASPECTS, 1), label=NO_RATIONALE)
         frames = list(await self._frames(item)) if self._frames is not None else []
         text_only = () if frames else (TEXT_ONLY_FLAG,)
-        cut = (CUT_FLAG,) if len(sanitize(rationale)) > _MOST else ()
+        cut = (CUT_FLAG,) if len(sanitize(rationale)) > _MAX_RATIONALE else ()
         flags = (*_injection_flags(rationale, " ".join(order)), *text_only, *cut)
-        verdict, vote = await self._ask(
-            item,
+        verdict, vote = await self._asked.ask(
+            self._reply,
+            item.id,
             {
-                **self._of_item(item),
+                **_ordering_content(item),
                 "order": [*order],
                 "rationale": rationale,
-                "frames": [f"{one.label} {hashlib.sha256(one.jpeg).hexdigest()}" for one in frames],
+                "frames": [f"{frame.label} {hashlib.sha256(frame.jpeg).hexdigest()}" for frame in frames],
             },
-            {
+            shown={
                 "order": [sanitize(label) for label in order],
-                "rationale": sanitize(rationale)[:_MOST],
+                "rationale": sanitize(rationale)[:_MAX_RATIONALE],
                 "pictures": len(frames),
             },
             frames=frames,
@@ -293,28 +343,19 @@ class RationaleJudge(VerdictJudge[RationaleVerdict]):
         return self._scores(item, {name: getattr(verdict, name).score for name in ASPECTS}, vote_key=vote.key)
 
     def _scores(self, item: Item, marks: Mapping[str, int], *, label: str = "", vote_key: str = "") -> list[Score]:
-        return [
-            Score(
-                item_id=item.id,
-                metric=f"rationale_{name}",
-                value=mark,
-                scorer=self.name,
-                label=label,
-                vote_key=vote_key,
-            )
-            for name, mark in marks.items()
-        ]
+        found = {"item_id": item.id, "scorer": self.name, "label": label, "vote_key": vote_key}
+        return [Score(metric=f"rationale_{name}", value=mark, **found) for name, mark in marks.items()]
 
-    @staticmethod
-    def _of_item(item: Item) -> dict[str, JsonValue]:
-        reference = item.reference
-        right = reference.answer if reference is not None and isinstance(reference.answer, list) else []
-        return {
-            "question": item.question,
-            "labels": [*(item.answer.labels if isinstance(item.answer, OrderingFormat) else ())],
-            "right_order": [*right],
-            "expert": reference.rationale if reference is not None else "",
-        }
+
+def _ordering_content(item: Item) -> dict[str, JsonValue]:
+    reference = item.reference
+    right = reference.answer if reference is not None and isinstance(reference.answer, list) else []
+    return {
+        "question": item.question,
+        "labels": [*(item.answer.labels if isinstance(item.answer, OrderingFormat) else ())],
+        "right_order": [*right],
+        "expert": reference.rationale if reference is not None else "",
+    }
 
 
 def three_level(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
@@ -324,6 +365,14 @@ def three_level(client: ModelClient, votes: JudgementCache, *, prompt: Path | No
     """
     form = PublishedVerdict if prompt == _PAPER else Verdict
     return ThreeLevelJudge(client, votes, chosen_prompt(PROMPTS["three_level"], prompt), form)
+
+
+def criteria(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:
+    """Free responses by the criteria of their items, each met or not (the form of HealthBench).
+
+    Raises `InputError` for a prompt that can't be read.
+    """
+    return CriteriaJudge(client, votes, chosen_prompt(PROMPTS["criteria"], prompt), CriterionVerdict)
 
 
 def rationale(client: ModelClient, votes: JudgementCache, *, prompt: Path | None = None) -> Scorer:

@@ -1,5 +1,5 @@
-"""What judges say of an answer, as metrics and words: the three-level verdict, what became of an answer without one,
-and what a person decides in its place."""
+"""The metrics of judges and their labels: the three-level verdict, answers without a verdict, and the decisions of
+people about these."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ VERDICT_METRICS = (RUBRIC, RUBRIC_BY_ERROR_TYPE, CONTRADICTION)
 
 
 HALF_UNNAMED = "1"
-"""The level of a score of 1 whose error type names no half or both: contradictory, and kept as it is."""
+"""The label of a score of 1 whose error type names no half or both halves: contradictory, and kept as given."""
 
 CONTRADICTION_FLAG = "contradiction"
-"""In the flags of a judgement whose score and error type can't both be right."""
+"""In the flags of a judgement whose score and error type contradict each other."""
 
 
 class ErrorType(StrEnum):
@@ -48,12 +48,7 @@ class ErrorType(StrEnum):
 
 
 _VALUE = {ErrorType.NONE: 2, ErrorType.WRONG_CONCLUSION: 1, ErrorType.WRONG_VISUAL_EVIDENCE: 1, ErrorType.BOTH: 0}
-_LABEL = {
-    ErrorType.NONE: "2",
-    ErrorType.WRONG_CONCLUSION: "1 wrong conclusion",
-    ErrorType.WRONG_VISUAL_EVIDENCE: "1 wrong visual evidence",
-    ErrorType.BOTH: "0",
-}
+_LABEL = dict(zip(_VALUE, RUBRIC_LABELS, strict=True))
 
 
 class Verdict(BaseModel):
@@ -88,8 +83,8 @@ class Verdict(BaseModel):
 
 
 class PublishedVerdict(Verdict):
-    """A verdict by the paper's own prompt, completed as the authors' script does it: an error type that is missing
-    or `none` beside a score of 1 is a wrong conclusion, beside 0 both halves.
+    """A verdict by the paper's own prompt, completed as in the authors' script: an error type that is missing or `none`
+    becomes a wrong conclusion for a score of 1, and both halves for a score of 0.
 
     >>> PublishedVerdict.model_validate({"score": 1, "explanation": "", "error_type": "none"}).error_type
     <ErrorType.WRONG_CONCLUSION: 'wrong_conclusion'>
@@ -139,21 +134,21 @@ def _label_by_score(verdict: Verdict) -> str:
 
 RESOLVED = "resolved"
 RESOLVED_SHORT = "resolved, a vote missing"
-"""A majority of the whole panel agrees, so that the vote that did not come could change nothing."""
+"""A majority of the whole panel agrees, so that the missing vote could change nothing."""
 TIE = "tie"
 VOTE_MISSING = "vote missing"
-"""No majority, and a vote that did not come would decide."""
+"""No majority, and a missing vote would decide."""
 
 NO_VERDICT = "no verdict"
-"""The judge was asked, and declined or gave nothing of the form asked for."""
+"""The judge declined, or gave no reply of the form."""
 BY_FALLBACK = "resolved by the fallback"
-"""The judge had no verdict; the one that was named to stand in for it had."""
+"""The judge had no verdict, and its fallback had one."""
 
 DECIDED_BY_A_PERSON = "decided by a person"
-"""The judge had no verdict, and a person decided in its place, whose name is withheld here (see `decided_by`)."""
+"""The judge had no verdict, and a person decided instead, whose name is withheld (see `decided_by`)."""
 
 AWAITING_VOTES = frozenset({RESOLVED_SHORT, VOTE_MISSING, NO_VERDICT})
-"""What another pass asks again: only the votes that are missing."""
+"""Another pass asks again for the missing votes of answers with these labels."""
 
 UNRESOLVED = Metric(
     "unresolved",
@@ -163,11 +158,11 @@ UNRESOLVED = Metric(
     formats=("free_text",),
     levels=(RESOLVED, RESOLVED_SHORT, BY_FALLBACK, TIE, VOTE_MISSING, NO_VERDICT),
 )
-"""1 where an answer has no majority (it then has no accuracy, neither right nor wrong), else 0."""
+"""1 where an answer has no majority, and therefore no accuracy; else 0."""
 
 
 def decided_by(person: str) -> str:
-    """The label of `unresolved` where a person decided.
+    """The label of `unresolved` for a person's decision.
 
     >>> decided_by("anna"), is_decided(decided_by("anna")), is_decided("resolved by the fallback")
     ('decided by human:anna', True, False)
@@ -176,13 +171,13 @@ def decided_by(person: str) -> str:
 
 
 def is_decided(label: str) -> bool:
-    """Whether a label of `unresolved` says that a person decided."""
+    """Whether a label of `unresolved` is that of a person's decision."""
     return label.startswith("decided by ")
 
 
 class PartialScoresError(NoVerdictError):
-    """A judge that gives several scores has some, and not all: `scores` are those it has. The message says why the
-    others are missing; another pass asks for them."""
+    """A judge gave some of its scores (`scores`) and not the others. The message says why those are missing; another
+    pass asks for them."""
 
     def __init__(self, reason: str, scores: Sequence[Score]) -> None:
         super().__init__(reason)
@@ -190,13 +185,13 @@ class PartialScoresError(NoVerdictError):
 
 
 CRITERIA_SCORE = Metric("criteria_score", "Share of the criteria's points", percent=True, formats=_FREE)
-"""The points of the criteria that an answer meets over the sum of the positive ones, 0 to 1."""
+"""The points of the criteria that an answer meets over the sum of the positive points, 0 to 1."""
 
 JUDGE_VOTE = Metric("judge_vote", "Right by a single judge", percent=True, formats=_FREE)
-"""What one judge of a panel says alone: 1 for right, 0 for wrong."""
+"""The vote of one judge of a panel: 1 for right, 0 for wrong."""
 
 PANEL_ACCURACY = replace(ACCURACY, formats=(*ACCURACY.formats, *_FREE))
-"""Accuracy where free text counts too: what code can't compare, a panel decides."""
+"""Accuracy that includes free text, which a panel decides."""
 
 ASPECTS = {
     "coverage": "Rationale: every frame covered (1–5)",
@@ -204,7 +199,7 @@ ASPECTS = {
     "correctness": "Rationale: clinically correct (1–5)",
     "consistency": "Rationale: consistent with the order given (1–5)",
 }
-"""What a rationale is marked on, with the labels of the metrics."""
+"""The aspects of a rationale, with the labels of their metrics."""
 RATIONALE_METRICS = tuple(
     Metric(f"rationale_{name}", label, low=1.0, high=5.0, formats=("ordering",)) for name, label in ASPECTS.items()
 )
@@ -212,13 +207,6 @@ RATIONALE_METRICS = tuple(
 
 
 _RIGHT = {"right": 1.0, "wrong": 0.0}
-_HALF = dict(
-    zip(
-        RUBRIC_LABELS,
-        (ErrorType.NONE, ErrorType.WRONG_CONCLUSION, ErrorType.WRONG_VISUAL_EVIDENCE, ErrorType.BOTH),
-        strict=True,
-    )
-)
 _OF_KIND = {
     "panel": (PANEL_ACCURACY,),
     "criteria": (CRITERIA_SCORE,),
@@ -229,8 +217,8 @@ _FROM_RUBRIC = {RUBRIC_BY_ERROR_TYPE.name, CONTRADICTION.name}
 
 
 def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
-    """Which metrics a person is asked for in a judge's place: those that it has given (or, where it has given none,
-    that judges of its kind give), but for those that follow from another. None where they are not known.
+    """The metrics that a person decides instead of a judge: those that it has `given`, or else those of its kind,
+    without those that follow from another metric. Empty where they are not known.
 
     >>> asked_metrics("three-level[m]", ["contradiction", "rubric", "rubric_by_error_type", "unresolved"])
     ['rubric']
@@ -243,7 +231,7 @@ def asked_metrics(judge: str, given: Collection[str]) -> list[str]:
 
 
 def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ...]:
-    """The values that a person may give; none named: every number between the metric's bounds.
+    """The values that a person may choose; empty if any number between the metric's bounds will do.
 
     >>> decided_values(ACCURACY, None), decided_values(RUBRIC, None)
     (('right', 'wrong'), ('2', '1 wrong conclusion', '1 wrong visual evidence', '0'))
@@ -259,7 +247,7 @@ def decided_values(metric: Metric, rating: RatingScheme | None) -> tuple[str, ..
 def decided_scores(
     metric: Metric, said: str, rating: RatingScheme | None, *, item_id: str, scorer: str, vote_key: str
 ) -> list[Score]:
-    """The scores that follow from what a person said of a metric; none where that is no value of it.
+    """The scores that follow from a person's value of a metric; none if that is not one of its values.
 
     >>> keys = {"item_id": "q1", "scorer": "j", "vote_key": ""}
     >>> [(one.metric, one.value) for one in decided_scores(RUBRIC, "1 wrong conclusion", None, **keys)]
@@ -268,9 +256,10 @@ def decided_scores(
     []
     """
     if metric.name == RUBRIC.name:
-        if said not in _HALF:
+        error_type = next((error for error, known in _LABEL.items() if known == said), None)
+        if error_type is None:
             return []
-        return verdict_scores(int(said[0]), _HALF[said], item_id=item_id, scorer=scorer, vote_key=vote_key)
+        return verdict_scores(int(said[0]), error_type, item_id=item_id, scorer=scorer, vote_key=vote_key)
     value, label = cell_number(said), ""
     if metric.name == ACCURACY.name:
         value, label = _RIGHT.get(said), said

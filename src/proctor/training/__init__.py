@@ -5,34 +5,40 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.training.answerer import AnswererTraining, TrainedAnswerer, train_answerer
-    from proctor.training.answerer_rehearsal import PICTURES, AnswererRehearsal, rehearse_answerer
-    from proctor.training.chat_examples import ChatExample, measure
-    from proctor.training.checkpoints import CheckpointEvaluation
-    from proctor.training.classifier import (
-        ClassifierRecipe,
-        TrainedClassifier,
-        classifier_settings,
-        shuffled_ratings,
-        train_classifier,
+    from proctor.training.answerer import (
+        PICTURES,
+        AnswererRehearsal,
+        AnswererTraining,
+        TrainedAnswerer,
+        rehearse_answerer,
+        train_answerer,
+    )
+    from proctor.training.classifier import TrainedClassifier, classifier_settings, shuffled_ratings, train_classifier
+    from proctor.training.classifier_epochs import ClassifierRecipe
+    from proctor.training.fine_tuning import (
+        ChatExample,
+        LoraSettings,
+        data_hash,
+        fine_tune,
+        measure,
+        merge,
+        with_adapter,
     )
     from proctor.training.generative import (
         GenerativePlan,
         JudgeParts,
         TrainedGenerative,
+        judge_card,
         majority,
         part_encounters,
         rehearse,
         train_generative,
     )
     from proctor.training.grpo import GrpoSettings
-    from proctor.training.held_out import HeldOutAgreement, held_out_agreement
-    from proctor.training.judge_card import judge_card
-    from proctor.training.leaks import encounter_folds, refuse_leaks
-    from proctor.training.lora import LoraSettings, data_hash, fine_tune, merge, with_adapter
-    from proctor.training.parity_paths import check_run, export_run
+    from proctor.training.held_out import HeldOutAgreement, encounter_folds, held_out_agreement, refuse_leaks
+    from proctor.training.parity import check_run, export_run
     from proctor.training.pipeline import fit_pipeline
-    from proctor.training.run_folder import RunFolder
+    from proctor.training.run_folder import CheckpointEvaluation, RunFolder
 else:
     export_lazily(__name__)
 

@@ -1,20 +1,36 @@
 """Fine-tuning of a model that answers a benchmark's questions: FOCUS's second baseline.
 
-It learns from what `proctor run` would show and ask it, and `proctor run`'s own engine examines it during training.
+The examples are exactly what `proctor run` would show and ask the model, and the engine of `proctor run` evaluates its
+checkpoints.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 from pydantic import JsonValue
 
-from proctor.core import Benchmark, InputError, Item, View, content_hash, count_of, percent
-from proctor.media import MediaLibrary, view
+from proctor.core import (
+    Benchmark,
+    Frame,
+    InputError,
+    Item,
+    NeedsReferences,
+    ParseError,
+    VideoClip,
+    View,
+    content_hash,
+    count_of,
+    generator,
+    percent,
+)
+from proctor.media import CONDITIONS, MediaLibrary, find_leaks, look_at_items, pictures_at, view
 from proctor.metrics import code_scorers
 from proctor.models import SEEN, ModelClient, ModelSpec, SeenMedia, Weights
 from proctor.runs import (
@@ -31,23 +47,149 @@ from proctor.runs import (
     run_settings,
 )
 from proctor.stats import Estimate, Resampling
-from proctor.systems import ModelSystem
-from proctor.training.answer_examples import ItemExamples, Lesson, lessons
-from proctor.training.checkpoints import CheckpointEvaluation
-from proctor.training.lora import LoraSettings, fine_tune, trained_name, with_adapter
-from proctor.training.run_folder import RunFolder
+from proctor.systems import ModelSystem, Renamed, build_system, say
+from proctor.training.fine_tuning import (
+    ChatExample,
+    LoraSettings,
+    fine_tune,
+    footprint,
+    measure,
+    trained_name,
+    with_adapter,
+)
+from proctor.training.run_folder import CheckpointEvaluation, RunFolder
+
+_KEPT_BYTES = 2**28
+"""The bytes of pictures that are kept in memory."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """An item with the reply to learn. In `turn` 0 it is shown as in a run; in each further turn a long clip is shown at
+    other moments."""
+
+    item: Item
+    reply: str
+    turn: int = 0
+
+
+def reply_to(item: Item) -> str | None:
+    """The reference answer in the form that the prompt asks for; None if there is none, or if the item's format does not
+    parse it as right."""
+    if item.reference is None or item.reference.answer is None:
+        return None
+    text = say(item.answer, item.reference.answer)
+    try:
+        return text if item.answer.match(item.reference.answer, item.answer.parse(text, item.options)) else None
+    except ParseError:
+        return None
+
+
+def lessons(items: Sequence[Item], library: MediaLibrary, *, windows: int = 1) -> list[Lesson]:
+    """The lessons of items, in their order, without items that have no reply. A clip that is longer than the maximal frames
+    at their rate gives `windows` lessons: each divides it into as many equal windows as there are frames and shows a
+    random moment of each window (Wang et al. 2016, Temporal Segment Networks, ECCV). Under other conditions than `video`
+    all of them are shown as in a run."""
+    found = []
+    for item in items:
+        reply = reply_to(item)
+        if reply is not None:
+            turns = windows if windows > 1 and _is_long(item, library) else 1
+            found += [Lesson(item, reply, turn) for turn in range(turns)]
+    return found
+
+
+def _is_long(item: Item, library: MediaLibrary) -> bool:
+    if len(item.pictured) != 1 or not isinstance(clip := item.pictured[0], VideoClip):
+        return False
+    start, end = library.span(clip)
+    return (end - start) * library.settings.fps > library.settings.max_frames
+
+
+class ItemExamples(Sequence[ChatExample]):
+    """The examples of lessons, each made on access, with pictures from the frame store. `view` gives the view of a run under
+    a condition."""
+
+    def __init__(
+        self,
+        given: Sequence[Lesson],
+        system: ModelSystem,
+        view: Callable[[Item], View],
+        library: MediaLibrary,
+        seed: int = 0,
+    ) -> None:
+        self._lessons, self._system, self._view, self._library, self._seed = given, system, view, library, seed
+        self._kept: dict[int, ChatExample] = {}
+        self._left = _KEPT_BYTES
+
+    def __len__(self) -> int:
+        return len(self._lessons)
+
+    @overload
+    def __getitem__(self, place: int) -> ChatExample: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[ChatExample]: ...
+    def __getitem__(self, place: int | slice) -> ChatExample | list[ChatExample]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if place in self._kept:
+            return self._kept[place]
+        made = asyncio.run(self._made(self._lessons[place]))
+        size = sum(len(picture) for picture in made.query.pictures)
+        if size <= self._left:
+            self._kept[place] = made
+            self._left -= size
+        return made
+
+    async def _made(self, lesson: Lesson) -> ChatExample:
+        item = lesson.item
+        view = self._view(item)
+        shown = view if lesson.turn == 0 else DrawnMoments(view, lesson, self._library, self._seed)
+        return ChatExample(await self._system.query(item.as_asked(), shown), lesson.reply, item.group)
+
+
+class DrawnMoments:
+    """A view of one clip at random moments, one in each of as many equal windows as the view has frames."""
+
+    def __init__(self, view: View, lesson: Lesson, library: MediaLibrary, seed: int) -> None:
+        self._view, self._lesson, self._library, self._seed = view, lesson, library, seed
+
+    @property
+    def condition(self) -> str:
+        """The condition's name."""
+        return self._view.condition
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Start and end of the clip."""
+        return self._view.span
+
+    async def frames(
+        self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
+    ) -> list[Frame]:
+        """As many frames as the view gives, each at its own time."""
+        usual = await self._view.frames(count=count, fps=fps, window=window)
+        span, lesson = self._view.span, self._lesson
+        if span is None or window is not None or not CONDITIONS.get(self.condition).unchanged:
+            return usual
+        start, end = span
+        drawn = generator(self._seed, "windows", lesson.item.id, str(lesson.turn)).uniform(size=len(usual))
+        times = [start + (end - start) * (place + share) / len(usual) for place, share in enumerate(drawn.tolist())]
+        return await asyncio.to_thread(pictures_at, lesson.item, self.condition, self._library, times, seed=self._seed)
+
 
 EVALUATIONS, CARD = "evaluations.db", "README.md"
-"""In the folder of a training the store with each checkpoint's answers; beside trained weights what they are."""
-_LEAST_REPLY, _MOST_REPLY = 16, 512
+"""The store with each checkpoint's answers, in the folder of a training; the model card beside trained weights."""
+_MIN_REPLY, _MAX_REPLY = 16, 512  # tokens
 
 
 @dataclass(frozen=True)
 class AnswererTraining:
-    """What is learned from what. `system` makes the system that is trained and examined, from access to a model and a
-    name; both parts are asked under `condition`. `windows`: see `lessons`. `draws` are those of the intervals.
+    """A training: the base, the parts for training and validation, and the settings. `system` makes the system that is
+    trained and evaluated from a model client and a name; both parts are asked under `condition`. For `windows` see
+    `lessons`; `draws` are the bootstrap samples of intervals.
 
-    Raises `InputError` where the parts share a group or a medium (by its content), and where nothing is to be learned.
+    Raises `InputError` if the parts share a group or a medium (by its content), and if there is nothing to learn.
     """
 
     base: Path
@@ -69,16 +211,16 @@ class AnswererTraining:
 
     @cached_property
     def lessons(self) -> list[Lesson]:
-        """What is learned, in the benchmark's order."""
+        """The lessons, in the benchmark's order."""
         return lessons(self.training.counted(), self.library, windows=self.windows)
 
     @property
     def left_out(self) -> int:
-        """Training items without a reply to learn."""
+        """The number of training items without a reply to learn."""
         return len(self.training.counted()) - len({one.item.id for one in self.lessons})
 
     def examples(self, client: ModelClient) -> ItemExamples:
-        """What is learned from, as the model is asked it."""
+        """The examples, with the questions as the model is asked them."""
         items = self.training.counted()
 
         def shown(item: Item) -> View:
@@ -87,10 +229,10 @@ class AnswererTraining:
         return ItemExamples(self.lessons, self.system(client, ""), shown, self.library, self.seed)
 
     def client(self, trained: str = "") -> ModelClient:
-        """Access to the base, or with `trained` ("+" and a folder) to the base with an adapter."""
-        longest = max(len(one.reply) for one in self.lessons)  # in characters: a token has one at least
+        """The client of the base, or with `trained` ("+" and a folder) of the base with an adapter."""
+        longest = max(len(one.reply) for one in self.lessons)  # in characters; a token has at least one
         settings: dict[str, JsonValue] = {
-            "max_tokens": min(_MOST_REPLY, _LEAST_REPLY + longest),
+            "max_tokens": min(_MAX_REPLY, _MIN_REPLY + longest),
             "device": self.lora.device,
             "dtype": self.lora.dtype,
             "batch_size": self.lora.batch,
@@ -98,7 +240,7 @@ class AnswererTraining:
         return ModelClient(ModelSpec(name=f"transformers:{self.base}{trained}", settings=settings))
 
     def settings(self, client: ModelClient) -> dict[str, JsonValue]:
-        """All that changes the result, for the run folder."""
+        """Everything that changes the result, for the run folder."""
         asked = run_settings(self.system(client, ""), self.library, self.condition, seed=self.seed)
         seen = [*_identities(self.training, self.library), *_identities(self.validation, self.library)]
         return {
@@ -114,7 +256,7 @@ class AnswererTraining:
 
 
 def refuse_shared(training: list[Item], validation: list[Item], library: MediaLibrary) -> None:
-    """Raises `InputError` where two parts share a group, or a medium under whatever name."""
+    """Raises `InputError` if two parts share a group, or a medium under any name."""
     for what, of in (("group", lambda item, _: {item.group}), ("medium", _contents)):
         known = {one: item.id for item in training for one in of(item, library)}
         for item in validation:
@@ -125,7 +267,7 @@ def refuse_shared(training: list[Item], validation: list[Item], library: MediaLi
 
 
 def _contents(item: Item, library: MediaLibrary) -> set[str]:
-    """The hashes of an item's media; their names where the files are not at hand."""
+    """The hashes of an item's media, or their names if the files are missing."""
     missing = set(library.missing([item]))
     return {one.source if one.source in missing else library.identity(one.source) for one in item.media}
 
@@ -136,8 +278,8 @@ def _identities(benchmark: Benchmark, library: MediaLibrary) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class ExaminedCheckpoint:
-    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` is
-    the best one, the first of equals."""
+    """A checkpoint's mean accuracy over the buckets of the validation part, with its interval over groups; `chosen` marks
+    the best one."""
 
     step: int
     accuracy: Estimate
@@ -146,8 +288,8 @@ class ExaminedCheckpoint:
 
 @dataclass(frozen=True)
 class TrainedAnswerer:
-    """`weights` is the folder of the adapter (or of all weights, at rank 0), `model` how `proctor run --model` names
-    it. `baselines` are the means of reference systems on the validation part, by name."""
+    """The result of a training. `weights` is the folder of the adapter (or of all weights, at rank 0), `model` its name for
+    `proctor run --model`. `baselines` are the means of reference systems on the validation part, by name."""
 
     folder: Path
     weights: Path
@@ -158,11 +300,11 @@ class TrainedAnswerer:
 
 
 def train_answerer(what: AnswererTraining, out: Path) -> TrainedAnswerer:
-    """Trains in the folder `out`, or goes on there where it was stopped, and gives what it made.
+    """Trains in the folder `out`, or continues there.
 
-    Every checkpoint is examined on the validation part by the engine of `proctor run`; its answers stay in the store
-    `evaluations.db`, one system a checkpoint. The one with the highest mean over buckets is kept. At the end the adapter
-    is loaded as `proctor run` loads it, which refuses one without effect.
+    The engine of `proctor run` evaluates every checkpoint on the validation part; its answers are in the store
+    `evaluations.db`, one system for each checkpoint. The checkpoint with the highest mean over buckets is kept. Finally
+    the adapter is loaded as by `proctor run`, which refuses an adapter without effect.
     """
     client = what.client()
     try:
@@ -171,21 +313,21 @@ def train_answerer(what: AnswererTraining, out: Path) -> TrainedAnswerer:
             store.add_benchmark(what.validation)
             asyncio.run(add_baselines(store, what.validation, code_scorers(what.validation), seed=what.seed))
 
-            def examined(weights: Weights) -> CheckpointEvaluation:
-                return _examined(what, weights, store, folder)
+            def evaluate(weights: Weights) -> CheckpointEvaluation:
+                return _evaluated(what, weights, store, folder)
 
-            made = fine_tune(what.base, what.examples(client), what.lora, folder, examined)
+            made = fine_tune(what.base, what.examples(client), what.lora, folder, evaluate)
             with_adapter(what.base, made, device=what.lora.device, dtype=what.lora.dtype)
-            return _told(what, folder, made, f"transformers:{trained_name(what.base, made)}", store)
+            return _result(what, folder, made, store)
     finally:
         asyncio.run(client.aclose())
 
 
-def _examined(what: AnswererTraining, weights: Weights, store: Store, folder: RunFolder) -> CheckpointEvaluation:
+def _evaluated(what: AnswererTraining, weights: Weights, store: Store, folder: RunFolder) -> CheckpointEvaluation:
     step = max((int(str(one["step"])) for one in folder.steps if "step" in one), default=0)
     name, benchmark = _name(step), what.validation
-    left = [run for run in store.runs(benchmark.name) if run.system == name]  # by an attempt that was killed
-    delete_runs(store, left)
+    interrupted = [run for run in store.runs(benchmark.name) if run.system == name]
+    delete_runs(store, interrupted)
 
     async def ask() -> int:
         client = what.client()
@@ -208,8 +350,8 @@ def _examined(what: AnswererTraining, weights: Weights, store: Store, folder: Ru
     if failed:
         return CheckpointEvaluation(None, {"failed": failed}, _beside(what, step, None))
     found = _accuracy(what, store, name)
-    told: dict[str, JsonValue] = {"ci_low": found.ci_low, "ci_high": found.ci_high, "questions": found.n}
-    return CheckpointEvaluation(found.value, told, _beside(what, step, found))
+    log: dict[str, JsonValue] = {"ci_low": found.ci_low, "ci_high": found.ci_high, "questions": found.n}
+    return CheckpointEvaluation(found.value, log, _beside(what, step, found))
 
 
 def _name(step: int) -> str:
@@ -229,15 +371,15 @@ def _beside(what: AnswererTraining, step: int, accuracy: Estimate | None) -> dic
 
 
 def _card(what: AnswererTraining, step: int, accuracy: Estimate | None) -> str:
-    """The model card: Markdown with a YAML head, as the Hugging Face Hub reads it."""
-    groups = {name: len({item.group for item in one.counted()}) for name, one in _parts(what).items()}
+    """The model card as Markdown with a YAML head, in the form of the Hugging Face Hub."""
+    training, validation = (len({item.group for item in part.counted()}) for part in (what.training, what.validation))
     low, high = (None, None) if accuracy is None else (accuracy.ci_low, accuracy.ci_high)
     interval = "no interval" if low is None else f"95 % interval {percent(low)} to {percent(high)}"
     value = percent(None if accuracy is None else accuracy.value)
     kind = f"LoRA of rank {what.lora.rank}" if what.lora.rank else "all weights"
     learned = (
-        f"Fine-tuned ({kind}) on {count_of(len(what.lessons), 'example')} from {count_of(groups['training'], 'group')}, "
-        f"under the condition {what.condition}; chosen at step {step} on {count_of(groups['validation'], 'other group')}."
+        f"Fine-tuned ({kind}) on {count_of(len(what.lessons), 'example')} from {count_of(training, 'group')}, "
+        f"under the condition {what.condition}; chosen at step {step} on {count_of(validation, 'other group')}."
     )
     lines = [
         *("---", "library_name: " + ("peft" if what.lora.rank else "transformers"), "license: other", "---", ""),
@@ -254,11 +396,7 @@ def _card(what: AnswererTraining, step: int, accuracy: Estimate | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parts(what: AnswererTraining) -> dict[str, Benchmark]:
-    return {"training": what.training, "validation": what.validation}
-
-
-def _told(what: AnswererTraining, folder: RunFolder, made: Path, model: str, store: Store) -> TrainedAnswerer:
+def _result(what: AnswererTraining, folder: RunFolder, made: Path, store: Store) -> TrainedAnswerer:
     end = folder.finished or {}
     best = end.get("best")
     chosen = best.get("step") if isinstance(best, dict) else None
@@ -267,15 +405,87 @@ def _told(what: AnswererTraining, folder: RunFolder, made: Path, model: str, sto
     return TrainedAnswerer(
         folder=folder.path,
         weights=made,
-        model=model,
+        model=f"transformers:{trained_name(what.base, made)}",
         checkpoints=tuple(
             ExaminedCheckpoint(step, _accuracy(what, store, _name(step)), step == chosen) for step in steps
         ),
-        baselines={name: _guessed(what, store, name) for name in BASELINES if name in runs},
+        baselines={name: _baseline(what, store, name) for name in BASELINES if name in runs},
         lengths=str(end.get("lengths", "")),
     )
 
 
-def _guessed(what: AnswererTraining, store: Store, name: str) -> float:
+def _baseline(what: AnswererTraining, store: Store, name: str) -> float:
     found = bucket_mean(store, what.validation.name, Contest("text-only", (name,)), Resampling(draws=100))
     return found.value or 0.0
+
+
+COMMONEST = "commonest-in-training"
+"""The baseline of the most common answers in the training part, by format, without pictures."""
+PICTURES = 16
+"""The number of pictures of each video that are compared across the parts."""
+
+
+@dataclass(frozen=True)
+class AnswererRehearsal:
+    """What a training would take: the `lengths` of the examples and the `memory`, in words. `baselines` are the means over
+    buckets of systems without pictures, on the validation part, by name. `alike` are pairs of media, one of each part,
+    that look the same."""
+
+    lengths: str
+    memory: str
+    baselines: dict[str, Estimate]
+    alike: tuple[tuple[str, str], ...]
+
+
+def rehearse_answerer(what: AnswererTraining) -> AnswererRehearsal:
+    """Estimates what a training would take, without loading weights. Raises `InputError` for examples longer than the
+    base's limit."""
+    client = what.client()
+    weights = Weights(client.name, str(what.base), what.lora.device, what.lora.dtype)
+    try:
+        weights.load(empty=True)
+        lengths = measure(weights, what.examples(client))
+    finally:
+        asyncio.run(client.aclose())
+    memory = footprint(weights, lengths, what.lora).summary()
+    return AnswererRehearsal(lengths.summary(), memory, _without_looking(what), alike_across(what))
+
+
+def alike_across(what: AnswererTraining) -> tuple[tuple[str, str], ...]:
+    """The pairs of media (training, validation) that look the same, the most certain first. Identical files are refused
+    elsewhere; media that are cropped or begin at another time may be missed."""
+    training, validation = (
+        look_at_items(part.counted(), what.library, PICTURES)[0] for part in (what.training, what.validation)
+    )
+    return tuple((leak.first.source, leak.second.source) for leak in find_leaks(training, validation))
+
+
+def _without_looking(what: AnswererTraining) -> dict[str, Estimate]:
+    benchmark = what.validation
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "baselines.db")
+        try:
+            store.add_benchmark(benchmark)
+            asyncio.run(_answered(what, store))
+            known = {run.system for run in store.runs(benchmark.name)}
+            drawn = Resampling(draws=what.draws, seed=what.seed)
+            return {
+                name: bucket_mean(store, benchmark.name, Contest("text-only", (name,)), drawn)
+                for name in (COMMONEST, *BASELINES)
+                if name in known
+            }
+        finally:
+            store.close()
+
+
+async def _answered(what: AnswererTraining, store: Store) -> None:
+    benchmark, commonest = what.validation, build_system("majority")
+    scorers = code_scorers(benchmark)
+    await add_baselines(store, benchmark, scorers, seed=what.seed)
+    if isinstance(commonest, NeedsReferences):
+        commonest.learn(what.training.counted())
+    if any(commonest.supports(item) for item in benchmark.counted()):
+        asked = [Renamed(commonest, COMMONEST)]
+        options = PlanOptions(seed=what.seed)
+        planned = plan(store, benchmark, asked, ["text-only"], what.library, scorers=scorers, options=options)
+        await execute(store, planned, Limits())

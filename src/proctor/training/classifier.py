@@ -1,5 +1,5 @@
-"""Training of `classifier-judge`: several networks from several seeds, each epoch's network chosen on answers that were set
-aside among the training answers, and figures on encounters that were left out."""
+"""Training of `classifier-judge`: networks from several seeds, the best epoch of each chosen on training answers that were
+set aside, and scores of left-out encounters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import JsonValue
@@ -23,7 +23,6 @@ from proctor.judges.classifier import (
     ClassifierMember,
     FrozenEncoder,
     LevelClassifier,
-    Loss,
     TokenizedCase,
     cut_counts,
     features_of,
@@ -34,50 +33,23 @@ from proctor.judges.classifier import (
     tokenized,
 )
 from proctor.judges.dimensions import RatedCase, RatedPool, all_marks
-from proctor.training.classifier_epochs import EpochPlan, FittedEpoch, TrainingRows, fit_epochs
-from proctor.training.held_out import held_out_agreement
-from proctor.training.leaks import encounter_folds, refuse_leaks
+from proctor.training.classifier_epochs import ClassifierRecipe, EpochPlan, FittedEpoch, TrainingRows, fit_epochs
+from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant, refuse_leaks
 from proctor.training.run_folder import RunFolder
 
-_CHOOSING = 5  # one of five parts of the training encounters chooses the epoch; each seed sets another one aside
+_CHOOSING = 5  # the epoch is chosen by one fifth of the training encounters, another one for each seed
 _LIBRARIES = ("numpy", "torch", "transformers", "safetensors")
 _EVERYTHING = -1  # the "fold" of the networks that learn from all encounters
 
 
 @dataclass(frozen=True)
-class ClassifierRecipe:
-    """All that decides what is learned. `encoders` are names or folders by language ('': every other one), `layers` of
-    which are trained, `learning_rate` theirs and `head_rate` that of the heads. `folds` of 0 leaves the figures out.
-    `shuffled`: the ratings are permuted among the answers of a language, as a control."""
-
-    encoders: Mapping[str, str]
-    loss: Loss = "ordinal"
-    class_weights: Literal["balanced", "none"] = "balanced"
-    references: bool = False
-    captions: str = ""
-    layers: int = 0
-    max_tokens: int = 512
-    seeds: int = 5
-    folds: int = 5
-    epochs: int = 20
-    batch_size: int = 16
-    learning_rate: float = 5e-5
-    head_rate: float = 3e-4
-    weight_decay: float = 0.01
-    seed: int = 0
-    shuffled: bool = False
-
-    def encoder(self, language: str) -> str:
-        """The encoder of a language."""
-        return self.encoders.get(language, self.encoders[""])
-
-
-@dataclass(frozen=True)
 class TrainedClassifier:
-    """What came of it: weights by language and member, and the manifest (none where ratings were shuffled: such a judge is
-    for no use); of each seed the scores that its networks give the answers of left-out encounters, by dimension, in the
-    order of the rated answers (`scores`; empty without folds); the same of all seeds together (`mean_scores`), and the
-    most probable levels (`level_scores`). `cut` counts by language the answers whose input was cut, by part."""
+    """The result of a training: weights by language and member, and the manifest (None if ratings were shuffled, since such
+    a judge is never used).
+
+    `scores` are those of left-out encounters by the networks of each seed, by dimension, in the order of the rated answers
+    (empty without folds); `mean_scores` those of all seeds together, and `level_scores` their most probable levels. `cut`
+    counts the answers whose input was cut, by language and part."""
 
     states: dict[str, list[dict[str, Any]]]
     manifest: ClassifierManifest | None
@@ -89,7 +61,8 @@ class TrainedClassifier:
 
 @dataclass
 class _Language:
-    """The rated answers of one language."""
+    """The rated answers of one language, with `places` their indices among all, and what networks read of them. Raises
+    `InputError` if answers differ in their dimensions, and as `refuse_constant`."""
 
     name: str
     rated: list[RatedCase]
@@ -106,7 +79,10 @@ class _Language:
             tokenized(one.case, caption, tokenizer, limit, references=self.recipe.references)
             for one, caption in zip(self.rated, self.captions, strict=True)
         ]
-        self.dimensions = _dimensions(self.rated)
+        self.dimensions = self.rated[0].case.dimensions
+        if any(one.case.dimensions != self.dimensions for one in self.rated):
+            raise InputError(f"answers in {self.name!r}", found="several sets of dimensions", expected="one")
+        refuse_constant(self.rated)
         self.shares = {
             one.name: level_shares([each.values.get(one.name) for each in self.rated], one.levels)
             for one in self.dimensions
@@ -114,12 +90,12 @@ class _Language:
 
     @cached_property
     def states(self) -> list[Any]:
-        """What the frozen layers make of each input; read only where something is left to train."""
+        """The states of the frozen layers for each input; computed only if a network is left to train."""
         return self.encoder.states(self.inputs)
 
     @cached_property
     def fixed(self) -> Any:
-        """The features of each input, where no layer is trained: they are the same for all networks."""
+        """The features of each input, which are the same for all networks if no layer is trained; else None."""
         if self.recipe.layers:
             return None
         begin = {one.name: [1.0] * len(one.levels) for one in self.dimensions}
@@ -127,7 +103,7 @@ class _Language:
         return features_of(plain, self.states, self.inputs)
 
     def rows(self, places: Sequence[int]) -> TrainingRows:
-        """Some answers, as they are trained on."""
+        """Some answers as training data."""
         return TrainingRows(
             [self.states[k] for k in places],
             [self.inputs[k] for k in places],
@@ -136,7 +112,7 @@ class _Language:
         )
 
     def scores(self, found: Sequence[Any], readout: Any = "expected") -> list[dict[str, float]]:
-        """Scores by dimension of probabilities (dimension → rows × levels, or members × rows × levels)."""
+        """Scores by dimension from probabilities (dimension → rows × levels, or members × rows × levels)."""
         stacked = [np.asarray(one, dtype=np.float64) for one in found]
         each = [one[None] if one.ndim == 2 else one for one in stacked]
         return [
@@ -145,22 +121,8 @@ class _Language:
         ]
 
 
-def _dimensions(rated: Sequence[RatedCase]) -> tuple[Any, ...]:
-    """The dimensions of a language. Raises `InputError` where answers differ in them, and where all ratings of one are
-    the same."""
-    language, dimensions = rated[0].case.language, rated[0].case.dimensions
-    if any(one.case.dimensions != dimensions for one in rated):
-        raise InputError(f"answers in {language!r}", found="several sets of dimensions", expected="one")
-    for one in dimensions:
-        values = {each.values[one.name] for each in rated if one.name in each.values}
-        if len(values) < 2:
-            found = f"all {next(iter(values)):g}" if values else "none"
-            raise InputError(f"ratings of {one.name!r} in {language!r}", found=found, expected="some that differ")
-    return dimensions
-
-
 def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
-    """The same answers, with the ratings of a language permuted among its answers: nothing can be learned."""
+    """The same answers with ratings permuted within each language, so that nothing can be learned."""
     found = list(rated)
     for language in dict.fromkeys(one.case.language for one in rated):
         places = [k for k, one in enumerate(rated) if one.case.language == language]
@@ -173,13 +135,13 @@ def shuffled_ratings(rated: Sequence[RatedCase], seed: int) -> list[RatedCase]:
 def classifier_settings(
     rated: Sequence[RatedCase], captions: Sequence[str], recipe: ClassifierRecipe
 ) -> dict[str, JsonValue]:
-    """All that changes the result, as a run's folder keeps it."""
-    told: dict[str, JsonValue] = json.loads(json.dumps(asdict(recipe)))
+    """Everything that changes the result, for the run folder."""
+    settings: dict[str, JsonValue] = json.loads(json.dumps(asdict(recipe)))
     hashes: dict[str, JsonValue] = {
         "data_sha256": RatedPool(rated).sha256,
         "captions_sha256": content_hash([*captions]),
     }
-    return {"trainer": "classifier-judge", **told, **hashes}
+    return {"trainer": "classifier-judge", **settings, **hashes}
 
 
 def train_classifier(
@@ -189,12 +151,12 @@ def train_classifier(
     folder: RunFolder,
     on_change: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> TrainedClassifier:
-    """Trains the networks of all folds, seeds and languages that `folder` does not hold yet, and those that learn from
-    everything; `captions` has one text for each rated answer.
+    """Trains the networks of all folds, seeds and languages, and those that learn from everything, except networks that
+    `folder` has already; `captions` has one text for each rated answer.
 
-    In each fold an encounter is on one side, in all languages; so it is where an epoch is chosen. On one processor core
-    the same settings give the same bits, also where training was killed and went on. Raises `InputError` for no ratings,
-    fewer encounters than folds, and ratings that are all the same.
+    No encounter is on both sides of a fold, in any language, or of the choice of an epoch. On one CPU core the same
+    settings give identical bits, even if training was killed and continued. Raises `InputError` for no ratings, fewer
+    encounters than folds, and constant ratings.
     """
     if not rated:
         raise InputError("ratings", found="none", expected="answers with ratings")
@@ -202,7 +164,13 @@ def train_classifier(
     folds = encounter_folds(given, recipe.folds, recipe.seed) if recipe.folds else []
     for inside, outside in folds:
         refuse_leaks((given[k].case for k in inside), (given[k].case for k in outside), where="the fold left out")
-    languages = [_language(given, captions, name, recipe) for name in dict.fromkeys(one.case.language for one in given)]
+    places: dict[str, list[int]] = {}
+    for k, answer in enumerate(given):
+        places.setdefault(answer.case.language, []).append(k)
+    languages = [
+        _Language(name, [given[k] for k in own], own, [captions[k] for k in own], recipe)
+        for name, own in places.items()
+    ]
     parts = list(enumerate(folds))
     if not recipe.shuffled:
         parts.append((_EVERYTHING, (list(range(len(given))), [])))
@@ -231,15 +199,9 @@ def train_classifier(
     )
 
 
-def _language(rated: Sequence[RatedCase], captions: Sequence[str], name: str, recipe: ClassifierRecipe) -> _Language:
-    places = [k for k, one in enumerate(rated) if one.case.language == name]
-    return _Language(name, [rated[k] for k in places], places, [captions[k] for k in places], recipe)
-
-
 @dataclass(frozen=True)
 class _PlannedNetwork:
-    """One network to be trained: the answers (by place in the language) that it learns from, that choose its epoch, and
-    that are left out."""
+    """A network to be trained: the answers (indices in the language) to learn from, to choose the epoch by, and left out."""
 
     language: _Language
     member: int
@@ -250,21 +212,18 @@ class _PlannedNetwork:
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """The number of training steps."""
         recipe = self.language.recipe
         return recipe.epochs * math.ceil(len(self.learning) / recipe.batch_size)
 
     def fitted(self, folder: RunFolder, first_step: int) -> tuple[FittedEpoch, Path]:
-        """Trains it, or gives what the folder has."""
+        """Trains the network, or reads the result from the folder."""
         own, recipe = self.language, self.language.recipe
         part = "all" if self.fold == _EVERYTHING else f"fold {self.fold + 1}"
         plan = EpochPlan(
             name=f"{own.name}, {part}, seed {self.member + 1}",
+            recipe=recipe,
             seed=recipe.seed + self.member,
-            epochs=recipe.epochs,
-            batch_size=recipe.batch_size,
-            rates=(recipe.learning_rate, recipe.head_rate),
-            weight_decay=recipe.weight_decay,
             first_step=first_step,
             keep=self.fold == _EVERYTHING,
         )
@@ -283,7 +242,7 @@ class _PlannedNetwork:
         )
 
     def _agreement(self, found: Sequence[Any]) -> float | None:
-        """The mean over the dimensions that have one."""
+        """The mean agreement over the dimensions for which it is defined."""
         cases = [self.language.rated[k] for k in self.choosing]
         rows = held_out_agreement(cases, self.language.scores(found), draws=0)
         values = [one.value for one in rows if one.dimension and one.value is not None]
@@ -314,7 +273,7 @@ def _left_out(
     found: Mapping[tuple[str, int, int], tuple[FittedEpoch, Path]],
     folds: Sequence[tuple[list[int], list[int]]],
 ) -> tuple[list[list[dict[str, float]]], list[dict[str, float]], list[dict[str, float]]]:
-    """The scores of the answers of left-out encounters: by each seed, by all together, and their most probable levels."""
+    """The scores of left-out answers: by each seed, by all seeds together, and their most probable levels."""
     each: list[list[dict[str, float]]] = [[{} for _ in rated] for _ in range(languages[0].recipe.seeds)]
     mean: list[dict[str, float]] = [{} for _ in rated]
     level: list[dict[str, float]] = [{} for _ in rated]
@@ -339,7 +298,6 @@ def _manifest(
     states: Mapping[str, Sequence[Mapping[str, Any]]],
     recipe: ClassifierRecipe,
 ) -> ClassifierManifest:
-    told: dict[str, JsonValue] = json.loads(json.dumps(asdict(recipe)))
     return ClassifierManifest(
         format=1,
         judge="classifier-judge",
@@ -347,7 +305,7 @@ def _manifest(
         references=recipe.references,
         captions=recipe.captions,
         max_tokens=recipe.max_tokens,
-        recipe=told,
+        recipe=json.loads(json.dumps(asdict(recipe))),
         languages={
             one.name: ClassifierLanguage(
                 encoder=one.encoder.name,
@@ -358,7 +316,7 @@ def _manifest(
                 encounters=len({each.case.encounter for each in one.rated}),
                 cut=cut_counts(one.inputs),
                 members=tuple(
-                    _told(recipe.seed + k, found[one.name, _EVERYTHING, k][0], state)
+                    _member(recipe.seed + k, found[one.name, _EVERYTHING, k][0], state)
                     for k, state in enumerate(states.get(one.name, ()))
                 ),
             )
@@ -370,5 +328,5 @@ def _manifest(
     )
 
 
-def _told(seed: int, fitted: FittedEpoch, state: Mapping[str, Any]) -> ClassifierMember:
+def _member(seed: int, fitted: FittedEpoch, state: Mapping[str, Any]) -> ClassifierMember:
     return ClassifierMember(seed=seed, epoch=fitted.epoch, chosen_by=fitted.agreement, weights_sha256=state_hash(state))

@@ -1,4 +1,4 @@
-"""One network's epochs: deterministic on one processor core, and gone on with after the process was killed."""
+"""The epochs of one network: deterministic on one CPU core, and continued after the process was killed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -14,7 +14,15 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from proctor.core import content_hash, generator, read_model, replacing, write_whole
-from proctor.judges.classifier import LevelClassifier, TokenizedCase, batch, features_of, level_loss, probabilities
+from proctor.judges.classifier import (
+    LevelClassifier,
+    Loss,
+    TokenizedCase,
+    batch,
+    features_of,
+    level_loss,
+    probabilities,
+)
 from proctor.training.run_folder import RunFolder
 
 _CLIP = 1.0
@@ -22,25 +30,49 @@ _WARM_UP = 0.1
 
 
 @dataclass(frozen=True)
+class ClassifierRecipe:
+    """Everything that decides the result. `encoders` are names or folders by language ('': all others), whose top `layers`
+    are trained with `learning_rate`, and the heads with `head_rate`. With `folds` of 0 no encounters are left out.
+    `shuffled` is a control with ratings permuted among the answers of a language."""
+
+    encoders: Mapping[str, str]
+    loss: Loss = "ordinal"
+    class_weights: Literal["balanced", "none"] = "balanced"
+    references: bool = False
+    captions: str = ""
+    layers: int = 0
+    max_tokens: int = 512
+    seeds: int = 5
+    folds: int = 5
+    epochs: int = 20
+    batch_size: int = 16
+    learning_rate: float = 5e-5
+    head_rate: float = 3e-4
+    weight_decay: float = 0.01
+    seed: int = 0
+    shuffled: bool = False
+
+    def encoder(self, language: str) -> str:
+        """The encoder of a language."""
+        return self.encoders.get(language, self.encoders[""])
+
+
+@dataclass(frozen=True)
 class EpochPlan:
-    """How one network is trained; `name` tells it from the others of the same run, whose steps are counted on from
-    `first_step`. `rates` are the learning rates of the encoder's layers and of the heads: they rise over the first tenth
-    of the steps and then fall to 0. Without `keep` its weights are needed no more once it has been applied."""
+    """The training of one network by a recipe, from a `seed`. `name` distinguishes it from the other networks of a run,
+    whose steps are numbered from `first_step`. Without `keep`, its weights are not needed after it has been applied."""
 
     name: str
+    recipe: ClassifierRecipe
     seed: int
-    epochs: int
-    batch_size: int
-    rates: tuple[float, float]
-    weight_decay: float
     first_step: int = 0
     keep: bool = True
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Answers as the network takes them: states, inputs, and of each dimension the shares of levels (rows × levels).
-    `fixed` are their features (rows × width) where no training changes these."""
+    """Answers as training data: states, inputs, and for each dimension the shares of levels (rows × levels). `fixed` are
+    their features (rows × width) if these do not change in training."""
 
     states: Sequence[Any]
     inputs: Sequence[TokenizedCase]
@@ -48,20 +80,19 @@ class TrainingRows:
     fixed: Any = None
 
     def features(self, network: LevelClassifier) -> Any:
-        """The features of all of them."""
+        """The features of all answers."""
         return features_of(network, self.states, self.inputs) if self.fixed is None else self.fixed
 
     def some(self, network: LevelClassifier, places: list[int]) -> Any:
-        """The features of some of them, read together, as they are trained on."""
+        """The features of a batch of answers."""
         if self.fixed is not None:
             return self.fixed[places]
         return network.features(*batch([self.states[k] for k in places], [self.inputs[k] for k in places]))
 
 
 class FittedEpoch(BaseModel):
-    """The network of the best epoch so far: its number, its agreement on the part that chose it, of how many epochs
-    `done`; and once all are, the probabilities of levels that it gives the answers left out (dimension × rows ×
-    levels)."""
+    """The best epoch so far: its number, its agreement on the answers that choose the epoch, and the number of epochs
+    `done`. After the last one, `outside` are the probabilities of left-out answers (dimension × rows × levels)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -72,28 +103,28 @@ class FittedEpoch(BaseModel):
     outside: list[list[list[float]]] | None = None
 
     def after(self, epoch: int, agreement: float | None) -> FittedEpoch:
-        """The same after one more epoch, which is the best one where its agreement is higher than all before."""
+        """The state after one more epoch, which is the best one if its agreement is the highest."""
         if self.epoch and (agreement is None or (self.agreement is not None and agreement <= self.agreement)):
             return self.model_copy(update={"done": epoch})
         return self.model_copy(update={"done": epoch, "epoch": epoch, "agreement": agreement})
 
 
 class _KeptNetwork:
-    """A network's files: while it is trained all that it goes on from, in one file that is replaced whole; then the
-    weights of the best epoch, and what came of it."""
+    """A network's files: during training its whole state, in one file that is replaced atomically; then the weights of the
+    best epoch, and the result."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        file = content_hash(name)[:16]  # languages may be called anything
+        file = content_hash(name)[:16]  # the name of a language may not suit a file name
         self._under_way, self.best = folder / f"{file}.safetensors", folder / f"{file}.best.safetensors"
         self._done = folder / f"{file}.json"
 
     @property
     def fitted(self) -> FittedEpoch | None:
-        """What came of it; None while it is not done."""
+        """The result; None until training is finished."""
         return read_model(self._done, FittedEpoch, "a trained network") if self._done.exists() else None
 
     def keep(self, fitted: FittedEpoch, network: Any, optimizer: Any, best: Mapping[str, Any]) -> None:
-        """Keeps an epoch's end."""
+        """Writes the state at the end of an epoch."""
         adam = {
             f"adam/{place}/{name}": value
             for place, own in optimizer.state_dict()["state"].items()
@@ -105,7 +136,7 @@ class _KeptNetwork:
             save_file(tensors, draft, metadata={"fitted": fitted.model_dump_json()})
 
     def restore(self, network: Any, optimizer: Any) -> tuple[FittedEpoch | None, dict[str, Any]]:
-        """Where training goes on, and the best weights so far; nothing where it was not begun."""
+        """Restores the state, and returns it with the best weights so far; None if training has not begun."""
         if not self._under_way.exists():
             return None, {}
         with safe_open(self._under_way, framework="pt") as file:
@@ -123,7 +154,7 @@ class _KeptNetwork:
         return fitted, parts["best"]
 
     def finish(self, fitted: FittedEpoch, best: Mapping[str, Any], *, keep: bool) -> None:
-        """Keeps what came of it, and removes what is needed no more."""
+        """Writes the result, and removes the state."""
         if keep:
             with replacing(self.best) as draft:
                 save_file(dict(best), draft)
@@ -142,9 +173,9 @@ def fit_epochs(
     rows: Rows,
     agreement: Callable[[Sequence[Any]], float | None],
 ) -> tuple[FittedEpoch, Path]:
-    """Trains one network, or goes on, or gives what the folder has, with the file of its weights. `rows` are those that
-    it learns from, those that choose the epoch by `agreement` (of probabilities, dimension → rows × levels) and those
-    left out."""
+    """Trains one network, or continues, or reads the result; returns it with the file of the weights. `rows` are those to
+    learn from, those to choose the epoch by `agreement` (of probabilities, dimension → rows × levels), and those left
+    out."""
     kept = _KeptNetwork(folder.checkpoints, plan.name)
     fitted = kept.fitted
     if fitted is None:
@@ -169,9 +200,9 @@ def _trained(
     optimizer = _optimizer(plan, network)
     before, best = kept.restore(network, optimizer)
     fitted = before or FittedEpoch(name=plan.name)
-    steps = math.ceil(len(learning.states) / plan.batch_size)
+    steps = math.ceil(len(learning.states) / plan.recipe.batch_size)
     folder.forget_from(plan.first_step + fitted.done * steps)
-    for epoch in range(fitted.done + 1, plan.epochs + 1):
+    for epoch in range(fitted.done + 1, plan.recipe.epochs + 1):
         _one_epoch(plan, epoch, network, optimizer, learning, weights, folder)
         figure = agreement(probabilities(network, choosing.features(network)))
         folder.note(step=plan.first_step + epoch * steps - 1, network=plan.name, epoch=epoch, agreement=figure)
@@ -190,8 +221,9 @@ def _optimizer(plan: EpochPlan, network: LevelClassifier) -> Any:
     parts = [list(network.top.parameters())]
     inside = {id(one) for one in parts[0]}
     parts.append([one for one in network.parameters() if id(one) not in inside])
-    groups = [{"params": some, "lr": rate} for some, rate in zip(parts, plan.rates, strict=True) if some]
-    return torch.optim.AdamW(groups, weight_decay=plan.weight_decay)
+    rates = (plan.recipe.learning_rate, plan.recipe.head_rate)
+    groups = [{"params": some, "lr": rate} for some, rate in zip(parts, rates, strict=True) if some]
+    return torch.optim.AdamW(groups, weight_decay=plan.recipe.weight_decay)
 
 
 def _one_epoch(
@@ -203,16 +235,16 @@ def _one_epoch(
     weights: Mapping[str, Any],
     folder: RunFolder,
 ) -> None:
-    """Every answer once, in an order and with a dropout that depend on the seed and the epoch alone."""
+    """Trains on every answer once; order and dropout depend only on the seed and the epoch."""
     _seeded(plan, f"epoch {epoch}")
     order = generator(plan.seed, "classifier-judge", plan.name, f"order {epoch}").permutation(len(learning.states))
-    batches = [order[k : k + plan.batch_size].tolist() for k in range(0, len(order), plan.batch_size)]
+    batches = [order[k : k + plan.recipe.batch_size].tolist() for k in range(0, len(order), plan.recipe.batch_size)]
     bases = [group.setdefault("base", group["lr"]) for group in optimizer.param_groups]
     network.train()
     for number, places in enumerate(batches):
         done = (epoch - 1) * len(batches) + number
         for group, base in zip(optimizer.param_groups, bases, strict=True):
-            group["lr"] = base * _rate(done, plan.epochs * len(batches))
+            group["lr"] = base * _rate(done, plan.recipe.epochs * len(batches))
         losses = [
             level_loss(found, learning.shares[name][places], weights[name])
             for name, found in zip(network.names, network(learning.some(network, places)), strict=True)
@@ -226,7 +258,7 @@ def _one_epoch(
 
 
 def _rate(step: int, steps: int) -> float:
-    """The share of the learning rate at a step.
+    """The factor of the learning rate at a step: it rises over the first tenth of the steps and then falls to 0.
 
     >>> [_rate(step, 20) for step in (0, 1, 2, 11)]
     [0.5, 1.0, 1.0, 0.5]

@@ -1,9 +1,15 @@
-"""Reinforcement learning on top of a fine-tuned judge (GRPO, Shao et al. 2024): several replies to each prompt are
-sampled, and those that earn more than their group's mean become likelier. The one module that imports TRL's
-`GRPOTrainer`.
+"""Reinforcement learning of a fine-tuned judge (GRPO, Shao et al. 2024), and its rewards for ordinal ratings.
 
-What a reply earns is worked out from people's ratings alone (see `rewards`). Where all replies of a group earn the
-same, the group teaches nothing; when nearly all groups are like that, training stops.
+For each prompt several replies are sampled, and those with more reward than their group's mean become likelier. The reward
+depends on people's ratings alone:
+
+- `exact` is MedAware's (Hao and Liu 2026, section 6.3 of the overview): exact match with the ratings, and a small bonus for
+  the form. With three levels most replies of a group earn the same, and such a group teaches nothing.
+- `graded` rewards distance and order, so that near misses differ:
+
+    r = 0.5 · (1 − d/range) + 0.4 · concordance with answers of other encounters + 0.1 · valid form
+
+When nearly all groups teach nothing, training stops. This is the only module that imports TRL's `GRPOTrainer`.
 """
 
 from __future__ import annotations
@@ -11,20 +17,171 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import InputError, count_of
 from proctor.models import Query, Weights
-from proctor.training.checkpoints import Checkpoints, Evaluate, quiet
-from proctor.training.rewards import RewardKind, SampledReply, Target, rewards, share_without_signal
+from proctor.stats import Floats
+from proctor.training.run_folder import Checkpoints, Evaluate, RunFolder, quiet
 
-if TYPE_CHECKING:
-    from proctor.training.run_folder import RunFolder
+RewardKind = Literal["graded", "exact"]
+
+_GRADED, _CONCORDANT, _FORM = 0.5, 0.4, 0.1
+_SAME = 1e-9  # numbers that are closer count as equal
+
+
+@dataclass(frozen=True)
+class Target:
+    """People's ratings of one answer: one or more for each dimension, within its range.
+
+    Disagreement of raters widens the target: every value between their lowest and highest rating has distance 0. The
+    mean is used for comparisons with other answers. `cluster` is the encounter.
+
+    >>> target = Target("e1", {"overall": (0.0, 0.5)})
+    >>> target.distance("overall", 0.5), target.distance("overall", 1.0), target.centre("overall")
+    (0.0, 0.5, 0.25)
+    """
+
+    cluster: str
+    ratings: Mapping[str, tuple[float, ...]]
+
+    def centre(self, dimension: str) -> float:
+        """The mean rating."""
+        given = self.ratings[dimension]
+        return sum(given) / len(given)
+
+    def distance(self, dimension: str, value: float) -> float:
+        """The distance of a value from the range of the ratings."""
+        given = self.ratings[dimension]
+        return max(min(given) - value, value - max(given), 0.0)
+
+    def share(self, dimension: str, value: float) -> float:
+        """The share of raters who gave this value."""
+        given = self.ratings[dimension]
+        return sum(abs(one - value) < _SAME for one in given) / len(given)
+
+
+@dataclass(frozen=True)
+class SampledReply:
+    """A sampled reply: a value for each dimension, or None if it does not have the form that was asked for. `formed` says
+    whether its form is valid in every respect, which is never so for None."""
+
+    values: Mapping[str, float] | None
+    formed: bool
+
+    def __post_init__(self) -> None:
+        if self.values is None and self.formed:
+            raise ValueError("a reply without values has no valid form")
+
+
+def rewards(
+    kind: RewardKind,
+    replies: Sequence[SampledReply],
+    targets: Sequence[Target],
+    ranges: Mapping[str, tuple[float, float]],
+) -> list[float]:
+    """The reward of each reply of a batch, with equal weight for all dimensions of its target; `ranges` are the lowest and
+    highest level by dimension.
+
+    `graded` is between 0 and 1. Its concordance is a mean over pairs with the replies to other encounters on the same
+    dimension: 1 if both signs agree (including ties with ties), 0.5 if only one side ties, 0 if they differ; without
+    pairs it is 0.5. `exact` is the share of raters who gave this value, plus 0.1 for the form. A reply without values
+    earns 0.
+
+    Raises `InputError` for a reply without a dimension of its target, and for a value out of range.
+
+    >>> targets = [Target("e1", {"overall": (1.0,)}), Target("e2", {"overall": (0.0,)})]
+    >>> said = [SampledReply({"overall": 0.5}, True), SampledReply({"overall": 0.0}, True)]
+    >>> [round(one, 3) for one in rewards("graded", said, targets, {"overall": (0.0, 1.0)})]
+    [0.75, 1.0]
+    >>> rewards("exact", said, targets, {"overall": (0.0, 1.0)})
+    [0.1, 1.1]
+    """
+    for place, (said, target) in enumerate(zip(replies, targets, strict=True)):
+        _refuse_odd(place, said, target, ranges)
+    orders = _concordance(replies, targets) if kind == "graded" else np.zeros(len(replies))
+    found = []
+    for said, target, order in zip(replies, targets, orders, strict=True):
+        if said.values is None:
+            found.append(0.0)
+            continue
+        form = _FORM * said.formed
+        if kind == "exact":
+            found.append(_mean([target.share(name, said.values[name]) for name in target.ratings]) + form)
+        else:
+            near = [
+                1 - target.distance(name, said.values[name]) / (ranges[name][1] - ranges[name][0])
+                for name in target.ratings
+            ]
+            found.append(_GRADED * _mean(near) + _CONCORDANT * float(order) + form)
+    return found
+
+
+def share_without_signal(values: Sequence[float], group: int) -> float:
+    """The share of groups (of `group` consecutive replies) with constant rewards, which teach nothing. With rewards scaled
+    by batch, TRL's own `frac_reward_zero_std` is computed over the whole batch instead.
+
+    >>> share_without_signal([1.0, 1.0, 0.5, 1.0], 2)
+    0.5
+    """
+    groups = np.asarray(values, dtype=np.float64).reshape(-1, group)
+    return float(np.mean(np.ptp(groups, axis=1) < _SAME))
+
+
+def _refuse_odd(place: int, said: SampledReply, target: Target, ranges: Mapping[str, tuple[float, float]]) -> None:
+    if said.values is None:
+        return
+    for name in target.ratings:
+        low, high = ranges[name]
+        value = said.values.get(name)
+        if value is None or not low <= value <= high:
+            found = "nothing" if value is None else f"{value:g}"
+            raise InputError("reward", f"reply {place + 1}, {name}", found=found, expected=f"{low:g} to {high:g}")
+
+
+def _concordance(replies: Sequence[SampledReply], targets: Sequence[Target]) -> Floats:
+    """For each reply the mean over dimensions and over pairs with other encounters of 1 − |sign of the values' difference −
+    sign of the ratings' difference| / 2."""
+    clusters = np.array([one.cluster for one in targets])
+    names = list(dict.fromkeys(name for one in targets for name in one.ratings))
+    total, counted = np.zeros(len(replies)), np.zeros(len(replies))
+    for name in names:
+        rows = np.array(
+            [
+                row
+                for row, (said, target) in enumerate(zip(replies, targets, strict=True))
+                if said.values is not None and name in target.ratings
+            ],
+            dtype=np.int64,
+        )
+        if not len(rows):
+            continue
+        values = np.array([(replies[row].values or {})[name] for row in rows])
+        ratings = np.array([targets[row].centre(name) for row in rows])
+        agree = 1 - np.abs(_signs(values) - _signs(ratings)) / 2
+        others = clusters[rows][:, None] != clusters[rows][None, :]
+        pairs = others.sum(axis=1)
+        mean = np.where(pairs > 0, (agree * others).sum(axis=1) / np.maximum(pairs, 1), 0.5)
+        total[rows] += mean
+        counted[rows] += 1
+    return np.where(counted > 0, total / np.maximum(counted, 1), 0.0)
+
+
+def _signs(values: Floats) -> NDArray[np.float64]:
+    difference = values[:, None] - values[None, :]
+    return np.sign(np.where(np.abs(difference) < _SAME, 0.0, difference))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
 
 NO_SIGNAL = 0.8
-"""With a larger share of groups that teach nothing, on average over the last `_WINDOW` steps, training stops."""
+"""Training stops when the share of groups with constant rewards, averaged over the last `_WINDOW` steps, is larger."""
 
 _WINDOW = 10
 _BEFORE = "checkpoint-0"
@@ -33,16 +190,16 @@ _ZERO_STD = "frac_reward_zero_std"
 
 @dataclass(frozen=True)
 class RatedPrompt:
-    """What a judge is asked about one answer, and what people gave that answer."""
+    """The question to a judge about one answer, and people's ratings of that answer."""
 
     query: Query
     target: Target
 
 
 class GrpoSettings(BaseModel):
-    """How a judge learns from rewards. A step takes `prompts` prompts with `samples` replies each, drawn at
-    `temperature`, of at most `max_tokens`; `kl` weighs the distance from the judge as it was before. Evaluation is each
-    `evaluate_every` steps and after the last one, and each time a checkpoint is kept."""
+    """The settings of reinforcement learning. A step takes `prompts` prompts with `samples` replies each, sampled at
+    `temperature` with at most `max_tokens`; `kl` is the weight of the distance from the initial judge. The judge is
+    evaluated and a checkpoint saved every `evaluate_every` steps and after the last one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -60,8 +217,8 @@ class GrpoSettings(BaseModel):
 
 @dataclass(frozen=True)
 class RewardedTask:
-    """What is rewarded: replies to `prompts`, of which `read` says what they give (it is shown no reply that the limit
-    of tokens ended: such a reply has no form), on dimensions with these `ranges`."""
+    """The prompts, the function that `read`s replies to them, and the `ranges` of dimensions. `read` is not called for
+    replies that were cut off by the token limit, which have no valid form."""
 
     prompts: Sequence[RatedPrompt]
     read: Callable[[RatedPrompt, str], SampledReply]
@@ -76,17 +233,16 @@ def reinforce(
     origin: Mapping[str, JsonValue],
     evaluate: Evaluate | None = None,
 ) -> Path:
-    """Trains the adapter that is on `weights`; the folder of the best checkpoint's adapter, with `origin` in it. Where no
-    checkpoint is evaluated higher than the adapter was before, that one stays: step 0.
+    """Trains the adapter of `weights`. Returns the folder of the best checkpoint's adapter, with `origin` in it; if no
+    checkpoint is better than the initial adapter, that one is kept as step 0.
 
-    Each step is noted with `loss`, `reward` (its mean), `formed` (the share of replies of valid form), `length` (tokens
-    of a reply, on average), `cut_off` (the share of replies that the limit of tokens ended) and `frac_reward_zero_std`,
-    the share of groups whose replies all earn the same. It is counted by group here. TRL's own figure of this name
-    looks at the whole batch where rewards are scaled by the batch, as they are, and says 0. A run that was killed goes
-    on from its last complete checkpoint as if nothing had been; one that is done returns what it made.
+    The log of each step has `loss`, `reward` (the mean), `formed` (the share of replies with a valid form), `length` (the
+    mean number of tokens of a reply), `cut_off` (the share of replies cut by the token limit) and `frac_reward_zero_std`,
+    the share of groups with constant rewards (see `share_without_signal`). A run that was killed continues from its last
+    complete checkpoint with the same result; for a finished run the existing folder is returned.
 
-    Raises `InputError` for fewer prompts than a step takes, for prompts about one encounter alone, and where the
-    library would show the model other tokens than the judge is shown.
+    Raises `InputError` for fewer prompts than a step takes, for prompts about a single encounter, and if the library
+    would show the model other tokens than the judge is shown.
     """
     out = folder.path / "adapter"
     if folder.finished is not None:
@@ -112,7 +268,7 @@ def reinforce(
 
 
 def without_signal(folder: RunFolder) -> float:
-    """The mean share of groups that taught nothing in the last steps; 0 while there are too few steps to tell."""
+    """The mean share of groups with constant rewards over the last steps; 0 if there are fewer than `_WINDOW`."""
     shares = [float(str(one[_ZERO_STD])) for one in folder.steps if _ZERO_STD in one][-_WINDOW:]
     return sum(shares) / _WINDOW if len(shares) == _WINDOW else 0.0
 
@@ -121,16 +277,16 @@ def _earned(task: RewardedTask, settings: GrpoSettings, weights: Weights) -> Cal
     def reward(
         *, completion_ids: Sequence[list[int]], place: Sequence[int], log_metric: Any, **_: object
     ) -> list[float]:
-        """A reward for each reply to the prompts at these places; all of a step in one call."""
-        asked = [task.prompts[one] for one in place]
-        said = [
-            task.read(one, weights.tokenizer.decode(ids, skip_special_tokens=True))
+        """The reward of each reply to the prompts at these indices; all replies of a step are in one call."""
+        prompts = [task.prompts[one] for one in place]
+        replies = [
+            task.read(prompt, weights.tokenizer.decode(ids, skip_special_tokens=True))
             if ids[-1] in weights.ends
             else SampledReply(None, False)
-            for one, ids in zip(asked, completion_ids, strict=True)
+            for prompt, ids in zip(prompts, completion_ids, strict=True)
         ]
-        earned = rewards(settings.reward, said, [one.target for one in asked], task.ranges)
-        log_metric("formed", sum(one.formed for one in said) / len(said))
+        earned = rewards(settings.reward, replies, [prompt.target for prompt in prompts], task.ranges)
+        log_metric("formed", sum(reply.formed for reply in replies) / len(replies))
         log_metric("without_signal", share_without_signal(earned, settings.samples))
         return earned
 
@@ -154,7 +310,7 @@ def _trainer(checkpoints: Checkpoints, task: RewardedTask, settings: GrpoSetting
     }
 
     class Steps(TrainerCallback):  # type: ignore[misc]  # the library has no types
-        """Notes what each step earned, evaluates what was saved, and stops where nothing is learned any more."""
+        """Logs each step, evaluates saved checkpoints, and stops training when rewards carry no signal."""
 
         def on_log(self, *seen: Any, logs: dict[str, float], **_: Any) -> None:
             _, state, control = seen
@@ -188,7 +344,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
     return GRPOConfig(
         output_dir=str(folder.checkpoints),
         per_device_train_batch_size=settings.samples,
-        gradient_accumulation_steps=settings.prompts,  # the replies to all prompts of a step are drawn, and paid, at once
+        gradient_accumulation_steps=settings.prompts,  # the replies to all prompts of a step are sampled and rewarded together
         num_generations=settings.samples,
         max_completion_length=settings.max_tokens,
         temperature=settings.temperature,
@@ -204,7 +360,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
         seed=settings.seed,
         bf16=False,
         gradient_checkpointing=False,
-        disable_dropout=True,  # what is sampled is the judge as it is used
+        disable_dropout=True,  # replies are sampled from the judge as it is used
         use_vllm=False,
         use_cpu=weights.model.device.type == "cpu",
         remove_unused_columns=False,
@@ -214,7 +370,7 @@ def _arguments(folder: RunFolder, settings: GrpoSettings, weights: Weights) -> A
 
 
 def _refuse_other_tokens(trainer: Any, weights: Weights, prompts: Sequence[RatedPrompt]) -> None:
-    """Training on other tokens than the judge is shown later teaches another judge."""
+    """Raises `InputError` if TRL makes other tokens of a prompt than the judge is shown when it is used."""
     for one in prompts[:2]:
         trained = list(trainer._tokenize_prompts([weights.messages(one.query)])[0][0])  # noqa: SLF001 - there is no other way
         used = weights.prompts([one.query])["input_ids"][0].tolist()

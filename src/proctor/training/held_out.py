@@ -1,8 +1,9 @@
-"""How a judge agrees with clinicians on answers that it has not learned from: the audit's own figure."""
+"""Held-out encounters: folds without leaks, and the agreement of a judge with clinicians on answers that it has not learned
+from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,15 +18,101 @@ from proctor.audits import (
     RatingsTable,
     paired,
 )
-from proctor.core import InputError, count_of
-from proctor.judges.dimensions import RatedCase
+from proctor.core import InputError, count_of, generator
+from proctor.judges.dimensions import Case, RatedCase, encounter_marks
 from proctor.stats import Sampled, average
+
+_MAX_NAMED = 3
+
+
+def refuse_leaks(train: Iterable[Case], held: Iterable[Case], *, where: str = "the held-out part") -> None:
+    """Raises `InputError` if an encounter is on both sides, by its name or by its content (see `encounter_marks`): the same
+    question with the same references, or the same picture, under another name."""
+    learned = _by_mark(train)
+    shared: dict[str, str] = {}
+    for mark, encounter in _by_mark(held).items():
+        if mark in learned:
+            kind = mark.partition(":")[0]
+            by = "its name" if kind == "name" else f"the same {kind} as {learned[mark]}"
+            shared.setdefault(encounter, by)
+    if shared:
+        first = ", ".join(f"{name} ({by})" for name, by in list(shared.items())[:_MAX_NAMED])
+        more = f" and {len(shared) - _MAX_NAMED} more" if len(shared) > _MAX_NAMED else ""
+        raise InputError(
+            f"training and {where}", found=f"encounters in both: {first}{more}", expected="each in one of them"
+        )
+
+
+def _by_mark(cases: Iterable[Case]) -> dict[str, str]:
+    """The encounter of each mark. Each language of an encounter is read, since its texts differ."""
+    found: dict[str, str] = {}
+    for case in _once(cases):
+        for mark in sorted({f"name:{case.encounter}", *encounter_marks(case)}):
+            found.setdefault(mark, case.encounter)
+    return found
+
+
+def _once(cases: Iterable[Case]) -> list[Case]:
+    """One case for each question."""
+    found: dict[tuple[str, str], Case] = {}
+    for case in cases:
+        found.setdefault((case.id, case.query), case)
+    return list(found.values())
+
+
+def refuse_constant(rated: Sequence[RatedCase]) -> None:
+    """Raises `InputError` if all ratings on a dimension of these answers in one language are the same, or missing."""
+    for dimension in rated[0].case.dimensions:
+        values = {one.values[dimension.name] for one in rated if dimension.name in one.values}
+        if len(values) < 2:
+            found = f"all {next(iter(values)):g}" if values else "none"
+            place = f"ratings of {dimension.name!r} in {rated[0].case.language!r}"
+            raise InputError(place, found=found, expected="some that differ: leave out this dimension")
+
+
+def encounter_folds(rated: Sequence[RatedCase], folds: int, seed: int) -> list[tuple[list[int], list[int]]]:
+    """The indices of (training, held-out) answers for each of `folds` folds. Every encounter is held out once, in all its
+    languages and with all its answers, together with encounters that share a mark with it (copies under other names).
+
+    Raises `InputError` for fewer groups of encounters than folds.
+    """
+    group = _joined(rated)
+    names = sorted(set(group))
+    if not 2 <= folds <= len(names):
+        found = f"{count_of(len(names), 'encounter')} with nothing shared"
+        raise InputError(f"{folds} folds", found=found, expected=f"2 folds or more, and {folds} encounters")
+    order = generator(seed, "training folds").permutation(len(names))
+    fold = {names[int(at)]: number % folds for number, at in enumerate(order)}
+    return [
+        (
+            [k for k, name in enumerate(group) if fold[name] != number],
+            [k for k, name in enumerate(group) if fold[name] == number],
+        )
+        for number in range(folds)
+    ]
+
+
+def _joined(rated: Sequence[RatedCase]) -> list[str]:
+    """The name of each answer's group of encounters, which share a mark directly or through others."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    owner: dict[str, str] = {}
+    for case in _once(one.case for one in rated):
+        for mark in encounter_marks(case):
+            first, second = root(owner.setdefault(mark, case.encounter)), root(case.encounter)
+            parent[max(first, second)] = min(first, second)
+    return [root(one.case.encounter) for one in rated]
 
 
 class HeldOutAgreement(BaseModel):
-    """The mean of Kendall's τ-b, Pearson's and Spearman's correlation with people's ratings on one dimension, or ("")
-    the mean over a language's dimensions; −1 to 1. The interval is over samples of encounters. None, with the `reason`,
-    where it isn't defined: all scores or ratings are the same, or `missing` answers have no score."""
+    """The mean of Kendall's τ-b, Pearson's and Spearman's correlation with people's ratings on one dimension, or ('') the
+    mean over a language's dimensions; −1 to 1. The interval is over bootstrap samples of encounters. The value is None,
+    with the `reason`, if it is undefined: constant scores or ratings, or `missing` answers without a score."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,12 +130,12 @@ class HeldOutAgreement(BaseModel):
 def held_out_agreement(
     rated: Sequence[RatedCase], scores: Sequence[Mapping[str, float]], *, draws: int = 2000, seed: int = 0
 ) -> list[HeldOutAgreement]:
-    """The agreement of `scores` (by dimension, one mapping for each rated answer, in the same order) with the ratings:
-    for each language the mean over its dimensions, then each dimension. Each rater's rating counts by itself, as in an
-    audit: the mean of the raters, where only that is known.
+    """The agreement of `scores` (by dimension, one mapping for each rated answer, in the same order) with the ratings: for
+    each language the mean over its dimensions, then each dimension. Each rater's rating counts by itself, as in an audit;
+    if only the mean over raters is known, that one.
 
-    A score that is missing is never filled in: that dimension, and the mean over the dimensions, have no agreement.
-    `draws` of 0 leaves the intervals out. Raises `InputError` for another number of scores.
+    Missing scores are never imputed: their dimension, and the mean over dimensions, have no agreement. `draws` of 0
+    leaves the intervals out. Raises `InputError` for another number of scores.
     """
     if len(rated) != len(scores):
         raise InputError("scores", found=f"{len(scores)}", expected=f"{len(rated)}, one for each rated answer")
@@ -68,10 +155,10 @@ def held_out_agreement(
             reason = f"no score for {missing} of {count_of(len(answers), 'answer')}" if missing else ""
             measured = frame.measure(cell, paired(cell, MetricScores("held out", given))[0], reason)
             sampled.append(measured.mean)
-            rows.append(_told(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
+            rows.append(_agreement(measured.mean, cell, cell.dimension, missing, measured.reason or measured.note))
         reasons = (f"{one.dimension}: {one.reason}" for one in rows if one.reason)
         missing = max(one.missing for one in rows)
-        found += [_told(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
+        found += [_agreement(average(sampled), cells[0], "", missing, next(reasons, "")), *rows]
     return found
 
 
@@ -87,7 +174,7 @@ def _table(rated: Sequence[RatedCase]) -> RatingsTable:
     return RatingsTable(tuple(ratings))
 
 
-def _told(sampled: Sampled, cell: RatingCell, dimension: str, missing: int, reason: str) -> HeldOutAgreement:
+def _agreement(sampled: Sampled, cell: RatingCell, dimension: str, missing: int, reason: str) -> HeldOutAgreement:
     estimate = sampled.estimate()
     return HeldOutAgreement(
         language=cell.language,

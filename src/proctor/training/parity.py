@@ -1,30 +1,49 @@
-"""Whether a trained judge is the same judge wherever its weights go: in the trainer's memory, as an adapter that is
-loaded again, merged into its base, and served over HTTP.
+"""The parity check: whether a trained judge gives the same scores in the trainer's memory, as an adapter that is loaded
+again, merged into its base, and served over HTTP.
 
-A judge that was good in the trainer and is served without its adapter, under another chat template or with another
-tokenizer still gives scores, and nothing in them says so. So the scores of the same items are compared along all paths,
-and nothing is exported unless they agree.
+A judge that is served without its adapter, under another chat template or with another tokenizer still gives scores, and
+nothing in them reveals it. So the scores of the same items are compared along all paths, and nothing is exported unless
+they agree.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from proctor.core import InputError, Table, columns, number
+from proctor.core import Frame, InputError, Table, columns, content_hash, number, read_model, write_whole
+from proctor.models import (
+    Choices,
+    FixedForm,
+    ModelClient,
+    ModelSpec,
+    Part,
+    Query,
+    Reply,
+    Weights,
+    WeightsServer,
+    weights_hash,
+)
+from proctor.training.fine_tuning import merge
+from proctor.training.run_folder import read_origin, template_hash
 
 TOLERANCE = 0.01
-"""So far may scores be apart, as a share of the dimension's range."""
+"""The largest allowed difference of scores, as a share of the dimension's range."""
 
 _ROUNDED = 1e-9
 
 _BITS = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
 
 ITEMS = 50
-"""So many items are compared, or all where there are fewer."""
+"""The number of items that are compared, or all if there are fewer."""
 
 ParityPath = Literal["base", "memory", "reloaded", "merged", "served"]
 
@@ -32,10 +51,10 @@ _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PathScores(BaseModel):
-    """What one path gives each item: by dimension the expected score (`scores`, as a share of the range) and the
-    likeliest level (`levels`). An item without a score is left out. `prompts` are hashes of each item's prompt as
-    tokens, `template` and `tokenizer` hashes, `precision` the type of number that is enough for the weights; empty
-    where a path does not show them (a server)."""
+    """The scores on one path: for each item and dimension the expected score (`scores`, as a share of the range) and the
+    likeliest level (`levels`). Items without a score are left out. `prompts` are hashes of the items' prompt tokens,
+    `template` and `tokenizer` hashes, `precision` the smallest number type that holds the weights; empty if a path does
+    not reveal them (a server)."""
 
     model_config = _FROZEN
 
@@ -48,7 +67,7 @@ class PathScores(BaseModel):
     precision: str = ""
 
     def furthest(self, other: PathScores) -> tuple[float, str]:
-        """The largest difference of a score from another path's, and where it is."""
+        """The largest difference from another path's scores, and its place."""
         apart = [
             (abs(value - other.scores[item][name]), f"{item}, {name}")
             for item, values in self.scores.items()
@@ -58,7 +77,7 @@ class PathScores(BaseModel):
         return max(apart, default=(0.0, ""))
 
     def flips(self, other: PathScores) -> int:
-        """How many likeliest levels are others."""
+        """The number of likeliest levels that differ."""
         return sum(
             level != other.levels[item][name]
             for item, levels in self.levels.items()
@@ -67,14 +86,14 @@ class PathScores(BaseModel):
         )
 
     def lacks(self, other: PathScores) -> int:
-        """How many of another path's scores it does not have."""
+        """The number of another path's scores that are missing here."""
         return sum(name not in self.scores.get(item, {}) for item, values in other.scores.items() for name in values)
 
 
 @dataclass(frozen=True)
 class ParityRow:
-    """One path beside the trainer's memory: how many items it scored, how far the scores are apart at most, how many
-    likeliest levels are others, and how far its scores are from those of the untrained base at most."""
+    """One path compared with the trainer's memory: the number of scored items, the largest difference of scores, the
+    number of likeliest levels that differ, and the largest difference from the untrained base."""
 
     path: ParityPath
     items: int
@@ -85,13 +104,13 @@ class ParityRow:
 
 @dataclass(frozen=True)
 class ParityReport:
-    """The paths, and what is wrong with them, one line each; without a fault the judge may be exported."""
+    """The paths and their faults, one line each; a judge without faults may be exported."""
 
     rows: tuple[ParityRow, ...]
     faults: tuple[str, ...]
 
     def check(self) -> None:
-        """Raises `InputError` that names the first fault."""
+        """Raises `InputError` with the first fault."""
         if self.faults:
             more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
             raise InputError("parity", found=self.faults[0] + more, expected="the same judge on every path: no export")
@@ -108,10 +127,10 @@ class ParityReport:
 def compare_paths(base: PathScores, memory: PathScores, others: Sequence[PathScores]) -> ParityReport:
     """Compares each path with the scores in the trainer's memory, and with those of the untrained base.
 
-    A fault is: a score further away than `TOLERANCE`, a score that is missing, a prompt that is made of other tokens,
-    another chat template or tokenizer, weights of lower precision, and a path with no score further than `TOLERANCE` from the base
-    model's, since nothing then shows that the adapter was loaded. Flipped levels alone are none: they are counted.
-    Raises `InputError` where memory has no scores at all.
+    Faults are: a score that differs by more than `TOLERANCE`, a missing score, a prompt of other tokens, another chat
+    template or tokenizer, weights of lower precision, and a path whose scores are all within `TOLERANCE` of the base
+    model's, since nothing then shows that the adapter was loaded. Flipped levels alone are counted, but are no fault.
+    Raises `InputError` if memory has no scores at all.
     """
     if not memory.scores:
         raise InputError("parity", found="no scores", expected="some: the model gives no rating of the asked form")
@@ -147,3 +166,247 @@ def _identity_faults(one: PathScores, memory: PathScores) -> list[str]:
     if other:
         found.append(f"{one.path}: prompts of other tokens than in training: {other}")
     return found
+
+
+MEMORY = "parity_memory.json"
+"""The file beside trained weights with their scores in the trainer's memory."""
+
+_ITEMS, _REPORT = "parity_items.json", "parity.json"
+_WEIGHTS = ("adapter", "merged", "weights")
+_EXPORTED = (*_WEIGHTS, "manifest.json", "README.md", _REPORT)
+_LISTED = 20  # the most alternatives to a token that servers list
+
+
+class ParityItem(BaseModel):
+    """A question to a judge whose reply is a form, as it is stored. `texts` and `options` are those of the form; each
+    place of the form has a dimension, and each of its options a level, as a share of the dimension's range."""
+
+    model_config = _FROZEN
+
+    id: str
+    system: str
+    parts: tuple[dict[str, str], ...]
+    texts: tuple[str, ...]
+    options: tuple[tuple[str, ...], ...]
+    dimensions: tuple[str, ...]
+    levels: tuple[tuple[float, ...], ...]
+    max_tokens: int
+
+    @classmethod
+    def of(
+        cls, name: str, query: Query, dimensions: tuple[str, ...], levels: tuple[tuple[float, ...], ...]
+    ) -> ParityItem:
+        """The item of a query. Raises `InputError` for a query with a video."""
+        if query.clips:
+            raise InputError("parity", name, found="a video", expected="texts and pictures")
+        form = query.form or FixedForm(("",), ())
+        parts = tuple(
+            {"text": part} if isinstance(part, str) else {"jpeg": base64.b64encode(part).decode()}
+            for part in query.parts
+            if isinstance(part, (str, bytes))
+        )
+        return cls(
+            id=name,
+            system=query.system,
+            parts=parts,
+            texts=form.texts,
+            options=form.options,
+            dimensions=dimensions,
+            levels=levels,
+            max_tokens=query.choices.max_tokens,
+        )
+
+    @property
+    def form(self) -> FixedForm:
+        """The form of the reply."""
+        return FixedForm(self.texts, self.options)
+
+    @property
+    def query(self) -> Query:
+        """The question as local weights are asked it."""
+        parts = tuple(part["text"] if "text" in part else base64.b64decode(part["jpeg"]) for part in self.parts)
+        return Query(self.system, parts, Choices(self.max_tokens), self.form)
+
+    def expected(self, chances: Sequence[Mapping[str, float]]) -> tuple[dict[str, float], dict[str, float]]:
+        """The mean level under these probabilities of the form's options, and the likeliest level, by dimension."""
+        scores, likeliest = {}, {}
+        for name, levels, some in zip(self.dimensions, self.levels, chances, strict=True):
+            total = sum(some.values())
+            if total > 0:
+                scores[name] = sum(level * one for level, one in zip(levels, some.values(), strict=True)) / total
+                likeliest[name] = max(zip(some.values(), levels, strict=True))[1]
+        return scores, likeliest
+
+
+def local_scores(path: ParityPath, weights: Weights, items: Sequence[ParityItem]) -> PathScores:
+    """The scores of weights in this process."""
+    weights.load()
+    said = {one.id: one.expected(weights.generate([one.query], lambda: False)[0].chances) for one in items}
+    return PathScores(
+        path=path,
+        scores={name: scores for name, (scores, _) in said.items()},
+        levels={name: levels for name, (_, levels) in said.items()},
+        prompts={one.id: content_hash(weights.prompts([one.query])["input_ids"][0].tolist()) for one in items},
+        template=template_hash(weights),
+        tokenizer=content_hash(weights.tokenizer.backend_tokenizer.to_str()),
+        precision=_precision(weights.model),
+    )
+
+
+def _precision(model: Any) -> str:
+    """The number type of the weights, or a smaller one that represents all of them exactly: weights that were merged in it
+    may be stored in a larger one."""
+    import torch
+
+    stored = model.dtype
+    if stored == torch.float32:
+        for smaller in (torch.bfloat16, torch.float16):
+            if all(torch.equal(one, one.to(smaller).to(stored)) for one in model.parameters()):
+                stored = smaller
+                break
+    return str(stored).removeprefix("torch.")
+
+
+def remembered(weights: Weights, items: Sequence[ParityItem]) -> dict[str, str]:
+    """The scores of weights in the trainer's memory, as a file (name and content) that is kept with the weights."""
+    return {MEMORY: local_scores("memory", weights, items[:ITEMS]).model_dump_json() + "\n"}
+
+
+async def served_scores(client: ModelClient, items: Sequence[ParityItem]) -> PathScores:
+    """The scores of a server, asked as by any judge: the model writes its reply freely, and the probabilities are those of
+    its tokens. A reply that is not the filled-in form gives no score."""
+    scores, likeliest = {}, {}
+    for one in items:
+        parts: list[Part] = [
+            part["text"] if "text" in part else Frame(base64.b64decode(part["jpeg"]), None, "") for part in one.parts
+        ]
+        chances = form_chances(one.form, await client.ask(parts, system=one.system))
+        if chances is not None:
+            scores[one.id], likeliest[one.id] = one.expected(chances)
+    return PathScores(path="served", scores=scores, levels=likeliest)
+
+
+def form_chances(form: FixedForm, reply: Reply[Any]) -> list[dict[str, float]] | None:
+    """The probability of each option in each place of a form, from the tokens of a reply that fills it in; None if the text
+    is not such a reply, or if an option shares its token with other text."""
+    blanks = [b"(" + b"|".join(re.escape(one.encode()) for one in some) + b")" for some in form.options]
+    fixed = [re.escape(text.encode()) for text in form.texts]
+    pattern = b"".join(text + blank for text, blank in zip(fixed, [*blanks, b""], strict=True))
+    text = b"".join(token.text for token in reply.tokens)
+    filled = re.fullmatch(rb"\s*" + pattern + rb"\s*", text)
+    if filled is None or text.decode(errors="replace").strip() != reply.text.strip():
+        return None
+    found = []
+    for place, options in enumerate(form.options, start=1):
+        end = 0
+        token = next(one for one in reply.tokens if (end := end + len(one.text)) > filled.start(place))
+        at = filled.start(place) - (end - len(token.text))
+        head, tail = token.text[:at], token.text[at + len(filled[place]) :]
+        if head.strip() or tail.strip():
+            return None
+        found.append({one: token.chances.get(head + one.encode() + tail, 0.0) for one in options})
+    return found
+
+
+def check_run(run: Path, *, server: ModelSpec | None = None, device: str = "auto") -> ParityReport:
+    """Compares the paths of a run's adapter, which is first merged into `run/merged`, unless that exists; weights that were
+    trained without an adapter are not merged. The result is written to `run/parity.json`, with the hashes of the weights
+    that were compared. `server` replaces the server that is started here for the check.
+
+    Raises `InputError` if the run has no trained weights, no items or no scores from the trainer's memory.
+    """
+    full, adapter, merged = run / "weights", run / "adapter", run / "merged"
+    trained = full if full.is_dir() else adapter
+    memory = read_model(trained / MEMORY, PathScores, "the scores in the trainer's memory")
+    base, items = str(read_origin(trained).get("base")), read_items(run)
+    found = [local_scores("base", _weights(base, device), items)]
+    if trained is adapter:
+        found.append(local_scores("reloaded", _weights(f"{base}+{adapter}", device), items))
+        if not merged.exists():
+            merge(Path(base), adapter, merged)
+    weights = _weights(str(merged if trained is adapter else full), device)
+    found.append(local_scores("merged" if trained is adapter else "reloaded", weights, items))
+    if server is None:
+        with WeightsServer(weights, "judge") as own:
+            found.append(_served(ModelSpec(name="judge", base_url=own.url), items))
+    else:
+        found.append(_served(server, items))
+    report = compare_paths(found[0], memory, found[1:])
+    kept = CheckedParity(faults=list(report.faults), weights_sha256=_hashes(run))
+    write_whole(run / _REPORT, kept.model_dump_json(indent=1) + "\n")
+    return report
+
+
+def _weights(where: str, device: str) -> Weights:
+    return Weights(f"transformers:{where}", where, device)
+
+
+def _hashes(run: Path) -> dict[str, str]:
+    return {name: weights_hash(run / name) for name in _WEIGHTS if (run / name).is_dir()}
+
+
+class CheckedParity(BaseModel):
+    """The faults that a comparison found, and the hashes of the weights that were compared."""
+
+    model_config = _FROZEN
+
+    faults: list[str]
+    weights_sha256: dict[str, str]
+
+
+def require_parity(run: Path) -> CheckedParity:
+    """Raises `InputError` unless the weights in the run's folder were compared, without a fault."""
+    kept = read_model(run / _REPORT, CheckedParity, "a run whose paths were compared (proctor train check-parity)")
+    if _hashes(run) != kept.weights_sha256:
+        raise InputError(run, found="other weights than those that were compared", expected="the same")
+    ParityReport((), tuple(kept.faults)).check()
+    return kept
+
+
+def export_run(run: Path, out: Path) -> Path:
+    """Writes everything that others need to use a judge to a new folder, which appears complete or not at all: adapter,
+    merged weights, manifest, card and the result of the comparison. It contains nothing of the training answers.
+
+    Raises `InputError` unless these weights were compared without a fault.
+    """
+    require_parity(run)
+    draft = out.with_name(f".{out.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for name in _EXPORTED:
+        if (run / name).is_dir():
+            shutil.copytree(run / name, draft / name)
+        elif (run / name).exists():
+            shutil.copy2(run / name, draft / name)
+    draft.rename(out)
+    return out
+
+
+def _served(spec: ModelSpec, items: Sequence[ParityItem]) -> PathScores:
+    longest = max(one.max_tokens for one in items)
+    settings = {"temperature": 0.0, "max_tokens": longest, "openai_logprobs": True, "openai_top_logprobs": _LISTED}
+
+    async def ask() -> PathScores:
+        client = ModelClient(spec.model_copy(update={"settings": {**settings, **spec.settings}}))
+        try:
+            return await served_scores(client, items)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(ask())
+
+
+class _ParityItems(BaseModel):
+    model_config = _FROZEN
+
+    items: tuple[ParityItem, ...]
+
+
+def write_items(folder: Path, items: Sequence[ParityItem]) -> None:
+    """Writes the first `ITEMS` items into the run's folder. They contain patients' texts, so they are never exported."""
+    write_whole(folder / _ITEMS, _ParityItems(items=tuple(items[:ITEMS])).model_dump_json() + "\n")
+
+
+def read_items(folder: Path) -> list[ParityItem]:
+    """The items of a run's folder. Raises `InputError` if there are none."""
+    return list(read_model(folder / _ITEMS, _ParityItems, "the items of the parity check").items)

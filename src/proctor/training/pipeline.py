@@ -1,4 +1,4 @@
-"""Weighing the signals of `local-pipeline`: ridge regression on rated answers, in folds that part no encounter."""
+"""The fit of `local-pipeline`: ridge regression of ratings on signals, in folds of whole encounters."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from proctor.core import InputError
 from proctor.judges.dimensions import RatedCase, encounter_marks
 from proctor.judges.pipeline import LinearRating, PerFold, PipelineFit, Signals
-from proctor.training.held_out import held_out_agreement
-from proctor.training.leaks import encounter_folds
-
-Floats = NDArray[np.float64]
+from proctor.training.held_out import encounter_folds, held_out_agreement, refuse_constant
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
-"""Ridge penalties that are tried, each times the number of answers."""
+"""The ridge penalties to choose from, each multiplied by the number of answers."""
 
 _DIGITS = 12
 
@@ -31,12 +26,11 @@ def fit_pipeline(
     folds: int = 5,
     seed: int = 0,
 ) -> PipelineFit:
-    """Learns, for each language and dimension, from everything and without each of `folds` parts of the encounters.
+    """Fits each language and dimension on everything and without each of `folds` folds of encounters.
 
-    `signals` are those of each answer, `settings` those of what read them. A language's penalty is the one with the
-    best mean agreement (see `held_out_agreement`) in folds inside what is learned from, chosen again for every part
-    that is left out. Raises `InputError` for fewer encounters than folds, and for a dimension on which all ratings of
-    a language are the same.
+    `signals` are those of each answer, `settings` those of their `SignalReader`. A language's penalty has the best mean
+    agreement (see `held_out_agreement`) in inner folds of the training answers; it is chosen again for every left-out
+    fold. Raises `InputError` for fewer encounters than folds, and for constant ratings on a dimension of a language.
     """
     parts = encounter_folds(rated, folds, seed)
     fold = {place: number for number, (_, held) in enumerate(parts) for place in held}
@@ -45,7 +39,7 @@ def fit_pipeline(
     penalties: dict[str, float] = {}
     for language in dict.fromkeys(one.case.language for one in rated):
         own = [k for k, one in enumerate(rated) if one.case.language == language]
-        _refuse_constant([rated[k] for k in own], language)
+        refuse_constant([rated[k] for k in own])
         everything, penalties[language] = _learned([rated[k] for k in own], [signals[k] for k in own], folds, seed)
         without = []
         for number in range(folds):
@@ -66,19 +60,10 @@ def fit_pipeline(
     )
 
 
-def _refuse_constant(rated: Sequence[RatedCase], language: str) -> None:
-    for one in rated[0].case.dimensions:
-        values = {known.values[one.name] for known in rated if one.name in known.values}
-        if len(values) < 2:
-            found = f"all {next(iter(values)):g}" if values else "none"
-            place = f"ratings of {one.name!r} in {language!r}"
-            raise InputError(place, found=found, expected="some that differ: leave out this dimension")
-
-
 def _learned(
     rated: Sequence[RatedCase], signals: Sequence[Signals], folds: int, seed: int
 ) -> tuple[dict[str, LinearRating], float]:
-    """A function for each dimension, and the penalty, which folds inside these answers chose."""
+    """A function for each dimension, and the penalty, which is chosen in folds of these answers."""
     parts = encounter_folds(rated, folds, seed)
     held: dict[float, list[dict[str, float]]] = {one: [{} for _ in rated] for one in PENALTIES}
     for inside, outside in parts:
@@ -93,7 +78,7 @@ def _learned(
 def _ridge(
     rated: Sequence[RatedCase], signals: Sequence[Signals], penalties: Sequence[float]
 ) -> dict[float, dict[str, LinearRating]]:
-    """For each penalty a function of each dimension. Signals that do not differ weigh nothing."""
+    """For each penalty a function of each dimension. Constant signals get no weight."""
     names = list(signals[0].values)
     table = np.array([[np.nan if (value := one.values[name]) is None else value for name in names] for one in signals])
     known = ~np.isnan(table)
@@ -113,13 +98,13 @@ def _ridge(
         for penalty in penalties:
             product = centred.T @ centred + penalty * len(rows) * np.eye(len(names))
             weights = np.linalg.solve(product, centred.T @ (target - start))
-            told = design @ weights
+            predicted = design @ weights
             found[penalty][dimension.name] = LinearRating(
                 start=_plain(start - middle @ weights),
                 weights=dict(zip(names, map(_plain, weights / spread), strict=True)),
                 centres=dict(zip(names, map(_plain, centre), strict=True)),
-                mean=_plain(start - middle @ weights + told.mean()),
-                spread=_plain(told.std()) or 1.0,
+                mean=_plain(start - middle @ weights + predicted.mean()),
+                spread=_plain(predicted.std()) or 1.0,
             )
     return found
 

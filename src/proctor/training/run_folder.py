@@ -1,26 +1,38 @@
-"""The folder of one training: what was trained on what, how it went, and where it goes on after it was killed."""
+"""The folder of one training run: its settings and log, and checkpoints from which an interrupted run continues.
+
+Each checkpoint is evaluated once, the best one is kept, and a run that was killed continues from the last complete one.
+The libraries' own mechanisms have failed others: a best checkpoint that is the last one (transformers#40221), a resumed
+state that is half written.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import hashlib
 import json
-from collections.abc import Iterator
+import random
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pydantic import JsonValue
 
 from proctor.core import InputError, load_json, read_json, read_jsonl, write_whole
+from proctor.models import ORIGIN, Weights
 
 SETTINGS, STEPS, FINISHED, CHECKPOINTS = "settings.json", "steps.jsonl", "finished.json", "checkpoints"
 _LIBRARIES = ("numpy", "torch", "transformers", "peft", "trl", "sentence-transformers")
 
 
 class RunFolder:
-    """Held by one process at a time, through `opened`. All writing is whole or not at all, but for `steps.jsonl`, whose
-    last line may be half written when the process dies: it is cut off at the next start."""
+    """A run's folder, locked by one process through `opened`. Files are written atomically, except `steps.jsonl`: if the
+    process died while it wrote the last line, that line is removed at the next start."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,11 +40,11 @@ class RunFolder:
     @classmethod
     @contextmanager
     def opened(cls, path: Path, settings: dict[str, JsonValue]) -> Iterator[RunFolder]:
-        """The folder, begun or gone on with.
+        """The folder of a new or a continued run.
 
-        `settings` are all that changes the result, with the hash of the data and the seed. Raises `InputError` where
-        the folder holds something else, was begun with other settings (which are named) or other versions of the
-        libraries, or is in use by another process.
+        `settings` are everything that changes the result, including the hash of the data and the seed. Raises
+        `InputError` if the folder contains something else, was started with other settings (which are named) or other
+        versions of the libraries, or is in use by another process.
         """
         path.mkdir(parents=True, exist_ok=True)
         with (path / ".lock").open("ab") as lock:
@@ -72,38 +84,38 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where states stand that training goes on from."""
+        """The folder of checkpoints."""
         found = self.path / CHECKPOINTS
         found.mkdir(exist_ok=True)
         return found
 
     @property
     def steps(self) -> list[dict[str, JsonValue]]:
-        """What was noted, in order; after a resumption without the steps that were done again (see `forget_from`)."""
+        """The log lines in order, without those of steps that were repeated (see `forget_from`)."""
         file = self.path / STEPS
         found = read_jsonl(file, "the steps of a training") if file.exists() else []
         return [one for _, one in found if isinstance(one, dict)]
 
-    def note(self, **told: JsonValue) -> None:
-        """Adds a line: `step` with its loss, an evaluation, whatever there is to tell."""
+    def note(self, **values: JsonValue) -> None:
+        """Adds a line to the log, such as a `step` with its loss, or an evaluation."""
         with (self.path / STEPS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told, ensure_ascii=False) + "\n")
+            file.write(json.dumps(values, ensure_ascii=False) + "\n")
 
     def forget_from(self, step: int) -> None:
-        """Removes the lines of `step` and later ones, which are done again from a checkpoint."""
+        """Removes the lines of `step` and later steps, which are repeated from a checkpoint."""
         kept = [one for one in self.steps if not (isinstance(one.get("step"), int) and int(str(one["step"])) >= step)]
         write_whole(self.path / STEPS, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept))
 
     @property
     def finished(self) -> dict[str, JsonValue] | None:
-        """What came of it; None while it is not done."""
+        """The result of the run; None until it is finished."""
         file = self.path / FINISHED
-        told = read_json(file, "the end of a training") if file.exists() else None
-        return told if isinstance(told, dict) else None
+        result = read_json(file, "the end of a training") if file.exists() else None
+        return result if isinstance(result, dict) else None
 
-    def finish(self, told: dict[str, JsonValue]) -> None:
-        """Marks it as done."""
-        write_whole(self.path / FINISHED, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    def finish(self, result: dict[str, JsonValue]) -> None:
+        """Marks the run as finished."""
+        write_whole(self.path / FINISHED, json.dumps(result, indent=1, ensure_ascii=False) + "\n")
 
 
 def _versions() -> dict[str, JsonValue]:
@@ -123,3 +135,135 @@ def _differing(known: object, wanted: object, place: str = "") -> Iterator[str]:
             yield from _differing(known.get(name), wanted.get(name), f"{place}.{name}" if place else str(name))
     elif known != wanted:
         yield place.removeprefix("settings.") or "content"
+
+
+_COMPLETE = "complete.json"
+_TRAINED = ("adapter_config.json", "adapter_model.safetensors")
+
+
+@dataclass(frozen=True)
+class CheckpointEvaluation:
+    """The quality of a checkpoint: the one with the highest `value` (None: unknown) is kept. `log` is added to the run's log.
+    `beside` are files, by name, that stay with the checkpoint's weights."""
+
+    value: float | None
+    log: dict[str, JsonValue] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+
+Evaluate = Callable[[Weights], CheckpointEvaluation]
+
+
+class Checkpoints:
+    """The checkpoints of one run. `origin` is written to `proctor.json` beside the trained weights."""
+
+    def __init__(
+        self, weights: Weights, folder: RunFolder, evaluate: Evaluate | None, origin: Mapping[str, JsonValue]
+    ) -> None:
+        self.weights, self.folder, self._evaluate = weights, folder, evaluate
+        self._origin = {**origin, "template_sha256": template_hash(weights)}
+
+    def evaluated(self, step: int, model: Any) -> None:
+        """Evaluates a checkpoint on disk, marks it as complete, and removes checkpoints that are neither the best nor this
+        one."""
+        line: dict[str, JsonValue] = {"step": step, "evaluation": None}
+        here = self.folder.checkpoints / f"checkpoint-{step}"
+        if self._evaluate is not None:
+            with _undisturbed(model):
+                found = self._evaluate(Weights.around("in training", model, self.weights.processor))
+            line |= {"evaluation": found.value, **found.log}
+            (here / "beside").mkdir(exist_ok=True)
+            for name, text in found.beside.items():
+                write_whole(here / "beside" / name, text)
+        self.folder.note(**line)
+        write_whole(here / _COMPLETE, json.dumps(line) + "\n")
+        kept = {step, self.best()["step"]}
+        for one in self.folder.checkpoints.glob("checkpoint-*"):
+            if _step(one) not in kept:
+                shutil.rmtree(one)
+
+    def best(self) -> dict[str, Any]:
+        """The evaluation with the highest value, the first of ties; the last one if no value is known."""
+        found = [one for one in self.folder.steps if "evaluation" in one]
+        known = [one for one in found if one["evaluation"] is not None]
+        return max(known, key=lambda one: float(str(one["evaluation"]))) if known else found[-1]
+
+    def resumed(self) -> str | None:
+        """The last complete checkpoint, or None. Later steps and incomplete checkpoints are removed."""
+        complete = [one for one in self.folder.checkpoints.glob("checkpoint-*") if (one / _COMPLETE).exists()]
+        last = max(complete, key=_step, default=None)
+        self.folder.forget_from(0 if last is None else _step(last) + 1)
+        for one in self.folder.checkpoints.glob("checkpoint-*"):
+            if one not in complete:
+                shutil.rmtree(one)
+        return None if last is None else str(last)
+
+    def publish(self, out: Path) -> dict[str, Any]:
+        """Writes the best checkpoint's trained weights and files, without the optimizer's state, to the folder `out`, which
+        appears complete or not at all. Returns the best evaluation."""
+        best = self.best()
+        checkpoint = self.folder.checkpoints / f"checkpoint-{best['step']}"
+        draft = out.with_name(f".{out.name}.draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        adapter = [checkpoint / name for name in _TRAINED if (checkpoint / name).exists()]
+        weights = adapter or [*checkpoint.glob("*.safetensors*"), *checkpoint.glob("*config.json")]
+        for file in (*weights, *(checkpoint / "beside").glob("*")):
+            shutil.copy2(file, draft / file.name)
+        self.weights.processor.save_pretrained(draft)
+        write_whole(draft / ORIGIN, json.dumps(self._origin, indent=1) + "\n")
+        shutil.rmtree(out, ignore_errors=True)
+        draft.rename(out)
+        return best
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def read_origin(trained: Path) -> dict[str, JsonValue]:
+    """The origin of trained weights (base, its hash, and that of the chat template). Raises `InputError` if it is missing."""
+    origin = read_json(trained / ORIGIN, "what the weights were trained from")
+    if not isinstance(origin, dict):
+        raise InputError(trained / ORIGIN, found="no object", expected="base, base_sha256 and template_sha256")
+    return origin
+
+
+@contextlib.contextmanager
+def _undisturbed(model: Any) -> Iterator[None]:
+    """Restores random states and the training mode after an evaluation."""
+    import numpy as np
+    import torch
+
+    drawn, numbers, cuda = random.getstate(), np.random.get_state(), torch.cuda.get_rng_state_all()
+    state, training = torch.get_rng_state(), model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+        random.setstate(drawn)
+        np.random.set_state(numbers)
+        torch.set_rng_state(state)
+        torch.cuda.set_rng_state_all(cuda)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silences the libraries' progress bars and warnings."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def template_hash(weights: Weights) -> str:
+    """The hash of the chat template, with which a model was trained."""
+    return hashlib.sha256(str(weights.processor.chat_template).encode()).hexdigest()

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.judges.classifier.captions import CaptionedCase, CaptionWriter, write_captions
-    from proctor.judges.classifier.inputs import CUT_RULE, TokenizedCase, cut_counts, tokenized
     from proctor.judges.classifier.judge import (
+        CaptionedCase,
+        CaptionWriter,
         ClassifierLanguage,
         ClassifierManifest,
         ClassifierMember,
@@ -16,9 +16,22 @@ if TYPE_CHECKING:
         read_levels,
         save_classifier,
         state_hash,
+        write_captions,
     )
-    from proctor.judges.classifier.levels import level_loss, level_shares, level_weights
-    from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier, batch, features_of, probabilities
+    from proctor.judges.classifier.network import (
+        CUT_RULE,
+        FrozenEncoder,
+        LevelClassifier,
+        TokenizedCase,
+        batch,
+        cut_counts,
+        features_of,
+        level_loss,
+        level_shares,
+        level_weights,
+        probabilities,
+        tokenized,
+    )
 else:
     export_lazily(__name__)
 

@@ -1,5 +1,8 @@
-"""The judge `classifier-judge`: encoders with a head for each dimension, trained on rated answers. Its folder holds
-`manifest.json`, which people can read, and weights that run no code."""
+"""The judge `classifier-judge`: encoders with a head for each dimension, trained on rated answers, and the captions by which
+it knows the pictures.
+
+Its folder contains `manifest.json`, which people can read, and weights that execute no code.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from proctor.core import (
@@ -19,14 +21,15 @@ from proctor.core import (
     Dimension,
     InfrastructureError,
     InputError,
+    JudgementCache,
     content_hash,
     pip_install,
     read_model,
     whole_folder,
     write_whole,
 )
-from proctor.judges.classifier.captions import CaptionedCase, CaptionWriter
-from proctor.judges.classifier.inputs import tokenized
+from proctor.judges.cached_model import PromptedModel, as_said, load_prompts, together
+from proctor.judges.classifier.network import tokenized
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -36,11 +39,68 @@ from proctor.judges.dimensions import (
     encounter_marks,
     read_options,
 )
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
+from proctor.judges.dimensions.model_judge import look
 from proctor.judges.embedded.judge import hash_of
+from proctor.models import ModelClient
+from proctor.stats import Floats
 
 if TYPE_CHECKING:
     from proctor.judges.classifier.network import FrozenEncoder, LevelClassifier
+
+
+class Caption(BaseModel):
+    """What the pictures show."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    caption: str = Field(max_length=4000)
+
+
+@dataclass(frozen=True)
+class CaptionedCase:
+    """The caption of a case's pictures ('' if none is available), flags for people, and the key of its judgement."""
+
+    text: str = ""
+    flags: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ()
+
+
+class CaptionWriter:
+    """Asks a model for captions. It sees only the pictures, so that the answers to one question share one call."""
+
+    def __init__(self, client: ModelClient, votes: JudgementCache, prompts: Path | None = None) -> None:
+        name = f"caption[{client.name}]"
+        self._model = PromptedModel(name, client, votes, "caption", load_prompts("caption", prompts))
+
+    async def caption(self, case: Case) -> CaptionedCase:
+        """The caption. Raises `InfrastructureError` if the model gives none."""
+        pictures = await look(case)
+        if not pictures.frames:
+            return CaptionedCase(flags=pictures.flags)
+        reply, vote = await self._model.ask(
+            as_said(Caption),
+            case.id,
+            {"images": pictures.hashes},
+            language=case.language,
+            shown={"images_shown": len(pictures.frames)},
+            frames=pictures.frames,
+        )
+        return CaptionedCase(" ".join(reply.caption.split()), pictures.flags, (vote.key,))
+
+
+async def write_captions(
+    cases: Sequence[Case], client: ModelClient, votes: JudgementCache, prompts: Path | None, at_once: int
+) -> list[str]:
+    """The caption of each case, with `at_once` concurrent calls. Raises `InfrastructureError` if the model gives none."""
+    writer, gate = CaptionWriter(client, votes, prompts), asyncio.Semaphore(at_once)
+
+    async def one(case: Case) -> str:
+        async with gate:
+            return (await writer.caption(case)).text
+
+    return await together(one(case) for case in cases)
+
 
 _NAME = "classifier-judge"
 _MANIFEST = "manifest.json"
@@ -48,16 +108,15 @@ _DIGITS = 6
 _LEVELS = Annotated[tuple[float, ...], Field(min_length=2, max_length=100)]
 
 INPUT_CUT = "input-cut"
-"""Flag: the input was longer than the encoder reads, and lost something at the ends of its parts."""
+"""Flag: the input was longer than the encoder's limit, and its parts were cut at their ends."""
 
 Loss = Literal["ordinal", "classes"]
 Readout = Literal["expected", "level"]
-Floats = NDArray[np.float64]
 
 
 class ClassifierMember(BaseModel):
-    """One of the networks whose scores are averaged: the seed that it was trained from, the epoch that did best on the
-    answers that were set aside for the choice (of the training answers), and its agreement there, which flatters it."""
+    """One of the networks whose scores are averaged: its seed, the best epoch on the training answers that were set aside
+    for this choice, and its agreement there (`chosen_by`), which is biased upwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -68,7 +127,7 @@ class ClassifierMember(BaseModel):
 
 
 class ClassifierLanguage(BaseModel):
-    """What was learned in one language: `layers` top layers of an encoder and the heads. `cut` counts the answers whose
+    """A trained classifier of one language: `layers` top layers of an encoder, and heads. `cut` counts the answers whose
     input was too long, by the part that was cut."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -84,8 +143,8 @@ class ClassifierLanguage(BaseModel):
 
 
 class ClassifierManifest(BaseModel):
-    """What a trained classifier is and came from. `captions` names the model whose captions of the pictures it has read
-    ('' where it has seen nothing of pictures), `trained_on` marks the encounters that it learned from, by content."""
+    """The identity and origin of a trained classifier. `captions` names the model whose captions of pictures it reads (''
+    if it knows nothing of pictures), `trained_on` are the marks of its training encounters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -103,7 +162,7 @@ class ClassifierManifest(BaseModel):
 
     @property
     def sha256(self) -> str:
-        """Of all weights, and of how they are read."""
+        """The hash of all weights, and of the settings of their input."""
         weights: list[JsonValue] = [one.weights_sha256 for each in self.languages.values() for one in each.members]
         return content_hash([weights, self.loss, self.references, self.captions, self.max_tokens])
 
@@ -116,8 +175,8 @@ class TrainedLanguage:
     members: tuple[LevelClassifier, ...]
 
     def probabilities(self, case: Case, caption: str, manifest: ClassifierManifest) -> tuple[list[Floats], bool]:
-        """Of each dimension (in the order of the members' names) the levels' probabilities by each member (members ×
-        levels), and whether the input was cut."""
+        """For each dimension (in the order of the members' names) the probabilities of its levels (members × levels), and
+        whether the input was cut."""
         from proctor.judges.classifier.network import features_of, probabilities
 
         limit = min(manifest.max_tokens, self.encoder.limit)
@@ -130,11 +189,11 @@ class TrainedLanguage:
 
 
 class ClassifierJudge:
-    """Scores answers by encoders that were trained on rated ones: a `DimensionJudge`.
+    """Scores answers by encoders that were trained on rated answers: a `DimensionJudge`.
 
-    A score is the rating that is expected: the mean of the levels, weighted by their probabilities, and averaged over
-    the members; with `readout` "level" it is the most probable level. How far the members are apart (highest less lowest
-    expected rating) is the disagreement. The same case gets the same scores, whatever else is judged.
+    A score is the expected rating: the mean level under the probabilities, averaged over the members; with `readout`
+    "level" it is the most probable level. The disagreement is the range of the members' expected ratings. A case gets
+    the same scores whatever else is judged.
     """
 
     def __init__(
@@ -155,7 +214,7 @@ class ClassifierJudge:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Where the scores come from."""
+        """Everything that changes the scores."""
         return {
             "judge": _NAME,
             "weights_sha256": self.manifest.sha256,
@@ -166,9 +225,8 @@ class ClassifierJudge:
         }
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer (see `DimensionJudge`). Raises `InputError` for a language, dimension or scale that it
-        has not learned."""
-        self._refuse(case)
+        """The scores of one answer (see `DimensionJudge`). Raises as `refuse_unlearned`."""
+        refuse_unlearned(_NAME, case, {name: one.levels for name, one in self.manifest.languages.items()})
         flags = list(injection_flags(case))
         caption = CaptionedCase()
         try:
@@ -178,45 +236,32 @@ class ClassifierJudge:
                 flags.append(IMAGES_UNSEEN)
         except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=flags)
-        async with self._lock:  # tokenizers are not made for threads
+        async with self._lock:  # tokenizers are not thread-safe
             found, cut = await asyncio.to_thread(
                 self._trained[case.language].probabilities, case, caption.text, self.manifest
             )
         flags += [*caption.flags, *([INPUT_CUT] if cut else [])]
         flags += [TRAINED_ON] if encounter_marks(case) & self._trained_on else []
         scores = self._read(case, dict(zip(self._trained[case.language].members[0].names, found, strict=True)))
-        told: dict[str, JsonValue] = {"caption": caption.text} if caption.text else {}
-        return replace(scores, flags=tuple(flags), evidence=({**told, **scores.evidence[0]},), votes=caption.votes)
+        shown: dict[str, JsonValue] = {"caption": caption.text} if caption.text else {}
+        return replace(scores, flags=tuple(flags), evidence=({**shown, **scores.evidence[0]},), votes=caption.votes)
 
     def _read(self, case: Case, found: Mapping[str, Floats]) -> DimensionScores:
         values: dict[str, float] = {}
         apart: dict[str, float] = {}
-        told: dict[str, JsonValue] = {}
+        shares: dict[str, JsonValue] = {}
         for one in case.dimensions:
             levels, each = np.array(one.levels), found[one.name]
             mean, expected = each.mean(axis=0), each @ levels
             values[one.name] = read_levels(each, one, self._readout)
             apart[one.name] = round(float(np.ptp(expected)), _DIGITS)
-            told[one.name] = {f"{level:g}": round(float(share), 4) for level, share in zip(levels, mean, strict=True)}
-        return DimensionScores(values, disagreement=apart, evidence=({"probabilities": told},))
-
-    def _refuse(self, case: Case) -> None:
-        place = f"{_NAME}: case {case.id}"
-        if case.language not in self._trained:
-            listed = ", ".join(self._trained)
-            expected = f"one that it has learned: {listed}"
-            raise InputError(place, found=f"the language {case.language!r}", expected=expected)
-        levels = self.manifest.languages[case.language].levels
-        for one in case.dimensions:
-            if levels.get(one.name) != one.levels:
-                listed = ", ".join(f"{name} {_scale(own)}" for name, own in levels.items())
-                found = f"the dimension {one.name!r} {_scale(one.levels)}"
-                raise InputError(place, found=found, expected=f"what it has learned: {listed}")
+            shares[one.name] = {f"{level:g}": round(float(share), 4) for level, share in zip(levels, mean, strict=True)}
+        return DimensionScores(values, disagreement=apart, evidence=({"probabilities": shares},))
 
 
 def read_levels(probabilities: Floats, dimension: Dimension, readout: Readout = "expected") -> float:
-    """A score from the probabilities of a dimension's levels (members × levels): the expected level, or the most
-    probable one, the lower of two alike.
+    """A score from the probabilities of a dimension's levels (members × levels): the expected level, or the most probable
+    one, the lower of a tie.
 
     >>> from proctor.judges.dimensions import Dimension
     >>> shares = np.array([[0.5, 0.25, 0.25], [0.75, 0.25, 0.0]])
@@ -231,25 +276,21 @@ def read_levels(probabilities: Floats, dimension: Dimension, readout: Readout = 
     return min(max(value, levels[0]), levels[-1])
 
 
-def _scale(levels: Sequence[float]) -> str:
-    return f"({', '.join(f'{one:g}' for one in levels)})"
-
-
 def _file(folder: Path, language: int, member: int) -> Path:
-    """The weights of a member; languages are counted, since a manifest may name them as it likes."""
+    """The file of a member's weights. It contains the number of the language, since a name may not suit a file name."""
     return folder / f"weights-{language + 1}-{member + 1}.safetensors"
 
 
 def state_hash(state: Mapping[str, Any]) -> str:
-    """A hash of a network's tensors by name."""
+    """The hash of a network's tensors by name."""
     return hash_of({name: value.detach().cpu().numpy() for name, value in state.items()})
 
 
 def save_classifier(
     folder: Path, states: Mapping[str, Sequence[Mapping[str, Any]]], manifest: ClassifierManifest
 ) -> None:
-    """Writes a trained classifier: of each language the tensors of each member. The folder appears whole or not at all.
-    Raises `InputError` where it holds something or can't be written."""
+    """Writes a trained classifier with the tensors of each member, by language. The folder appears complete or not at all.
+    Raises `InputError` if it is not empty or can't be written."""
     from safetensors.torch import save_file
 
     with whole_folder(folder) as draft:
@@ -261,11 +302,10 @@ def save_classifier(
 
 
 def load_classifier(folder: Path, encoder: str = "") -> tuple[dict[str, TrainedLanguage], ClassifierManifest]:
-    """The networks by language, and the manifest; `encoder` is another place of the encoder below them.
+    """The networks by language, and the manifest; `encoder` is another path of their encoder.
 
-    Nothing in the files is run. Raises `InputError` for a folder without a manifest of this form, weights of another
-    shape or other ones than it names, and an encoder that is not the one that was trained with; `ConfigurationError`
-    where a library or the encoder is missing.
+    Nothing in the files is executed. Raises `InputError` for a folder without a valid manifest, weights that do not match
+    it, and another encoder than in training; `ConfigurationError` for a missing library or encoder.
     """
     manifest = read_model(
         folder / _MANIFEST, ClassifierManifest, "a trained classifier (proctor train classifier-judge)"

@@ -6,8 +6,17 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.core import Dimension
-    from proctor.judges.dimensions.blends import BlendMember, best_alone, blended, equal_weights, stacked_weights
-    from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, ReferenceAnswer, case_of, read_scheme
+    from proctor.judges.dimensions.case import (
+        Case,
+        DimensionScores,
+        RatedCase,
+        ReferenceAnswer,
+        all_marks,
+        case_of,
+        encounter_marks,
+        read_scheme,
+    )
+    from proctor.judges.dimensions.factories import rating_judge
     from proctor.judges.dimensions.few_shot import (
         ExampleSearch,
         FewShotExamples,
@@ -18,18 +27,25 @@ if TYPE_CHECKING:
         few_shot_judge,
         search_examples,
     )
-    from proctor.judges.dimensions.fitted import choose_judges, fit_calibration, rated_scores
-    from proctor.judges.dimensions.generative import (
+    from proctor.judges.dimensions.fitted import (
+        BlendMember,
+        best_alone,
+        blended,
+        choose_judges,
+        equal_weights,
+        fit_calibration,
+        rated_scores,
+        stacked_weights,
+    )
+    from proctor.judges.dimensions.logprob import (
         GenerativeManifest,
         generative_client,
         generative_query,
+        mean_level,
         read_generative,
         rubric_prompts,
     )
-    from proctor.judges.dimensions.logprob import mean_level
-    from proctor.judges.dimensions.marks import all_marks, encounter_marks
     from proctor.judges.dimensions.model_judge import look
-    from proctor.judges.dimensions.named import rating_judge
     from proctor.judges.dimensions.scorer import (
         ClientPool,
         DimensionJudge,

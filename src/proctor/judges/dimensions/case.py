@@ -1,21 +1,35 @@
-"""What a judge of dimensions is shown: one answer to one patient's question, and never who gave it."""
+"""The case that a judge of dimensions scores, the scores that it gives, and the marks by which an encounter is recognised."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from proctor.core import Dimension, Image, InputError, Item, ProctorError, RatingScheme, Scan, first_problem, read_yaml
+from proctor.core import (
+    Dimension,
+    Image,
+    InputError,
+    Item,
+    ProctorError,
+    RatingScheme,
+    Scan,
+    content_hash,
+    first_problem,
+    read_yaml,
+)
 from proctor.judges.prompt_injection import INJECTION_FLAG, has_injection
 
 
 class ReferenceAnswer(BaseModel):
-    """A clinician's answer. `frequency` says how far it is what most clinicians answered, `completeness`
-    how complete it is; higher is more, None is not known."""
+    """A clinician's answer. `frequency` says how common it is among clinicians, `completeness` how complete it is; higher
+    is more, None is unknown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -28,10 +42,10 @@ class ReferenceAnswer(BaseModel):
 class Case:
     """One answer (`candidate`, possibly empty) to be judged on `dimensions`.
 
-    `id` is the item: an encounter's question in one language. `encounter` is what both languages of it
-    share, so no split may part it. `images` are names below `image_root`, which is None where the images
-    are not at hand; `scans` say how medical ones are shown, in the same order. `scheme` holds the rules between
-    dimensions, where there are any. The system that answered is not here, so that no judge can know it.
+    `id` is the item: an encounter's question in one language. `encounter` is shared by all languages, and no split may
+    divide it. `images` are names below `image_root`, which is None where the images are not available; `scans` say how
+    medical images are shown, in the same order. `scheme` holds the rules between dimensions, if any. The system that
+    answered is left out, so that no judge can know it.
 
     >>> case = Case("iiyi/E1/en", "iiyi/E1", "iiyi", "en", "What is it?", (
     ...     ReferenceAnswer(text="Wart."), ReferenceAnswer(text="Eczema.", frequency=1, completeness=0.5),
@@ -63,25 +77,42 @@ class Case:
 
     @property
     def sorted_references(self) -> tuple[ReferenceAnswer, ...]:
-        """The references, most reliable first: by frequency, then by completeness, what is not known last;
-        among equals as they came."""
+        """The references, most reliable first: by frequency, then by completeness, unknown last, ties in their order."""
         return tuple(sorted(self.references, key=lambda one: (_rank(one.frequency), _rank(one.completeness))))
 
 
 @dataclass(frozen=True, slots=True)
 class RatedCase:
-    """An answer with what people gave it: the mean of its raters, by dimension, and what `each` of them gave, where that
-    is known. For learning from, never of the encounter that is judged."""
+    """An answer with its ratings by people: the mean over raters by dimension, and each rater's rating (`each`) where
+    known. It is for learning; it never belongs to the encounter that is judged."""
 
     case: Case
     values: Mapping[str, float]
     each: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
+def refuse_unlearned(judge: str, case: Case, learned: Mapping[str, Mapping[str, tuple[float, ...]]]) -> None:
+    """Raises `InputError` for a language, dimension or scale that a trained judge has not learned. `learned` has the
+    levels of each dimension, by language."""
+    place, levels = f"{judge}: case {case.id}", learned.get(case.language)
+    if levels is None:
+        expected = f"one that it has learned: {', '.join(learned)}"
+        raise InputError(place, found=f"the language {case.language!r}", expected=expected)
+    for dimension in case.dimensions:
+        if levels.get(dimension.name) != dimension.levels:
+            known = ", ".join(f"{name} {_scale(own)}" for name, own in levels.items())
+            found = f"the dimension {dimension.name!r} {_scale(dimension.levels)}"
+            raise InputError(place, found=found, expected=f"what it has learned: {known}")
+
+
+def _scale(levels: Sequence[float]) -> str:
+    return f"({', '.join(f'{level:g}' for level in levels)})"
+
+
 def case_of(item: Item, candidate: str, scheme: RatingScheme, image_root: Path | None = None) -> Case:
-    """What a judge is shown of an answer to an item: the item's group is the encounter, its tags `dataset` and
-    `language` are the case's. Raises `InputError` for an item whose references are no texts, and for one in a language
-    in which nothing is rated."""
+    """The case of an answer to an item: the item's group is the encounter; `dataset` and `language` are its tags.
+
+    Raises `InputError` for an item whose references are not texts, and for a language without dimensions."""
     language, dataset = (str(item.tags.get(name, "")) for name in ("language", "dataset"))
     dimensions = scheme.of(language)
     if not dimensions:
@@ -118,29 +149,28 @@ def _rank(value: float | None) -> tuple[bool, float]:
 
 
 IMAGES_ABSENT = "images-absent"
-"""Flag: the question has images, none of which is at hand; judged from text."""
+"""Flag: the question has images, none of them available; judged from text."""
 
 IMAGES_UNSEEN = "images-unseen"
-"""Flag: the question has images, which this judge never looks at."""
+"""Flag: the question has images, which this judge does not use."""
 
 TRAINED_ON = "trained-on"
-"""Flag: the judge has learned from ratings of this encounter. Its score says nothing of how good it is."""
+"""Flag: the judge was trained on ratings of this encounter, so its score does not count as evidence of its quality."""
 
 IMAGES_BROKEN = "images-broken"
-"""Flag: some of the question's images could not be loaded; judged from the others and from text."""
+"""Flag: some images of the question could not be loaded; judged from the others and from text."""
 
 
 @dataclass(frozen=True)
 class DimensionScores:
     """The scores of one answer by one judge.
 
-    Every dimension of the case is either in `values` or in `missing`, with the reason: a score that was
-    not given is never a number. `breaks` names the rules of the task that the judge's scores break (they
-    stand as given), `flags` what a person should look at ("steering", `IMAGES_ABSENT` …), `disagreement`
-    how far the members of an ensemble are apart, per dimension. `evidence` is what the scores rest on
-    (reasons, claims, passages …), plain JSON in whatever form the judge has. `votes` are the keys of the
-    judgements behind the scores. `awaiting` names the members of an ensemble that gave no score of some dimension, where
-    the others were enough: they are asked again by the next run.
+    Every dimension of the case is either in `values` or in `missing`, with the reason: a missing score is never a
+    number. `breaks` names the rules of the task that the scores break (scores are not corrected), `flags` what a person
+    should look at ("steering", `IMAGES_ABSENT` …), `disagreement` the range of an ensemble's members per dimension.
+    `evidence` is the basis of the scores (reasons, claims, passages …) as plain JSON, `votes` the keys of the judgements
+    behind them. `awaiting` names the members of an ensemble without a score where the others were enough; the next run
+    asks them again.
 
     Raises `ValueError` for a dimension that is in both, and for a value that is not finite.
     """
@@ -164,7 +194,7 @@ class DimensionScores:
 
     @classmethod
     def none(cls, case: Case, reason: str, *, flags: Iterable[str] = ()) -> DimensionScores:
-        """No score at all, for one reason."""
+        """No scores, for one reason."""
         return cls(missing={one.name: reason for one in case.dimensions}, flags=tuple(flags))
 
     def check(self, case: Case, judge: str) -> None:
@@ -183,7 +213,7 @@ class DimensionScores:
 
 
 def injection_flags(case: Case) -> tuple[str, ...]:
-    """The flag of a candidate that speaks to its judge, or nothing. It changes no score.
+    """The flag of a candidate that tries to instruct its judge, or nothing. It changes no score.
 
     >>> from proctor.judges.dimensions import Dimension, ReferenceAnswer
     >>> def said(text: str) -> Case:
@@ -197,11 +227,60 @@ def injection_flags(case: Case) -> tuple[str, ...]:
 
 
 def read_scheme(file: Path) -> RatingScheme:
-    """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the place, for anything
-    else."""
+    """The scheme in a YAML file with the fields of `RatingScheme`. Raises `InputError`, with the field, for any other
+    content."""
     try:
         return RatingScheme.model_validate(read_yaml(file, "a file of dimensions"))
     except ValidationError as error:
         problem, found = first_problem(error), repr(error.errors(include_url=False)[0]["input"])[:80]
         found = problem.found if problem.found == "nothing" else found
         raise InputError(file, f"field {problem.field!r}", found=found, expected=problem.message) from error
+
+
+_DISTINCTIVE = 60  # letters; no two patients ask the same question of this length
+_HASH_LENGTH = 24
+
+
+def encounter_marks(case: Case) -> frozenset[str]:
+    """Hashes by which a case's encounter is recognised under any name: one of its text ("text:…") and one of the bytes
+    of each available image ("image:…"). Two cases that share a mark are of one encounter, or of a copy of it.
+
+    Of a text only letters and digits count, without case, width and accents. A short question ("What is this?") is
+    hashed with its references, since other patients ask it too.
+
+    >>> from proctor.judges.dimensions import Dimension, ReferenceAnswer
+    >>> def asked(name: str, query: str) -> Case:
+    ...     return Case(name, name, "d", "en", query, (ReferenceAnswer(text="Wart."),), "Eczema.", ())
+    >>> encounter_marks(asked("e1", "What is it?")) == encounter_marks(asked("e2", "what is it"))
+    True
+    >>> encounter_marks(asked("e1", "What is it?")) & encounter_marks(asked("e2", "What is that?"))
+    frozenset()
+    """
+    query = _letters(case.query)
+    text: list[JsonValue] = (
+        [query] if len(query) >= _DISTINCTIVE else [query, *sorted(_letters(one.text) for one in case.references)]
+    )
+    marks = {f"text:{content_hash(text)[:_HASH_LENGTH]}"}
+    if case.image_root is not None:
+        files = (case.image_root / name for name in case.images)
+        marks |= {f"image:{_digest(file, file.stat().st_mtime_ns)}" for file in files if file.is_file()}
+    return frozenset(marks)
+
+
+def all_marks(cases: Iterable[Case]) -> frozenset[str]:
+    """The marks of all cases; each encounter is read once."""
+    known: dict[tuple[str, str], frozenset[str]] = {}
+    for case in cases:
+        known.setdefault((case.id, case.query), encounter_marks(case))
+    return frozenset().union(*known.values())
+
+
+def _letters(text: str) -> str:
+    return "".join(one for one in unicodedata.normalize("NFKD", text).casefold() if one.isalnum())
+
+
+@lru_cache(4096)
+def _digest(file: Path, changed_ns: int) -> str:
+    del changed_ns  # part of the cache key: a changed file is read again
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()[:_HASH_LENGTH]

@@ -1,10 +1,10 @@
-"""Judges made of judges. The median of their scores, the majority of their flags, and how far they are apart; or each
-dimension by the judge that did best on rated answers.
+"""Ensembles of judges: the median of scores and majority of flags, or for each dimension the judge that was best on rated
+answers.
 
 `temperature-ensemble` and `persona-ensemble` are the organisers' (Ben Abacha and Yim 2026, section 4.3);
-`model-ensemble` asks several models. Each member's judgements are its own. `per-dimension` is after SUAT-BMI's final
+`model-ensemble` asks several models. Each member has judgements of its own. `per-dimension` follows SUAT-BMI's final
 system (Peng et al. 2026, in section 6.1 of the overview), which took one dimension's scores from a trained classifier,
-another's from retrieval, the others' from examples.
+another's from retrieval, and the others' from few-shot examples.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from proctor.judges.dimensions.case import Case, DimensionScores, injection_flag
 from proctor.judges.dimensions.fitted import DimensionChoice
 from proctor.judges.dimensions.scorer import DimensionJudge
 
-Said = Mapping[str, DimensionScores]
+MemberScores = Mapping[str, DimensionScores]
 
 
 class Ensemble:
-    """Asks its members about every case, or those that `asked` names for it, and makes one judge's scores of theirs."""
+    """Asks its members about a case (or those that `asked` names for it) and combines their scores by `reduce`."""
 
     def __init__(
         self,
         name: str,
         members: Mapping[str, DimensionJudge],
-        reduce: Callable[[Case, Said], DimensionScores],
+        reduce: Callable[[Case, MemberScores], DimensionScores],
         settings: Mapping[str, JsonValue],
         *,
         asked: Callable[[Case], Sequence[str]] | None = None,
@@ -43,18 +43,18 @@ class Ensemble:
         self._asked = asked or (lambda _: list(self._members))
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer (see `DimensionJudge`); each member's own are in the evidence."""
+        """The scores of one answer (see `DimensionJudge`), with each member's scores as evidence."""
         names = self._asked(case)
         said = await together(self._members[name].judge(case) for name in names)
         return self._reduce(case, dict(zip(names, said, strict=True)))
 
 
 def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int | None = None) -> Ensemble:
-    """The members' median (see `pooled`). With fewer than `quorum` scores (by default more than half of the members) a
-    score is missing.
+    """The members' median (see `pooled`). A score is missing if fewer than `quorum` members gave one (default: more than
+    half).
 
-    Raises `ConfigurationError` for an even number of members, which can be split over a flag, and for a
-    quorum that they can't reach or that half of them would make.
+    Raises `ConfigurationError` for an even number of members, which can tie on a flag, and for a quorum of half of them
+    or less, or of more than there are.
     """
     count = len(members)
     if count % 2 == 0:
@@ -71,12 +71,12 @@ def median_ensemble(name: str, members: Sequence[DimensionJudge], *, quorum: int
     return Ensemble(name, by_name, lambda case, said: pooled(case, said, needed), settings)
 
 
-def pooled(case: Case, said: Said, quorum: int) -> DimensionScores:
-    """The members' scores as one: per dimension the median, of a flag the majority, and as disagreement
-    the distance from the lowest to the highest score, of a flag the share of the minority.
+def pooled(case: Case, said: MemberScores, quorum: int) -> DimensionScores:
+    """The members' scores combined: the median of each dimension, or the majority of a flag. The disagreement is the range
+    of the scores, or the share of the minority.
 
-    Missing where fewer than `quorum` members gave a score, and where a flag is split evenly (which takes a
-    member without a vote). A member that lacks a score is `awaiting`, also where the others are enough. Rules are checked on the result.
+    A score is missing if fewer than `quorum` members gave one, and if a flag is tied (which takes a missing vote).
+    Members without a score are `awaiting`, even if the others are enough. Rules are checked on the result.
     """
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
@@ -93,7 +93,7 @@ def pooled(case: Case, said: Said, quorum: int) -> DimensionScores:
         else:
             values[one.name] = float(median(votes))  # of 0 and 1 without a tie: the majority
     short = tuple(name for name, scores in said.items() if scores.missing or scores.awaiting)
-    joined = _joined(case, said, values, missing, apart, [_told(name, scores) for name, scores in said.items()])
+    joined = _joined(case, said, values, missing, apart, [_record(name, scores) for name, scores in said.items()])
     return replace(joined, awaiting=short)
 
 
@@ -104,7 +104,7 @@ def _apart(one: Dimension, votes: Sequence[float]) -> float:
     return min(yes, 1 - yes)
 
 
-def _told(name: str, scores: DimensionScores) -> dict[str, JsonValue]:
+def _record(name: str, scores: DimensionScores) -> dict[str, JsonValue]:
     return {
         "member": name,
         "values": dict(scores.values),
@@ -116,7 +116,7 @@ def _told(name: str, scores: DimensionScores) -> dict[str, JsonValue]:
 
 def _joined(
     case: Case,
-    said: Said,
+    said: MemberScores,
     values: Mapping[str, float],
     missing: Mapping[str, str],
     apart: Mapping[str, float],
@@ -135,7 +135,7 @@ def _joined(
 
 
 class RecordedJudge:
-    """A judge that says again what it gave before."""
+    """A judge that repeats scores that it gave before."""
 
     def __init__(self, name: str, given: Mapping[Case, Mapping[str, float]]) -> None:
         self.name = name
@@ -143,7 +143,7 @@ class RecordedJudge:
         self.settings: dict[str, JsonValue] = {"judge": name}
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores that were given (see `DimensionJudge`); missing is what it gave no score for."""
+        """The recorded scores (see `DimensionJudge`)."""
         given = self._given.get(case, {})
         return DimensionScores(
             values={one.name: given[one.name] for one in case.dimensions if one.name in given},
@@ -153,9 +153,8 @@ class RecordedJudge:
 
 
 def per_dimension(choice: DimensionChoice, judges: Mapping[str, DimensionJudge]) -> Ensemble:
-    """Each dimension's score from the judge that was chosen for it, by its name in the choice. A judge that was chosen
-    for none of a case's dimensions is not asked about it; the evidence says who gave which. Raises `InputError` where
-    one that was chosen is not there."""
+    """Takes each dimension's score from the judge that was chosen for it; only those judges are asked, and the evidence
+    names them. `judges` are by their names in the choice. Raises `InputError` if a chosen judge is not among them."""
     lacking = [name for name in choice.needed if name not in judges]
     if lacking:
         given = ", ".join(judges) or "none"
@@ -164,7 +163,7 @@ def per_dimension(choice: DimensionChoice, judges: Mapping[str, DimensionJudge])
     def by(case: Case) -> dict[str, str]:
         return {one.name: choice.judge_for(case.encounter, case.language, one.name) for one in case.dimensions}
 
-    def taken(case: Case, said: Said) -> DimensionScores:
+    def taken(case: Case, said: MemberScores) -> DimensionScores:
         chosen = by(case)
         values = {one: said[name].values[one] for one, name in chosen.items() if one in said[name].values}
         missing = {one: said[name].missing[one] for one, name in chosen.items() if one not in values}

@@ -1,12 +1,10 @@
-"""Rated answers that a judge is shown before it rates (few-shot examples): chosen from a rated set, never from the
-encounter judged.
+"""Few-shot examples: rated answers that a judge is shown before it rates, never from the encounter that it judges.
 
-After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview): those most like the case, those that spread over the
-scale, or those that a search on held-out encounters found to serve best. The search asks the model for scores of
-held-out answers with each of several drawn sets of examples (as demonstrations are chosen by random search in Khattab
-et al. 2024, ICLR). What it saw is kept, not only which set won: for an encounter that took part, the set is chosen
-among those without it, by the held-out answers of the other encounters. So no rating of an encounter ever helps to
-judge it.
+After SUAT-BMI (Peng et al. 2026, in section 6.1 of the overview). The examples are the most similar to the case, spread
+over the scale, or the best set in a search on held-out encounters. The search draws several sets of examples and asks
+the model for scores of held-out answers with each (random search of demonstrations; Khattab et al. 2024, ICLR). It
+stores all scores, not only the best set: for an encounter that took part in the search, the set is chosen among those
+without it, by the held-out answers of the other encounters. So no rating of an encounter helps to judge it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from proctor.core import (
@@ -35,60 +32,56 @@ from proctor.core import (
     read_model,
 )
 from proctor.judges.cached_model import together
-from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase
+from proctor.judges.dimensions.case import Case, DimensionScores, RatedCase, encounter_marks
 from proctor.judges.dimensions.fitted import agreement
-from proctor.judges.dimensions.marks import encounter_marks
 from proctor.judges.dimensions.model_judge import Context, ModelJudge
 from proctor.judges.dimensions.scorer import DimensionJudge
 from proctor.judges.prompt_injection import sanitize
 from proctor.metrics.text import Encoder, tokens
 from proctor.models import ModelClient
+from proctor.stats import Floats
 
-Rows = NDArray[np.float64]
-
-_QUERY, _REFERENCE, _CANDIDATE = 600, 200, 800  # characters of each that an example shows
-_REFERENCES = 3
+_MAX_QUERY, _MAX_REFERENCE, _MAX_CANDIDATE = 600, 200, 800  # characters of each text in an example
+_MAX_REFERENCES = 3
 
 
 class FewShotExamples(ABC):
-    """Chooses rated answers to show before a case is judged; a context of a judge."""
+    """Chooses rated answers to show before a case is judged: a `ContextProvider`."""
 
     cites = False
     settings: dict[str, JsonValue]
 
     @abstractmethod
     def of(self, case: Case) -> tuple[RatedCase, ...]:
-        """The examples of a case, in the order in which they are shown: in its language, rated on its
-        dimensions, none to a question of its encounter. Raises `InputError` where there are too few."""
+        """The examples of a case, in the order in which they are shown: in its language, rated on its dimensions, and of
+        other encounters. Raises `InputError` if there are too few."""
 
-    async def context(self, case: Case, judge: str) -> Context:
+    async def context(self, case: Case) -> Context:
         """See `ContextProvider`."""
-        chosen = without_own(self.of(case), case, judge)
-        told: JsonValue = [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
-        return Context({"exemplars": [shown(one) for one in chosen]}, {"exemplars": told})
+        chosen = self.of(case)
+        refuse_own(chosen, case)
+        names: JsonValue = [{"item": one.case.id, "mark": case_mark(one.case)} for one in chosen]
+        return Context({"exemplars": [shown(one) for one in chosen]}, {"exemplars": names})
 
 
-def without_own(chosen: tuple[RatedCase, ...], case: Case, judge: str) -> tuple[RatedCase, ...]:
-    """The examples as they are. Raises `ProctorError` for one of the encounter that is judged, no matter who chose
-    it: its ratings would give the answer away. Encounters are known by their content, too (see `encounter_marks`)."""
+def refuse_own(chosen: Sequence[RatedCase], case: Case) -> None:
+    """Raises `ProctorError` for an example of the encounter that is judged, by its name or its content (see
+    `encounter_marks`): its ratings would reveal the score."""
     marks = encounter_marks(case)
-    own = next(
-        (one for one in chosen if one.case.encounter == case.encounter or marks & encounter_marks(one.case)), None
-    )
-    if own is not None:
-        raise ProctorError(f"{judge}: {case.id}: an example of its own encounter ({own.case.id})")
-    return chosen
+    for one in chosen:
+        if one.case.encounter == case.encounter or marks & encounter_marks(one.case):
+            raise ProctorError(f"{case.id}: a few-shot example of its own encounter ({one.case.id})")
 
 
 def few_shot_judge(
     client: ModelClient, votes: JudgementCache, examples: FewShotExamples, prompts: Path | None = None
 ) -> ModelJudge:
-    """The judge that rates after these examples."""
+    """The judge that is shown these examples."""
     return ModelJudge("few-shot-judge", client, votes, contexts=[examples], prompts=prompts)
 
 
 class RatedPool:
-    """Rated answers, each once, in an order that does not depend on that of the file."""
+    """Rated answers without duplicates, in an order that does not depend on the file's."""
 
     def __init__(self, rated: Sequence[RatedCase]) -> None:
         once = {case_mark(one.case): one for one in rated}
@@ -98,13 +91,13 @@ class RatedPool:
 
     @property
     def sha256(self) -> str:
-        """Of the answers and their ratings, for the record."""
-        told: list[JsonValue] = [[self._marks[id(one)], dict(one.values)] for one in self.rated]
-        return content_hash(told)
+        """The hash of the answers and their ratings."""
+        rows: list[JsonValue] = [[self._marks[id(one)], dict(one.values)] for one in self.rated]
+        return content_hash(rows)
 
     def others(self, case: Case) -> list[RatedCase]:
-        """The rated answers that a case may be judged by: in its language, rated on all its dimensions, and
-        to questions of other encounters, by their names and by their content."""
+        """The rated answers that may serve a case: in its language, rated on all its dimensions, and of other encounters by
+        name and by content."""
         wanted, marks = {one.name for one in case.dimensions}, encounter_marks(case)
         return [
             one
@@ -123,37 +116,38 @@ class RatedPool:
 
 
 def case_mark(case: Case) -> str:
-    """What a rated answer is known by in files: question and answer, not who gave it."""
+    """The hash of question and answer by which files name a rated answer."""
     return content_hash([case.id, case.candidate])[:16]
 
 
 def shown(one: RatedCase) -> dict[str, JsonValue]:
-    """A rated answer as the prompt shows it: texts cut short and harmless, ratings by dimension."""
+    """A rated answer as the prompt shows it: texts shortened and sanitized, ratings by dimension."""
     case = one.case
-    rating = {of.name: _number(one.values[of.name]) for of in case.dimensions}
-    references: list[JsonValue] = [_short(of.text, _REFERENCE) for of in case.sorted_references[:_REFERENCES]]
+    rating = {dimension.name: _number(one.values[dimension.name]) for dimension in case.dimensions}
+    references: list[JsonValue] = [
+        _short(reference.text, _MAX_REFERENCE) for reference in case.sorted_references[:_MAX_REFERENCES]
+    ]
     return {
-        "query": _short(case.query, _QUERY),
+        "query": _short(case.query, _MAX_QUERY),
         "references": references,
-        "candidate": _short(case.candidate, _CANDIDATE),
+        "candidate": _short(case.candidate, _MAX_CANDIDATE),
         "rating": json.dumps(rating, ensure_ascii=False),
     }
 
 
 class SimilarExamples(FewShotExamples):
-    """The rated answers whose question and answer are most like the case's, the most similar last; at most
-    one to each encounter.
+    """The rated answers whose question and answer are most similar to the case's, the most similar last; at most one for
+    each encounter.
 
-    Alike is the cosine of word counts, in Chinese of characters, rare ones weighing more (tf-idf, learned on
-    the texts of the rated set), or, with an encoder, of embeddings.
+    Similarity is the cosine of tf-idf vectors of words (characters in Chinese), fitted on the rated set, or with an
+    encoder that of embeddings.
     """
 
     def __init__(self, pool: RatedPool, shots: int, encoder: Encoder | None = None) -> None:
-        self._pool = pool
-        self._shots = shots
+        self._pool, self._shots = pool, shots
         self._place = {id(one): k for k, one in enumerate(pool.rated)}
         texts = [_text(one.case) for one in pool.rated]
-        self._likeness = _by_words(texts) if encoder is None else _by_meaning(texts, encoder)
+        self._similarity = _by_words(texts) if encoder is None else _by_meaning(texts, encoder)
         how = f"similar by {'words' if encoder is None else 'meaning'}"
         self.settings = {"exemplars": how, "shots": shots, "rated_sha256": pool.sha256}
 
@@ -161,16 +155,16 @@ class SimilarExamples(FewShotExamples):
         return tuple(reversed(_enough(self.ranked(case), self._shots, case)))
 
     def ranked(self, case: Case) -> list[RatedCase]:
-        """All that a case may be judged by, one to each encounter, the most similar first."""
-        likeness = self._likeness(_text(case))
-        ordered = sorted(self._pool.others(case), key=lambda one: -likeness[self._place[id(one)]])
+        """All rated answers that may serve a case, one for each encounter, the most similar first."""
+        similarity = self._similarity(_text(case))
+        ordered = sorted(self._pool.others(case), key=lambda one: -similarity[self._place[id(one)]])
         best: dict[str, RatedCase] = {}
         for one in ordered:
             best.setdefault(one.case.encounter, one)
         return list(best.values())
 
 
-def _by_words(texts: Sequence[str]) -> Callable[[str], Rows]:
+def _by_words(texts: Sequence[str]) -> Callable[[str], Floats]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(analyzer=tokens)
@@ -178,22 +172,21 @@ def _by_words(texts: Sequence[str]) -> Callable[[str], Rows]:
     return lambda text: np.asarray((table @ vectorizer.transform([text]).T).toarray()[:, 0], dtype=np.float64)
 
 
-def _by_meaning(texts: Sequence[str], encoder: Encoder) -> Callable[[str], Rows]:
+def _by_meaning(texts: Sequence[str], encoder: Encoder) -> Callable[[str], Floats]:
     table = np.asarray(encoder(texts), dtype=np.float64)
-    return lambda text: np.round(table @ encoder([text])[0], 6)  # beyond, a text's company changes it
+    return lambda text: np.round(table @ encoder([text])[0], 6)  # more digits depend on the other texts of the batch
 
 
 class CoveringExamples(FewShotExamples):
-    """Rated answers that spread over the scale: one after the other the one whose ratings are least like those
-    already chosen, at most one to each encounter.
+    """Rated answers that cover the scale: a greedy choice of ratings that are least like those already chosen, at most
+    one for each encounter.
 
-    The worth of an answer is the sum over its dimensions of 1 / (1 + how many chosen ones are rated at the
-    same level); among equals a drawn order decides. The same for all cases, but for their own encounters.
+    The value of an answer is the sum over its dimensions of 1 / (1 + number of chosen answers at the same level); a
+    random order breaks ties. The choice is the same for all cases, except for their own encounters.
     """
 
     def __init__(self, pool: RatedPool, shots: int, seed: int) -> None:
-        self._pool = pool
-        self._shots = shots
+        self._pool, self._shots = pool, shots
         self.settings = {"exemplars": "coverage", "shots": shots, "seed": seed, "rated_sha256": pool.sha256}
         order = generator(seed, "exemplars", "coverage").permutation(len(pool.rated))
         self._turn = {id(one): int(order[k]) for k, one in enumerate(pool.rated)}
@@ -212,11 +205,11 @@ class CoveringExamples(FewShotExamples):
 
 
 def _levels(one: RatedCase) -> list[tuple[str, float]]:
-    """The level nearest to each rating (a mean of raters may lie between two)."""
+    """The level nearest to each rating (a mean over raters may lie between two levels)."""
     return [
-        (of.name, min(of.levels, key=lambda level: abs(level - one.values[of.name])))
-        for of in one.case.dimensions
-        if of.name in one.values
+        (dimension.name, min(dimension.levels, key=lambda level: abs(level - one.values[dimension.name])))
+        for dimension in one.case.dimensions
+        if dimension.name in one.values
     ]
 
 
@@ -231,7 +224,7 @@ def _enough(found: list[RatedCase], shots: int, case: Case) -> list[RatedCase]:
 
 
 def _number(value: float) -> float | int:
-    """Whole numbers without a point, as the form of the reply wants a flag to be."""
+    """Integers without a decimal point, as the form of the reply requires for a flag."""
     return int(value) if value == int(value) else round(value, 2)
 
 
@@ -250,7 +243,7 @@ _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SearchPlan(BaseModel):
-    """How much is tried: `sets` of `shots` examples, each on an answer to each of `held_out` encounters."""
+    """The size of a search: `sets` of `shots` examples, each tried on one answer of each of `held_out` encounters."""
 
     model_config = _FROZEN
 
@@ -261,7 +254,7 @@ class SearchPlan(BaseModel):
 
 
 class HeldOutAnswer(BaseModel):
-    """A rated answer that sets were tried on: its ratings by dimension, and the scores with each set."""
+    """A held-out answer: its ratings by dimension, and its scores with each set of examples."""
 
     model_config = _FROZEN
 
@@ -272,7 +265,7 @@ class HeldOutAnswer(BaseModel):
 
 
 class LanguageSearch(BaseModel):
-    """What was tried in one language; examples are named by their marks, in the order in which they are shown."""
+    """The search in one language. Examples are named by their marks, in the order in which they are shown."""
 
     model_config = _FROZEN
 
@@ -286,9 +279,8 @@ class LanguageSearch(BaseModel):
         return self
 
     def merit(self, number: int, *, leaving: str = "") -> float:
-        """How far the scores with a set agree with the ratings: the mean over dimensions of `agreement`, leaving
-        one encounter out. Scores that are all the same agree with nothing (0); a dimension on which all
-        ratings are the same tells nothing, and is left out."""
+        """The agreement of the scores with a set and the ratings: the mean of `agreement` over dimensions, without the
+        encounter `leaving`. Constant scores count as 0; a dimension with constant ratings is left out."""
         rows = [one for one in self.held_out if one.encounter != leaving]
         found = []
         for name in sorted({name for one in rows for name in one.ratings}):
@@ -299,7 +291,7 @@ class LanguageSearch(BaseModel):
 
 
 class ExampleSearch(BaseModel):
-    """All that a search tried, by language, and of which rated answers it was."""
+    """All scores of a search, by language, and the hash of its rated answers."""
 
     model_config = _FROZEN
 
@@ -312,7 +304,7 @@ class ExampleSearch(BaseModel):
 
 @dataclass
 class SearchProgress:
-    """Of `total` answers to rate, how many are `done`; `missing` of those lack a score."""
+    """How many of `total` answers are `done`, and how many of those lack a score (`missing`)."""
 
     total: int
     done: int = 0
@@ -321,14 +313,14 @@ class SearchProgress:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is to be tried in one language."""
+    """The sets of examples and the held-out answers of a search in one language."""
 
     sets: tuple[tuple[RatedCase, ...], ...]
     held_out: tuple[RatedCase, ...]
 
     @property
     def calls(self) -> int:
-        """How many answers the model is asked to rate, at most: sets × held-out answers."""
+        """The largest number of calls: sets × held-out answers."""
         return len(self.sets) * len(self.held_out)
 
 
@@ -345,8 +337,8 @@ class FixedExamples(FewShotExamples):
 
 
 class SearchedExamples(FewShotExamples):
-    """The set that served best in a search, for each case without its encounter. Raises `InputError`, naming
-    `file`, where the search was not of these rated answers."""
+    """The best set of a search, chosen for each case without its encounter. Raises `InputError`, naming `file`, if the
+    search used other rated answers."""
 
     def __init__(self, pool: RatedPool, search: ExampleSearch, file: str | Path = "examples") -> None:
         if search.rated_sha256 != pool.sha256:
@@ -379,8 +371,8 @@ class SearchedExamples(FewShotExamples):
 
 
 def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
-    """What a search tries, by language: held-out encounters are the same in all languages and in no set; sets
-    are dealt from a shuffled deck of the other encounters, so that none is in every set.
+    """Draws the sets and held-out answers of a search, by language. Held-out encounters are the same in all languages and
+    in no set; sets are dealt from a shuffled deck of the other encounters, so that none is in every set.
 
     Raises `InputError` for fewer encounters than held_out + 2 · shots in a language.
     """
@@ -391,8 +383,8 @@ def draw_examples(pool: RatedPool, plan: SearchPlan) -> dict[str, Drawn]:
     for language in sorted({one.case.language for one in pool.rated}):
         by_encounter: dict[str, list[RatedCase]] = {}
         for one in pool.rated:
-            whole = {of.name for of in one.case.dimensions} <= one.values.keys()
-            if one.case.language == language and whole:
+            complete = {dimension.name for dimension in one.case.dimensions} <= one.values.keys()
+            if one.case.language == language and complete:
                 by_encounter.setdefault(one.case.encounter, []).append(one)
         held = [name for name in order[: plan.held_out] if name in by_encounter]
         deck = [name for name in order[plan.held_out :] if name in by_encounter]
@@ -420,11 +412,11 @@ async def search_examples(
     stop: asyncio.Event | None = None,
     on_change: Callable[[SearchProgress], None] = lambda _: None,
 ) -> ExampleSearch:
-    """Tries out what `draw_examples` draws; `make` makes the judge with examples. Judgements are kept by the judge, so
-    what broke off goes on where it was.
+    """Scores the held-out answers with each set of `draw_examples`; `make` makes the judge with examples. The judge caches
+    its judgements, so an interrupted search continues where it stopped.
 
-    Raises `InfrastructureError` where a score is missing: no set is preferred since another was not answered.
-    With `allow_missing`, such an answer is left out for all sets, as long as half of them stay.
+    Raises `InfrastructureError` for a missing score, which would bias the choice of a set. With `allow_missing`, such an
+    answer is left out for all sets, as long as half of the answers remain.
     """
     languages: dict[str, LanguageSearch] = {}
     drawn = draw_examples(pool, plan)
@@ -466,7 +458,7 @@ async def search_examples(
 async def _rated(
     judge: DimensionJudge, cases: Sequence[Case], concurrency: int, stop: asyncio.Event | None
 ) -> list[DimensionScores]:
-    """The scores of each case; those whose turn did not come before `stop` have none."""
+    """The scores of each case; cases that had not started before `stop` have none."""
     turns = asyncio.Semaphore(concurrency)
 
     async def rated(case: Case) -> DimensionScores:
@@ -481,12 +473,12 @@ async def _rated(
 
 
 def read_search(file: Path) -> ExampleSearch:
-    """A search from its JSON. Raises `InputError`, with the field, for anything else."""
+    """A search from its JSON file. Raises `InputError`, with the field, for other content."""
     return read_model(file, ExampleSearch, "examples")
 
 
 def _dealt(deck: Sequence[str], plan: SearchPlan, picks: np.random.Generator) -> list[list[str]]:
-    """Sets of names from the deck, which is reshuffled whenever too few are left in it."""
+    """Sets of names from the deck, which is reshuffled when too few are left."""
     found: list[list[str]] = []
     left: list[str] = []
     for _ in range(plan.sets):

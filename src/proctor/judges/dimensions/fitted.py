@@ -1,37 +1,43 @@
-"""What is learned from rated answers for each dimension, and never used on an encounter that it was learned from:
-curves from a judge's scores to what clinicians give (`judge fit --method calibration`), and which of several judges is
-best (`--method choice`).
+"""What is fitted on rated answers, for each dimension, and never applied to an encounter that it was fitted on:
+calibration curves from a judge's scores to clinicians' ratings (`judge fit --method calibration`), the choice of the best
+judge (`--method choice`), and blends of metrics and judges.
 
-Choosing the best of many on some answers and stating how good it was on these very answers flatters: among
-equally good judges the luckiest one wins. So the choice is made in folds that part no encounter: chosen on the
-other folds, compared with the ratings of the one that was left out. As the judges themselves learn nothing
-here, the inner step needs no folds of its own: each judge's agreement on the other folds is what it is.
+The best of many judges on some answers looks better on these answers than it is, because the luckiest of equally good
+judges wins. So the choice is evaluated in folds of whole encounters: chosen on the other folds, compared with the ratings
+of the fold that was left out. The judges themselves learn nothing here, so the choice needs no inner folds.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.audits import ALL, KINDS, CorrelationSettings, MetricScores, RatingCell, RatingCells, RatingsTable, paired
+from proctor.audits import (
+    ALL,
+    KINDS,
+    CorrelationSettings,
+    Key,
+    MetricScores,
+    RatingCell,
+    RatingCells,
+    RatingsTable,
+    paired,
+)
 from proctor.core import InputError, content_hash, count_of, generator, read_model
-from proctor.stats import Floats, Resamples, Sampled, average
+from proctor.stats import Floats, Ints, Resamples, Sampled, average
 
 T = TypeVar("T")
-Places = NDArray[np.int64]
-
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PerFold(BaseModel, Generic[T]):
-    """What was learned of a language's dimension: from everything, and without each fold."""
+    """What was fitted for a dimension of a language: on everything, and without each fold."""
 
     model_config = _FROZEN
 
@@ -42,9 +48,8 @@ class PerFold(BaseModel, Generic[T]):
 def _learned_for(
     what: tuple[str, str], learned: Mapping[str, PerFold[T]], folds: Mapping[str, int], place: str, encounter: str
 ) -> T:
-    """What was learned of "en/overall" without the fold of an encounter, which is everything for one that was not
-    learned from. So no encounter's own ratings help to judge it, in either language. Raises `InputError` for an unknown
-    place."""
+    """What was fitted for "en/overall" without the fold of an encounter; on everything if the encounter is in no fold.
+    Raises `InputError` for an unknown place."""
     found = learned.get(place)
     if found is None:
         raise InputError(what[0], found=f"{what[1]} {place}", expected=f"one of {', '.join(learned)}")
@@ -58,7 +63,7 @@ def _covers(folds: Mapping[str, int], learned: Iterable[PerFold[T]]) -> bool:
 
 
 def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -> dict[str, int]:
-    """The fold of each encounter, drawn. Raises `InputError` for fewer encounters than folds."""
+    """A random fold for each encounter. Raises `InputError` for fewer encounters than folds."""
     known = sorted(encounters)
     if len(known) < folds:
         raise InputError(place, found=count_of(len(known), "encounter"), expected=f"{folds} or more")
@@ -68,7 +73,7 @@ def _dealt(encounters: set[str], folds: int, seed: int, name: str, place: str) -
 
 @dataclass(frozen=True, slots=True)
 class RatedScore:
-    """What a judge gave an answer on a dimension, and what a clinician gave."""
+    """A judge's score of an answer on a dimension, and a clinician's rating."""
 
     encounter: str
     language: str
@@ -78,7 +83,7 @@ class RatedScore:
 
 
 class Curve(BaseModel):
-    """A rising line through points; level before the first and after the last.
+    """A rising piecewise linear function, constant before the first point and after the last.
 
     >>> Curve(scores=[0.2, 0.6], ratings=[0.0, 1.0]).at(0.4), Curve(scores=[0.2], ratings=[0.5]).at(0.9)
     (0.5, 0.5)
@@ -98,14 +103,15 @@ class Curve(BaseModel):
         return self
 
     def at(self, score: float) -> float:
-        """The rating that goes with a score."""
+        """The rating for a score."""
         return round(float(np.interp(score, self.scores, self.ratings)), 12)
 
 
 class Calibration(BaseModel):
-    """Curves by language and dimension ("en/overall"), and the fold of each encounter that they were
-    learned from: it is judged by the curve that was learned without its fold, any other encounter by the
-    one learned from everything. So no encounter is ever judged by its own ratings, in either language.
+    """Curves by language and dimension ("en/overall"), and the fold of each encounter that they were fitted on.
+
+    Such an encounter is judged by the curve without its fold, any other by the curve on everything. So no encounter's
+    own ratings are used to judge it, in any language.
     """
 
     model_config = _FROZEN
@@ -124,18 +130,18 @@ class Calibration(BaseModel):
 
     @property
     def sha256(self) -> str:
-        """Of its content, for the record."""
+        """The hash of its content."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def mapped(self, encounter: str, language: str, dimension: str, score: float) -> float:
-        """The rating that goes with a score. Raises `InputError` for a dimension it was not fitted on."""
+        """The rating for a score. Raises `InputError` for a dimension that it was not fitted on."""
         place = f"{language}/{dimension}"
         return _learned_for(("calibration", "no curve for"), self.curves, self.folds, place, encounter).at(score)
 
 
 def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, seed: int = 0) -> Calibration:
-    """The least-squares rising curve (isotonic regression, Ayer et al. 1955) from scores to ratings, for
-    each language and dimension, from everything and without each of `folds` drawn parts of the encounters.
+    """Isotonic regression (Ayer et al. 1955) from scores to ratings for each language and dimension, on everything and
+    without each of `folds` random folds of encounters.
 
     Raises `InputError` for fewer encounters than folds, and for a dimension that was rated in one fold only.
     """
@@ -153,8 +159,8 @@ def fit_calibration(rated: Sequence[RatedScore], *, judge: str, folds: int = 5, 
 
 
 def rated_scores(scores: MetricScores, table: RatingsTable) -> list[RatedScore]:
-    """Each rating with the score of the same answer, to learn a calibration from. What the scores opt out of
-    is left out. Raises `InputError` where that leaves nothing."""
+    """Each rating with the score of the same answer, for a calibration. Answers that the scores opt out of are left out.
+    Raises `InputError` if none is left."""
     found = [
         RatedScore(one.cluster, one.language, one.dimension, value, one.value)
         for one in table.ratings
@@ -166,7 +172,7 @@ def rated_scores(scores: MetricScores, table: RatingsTable) -> list[RatedScore]:
 
 
 def read_calibration(file: Path) -> Calibration:
-    """A calibration from its JSON. Raises `InputError`, with the field, for anything else."""
+    """A calibration from its JSON file. Raises `InputError`, with the field, for other content."""
     return read_model(file, Calibration, "a calibration")
 
 
@@ -176,14 +182,14 @@ def _curve(points: Sequence[RatedScore]) -> Curve:
     scores = np.array([one.score for one in points])
     ratings = np.array([one.rating for one in points])
     fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, ratings)
-    # Rounding may not let what rises fall: the same decimals for all.
+    # All ratings are rounded alike, so that the curve still rises.
     rises = [round(float(one), 12) for one in fitted.y_thresholds_]
     return Curve(scores=[float(one) for one in fitted.X_thresholds_], ratings=rises)
 
 
 def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None:
-    """The task's figure: the mean of Kendall's, Pearson's and Spearman's correlation, −1 to 1; None where it
-    isn't defined (fewer than two pairs, or all scores or all ratings the same).
+    """The task's measure: the mean of Kendall's, Pearson's and Spearman's correlation, −1 to 1; None if it is undefined
+    (fewer than two pairs, or constant scores or ratings).
 
     >>> agreement([0.1, 0.2, 0.3], [0.0, 0.5, 1.0]), agreement([0.5, 0.5], [0, 1])
     (1.0, None)
@@ -195,12 +201,11 @@ def agreement(scores: Sequence[float], ratings: Sequence[float]) -> float | None
 
 
 class HonestRow(BaseModel):
-    """How good the choice is on a dimension ('': the mean over a language's dimensions).
+    """The cross-validated agreement of the choice on a dimension ('': the mean over a language's dimensions).
 
-    `value` (with its interval) is the mean over folds of the agreement within a fold of the judge that was
-    chosen without it, over the `folds` whose ratings are not all the same; None, with the `reason`, where it
-    isn't defined. `apparent` is the same figure of the judge chosen on everything, compared with the very
-    ratings that it was chosen by: it flatters.
+    `value` (with its interval) is the mean over folds of the agreement in a fold of the judge that was chosen without
+    it, over the `folds` with varying ratings; None, with the `reason`, if it is undefined. `apparent` is the same for
+    the judge chosen on everything, on the ratings that it was chosen by: it is biased upwards.
     """
 
     model_config = _FROZEN
@@ -218,9 +223,10 @@ class HonestRow(BaseModel):
 
 
 class DimensionChoice(BaseModel):
-    """The judge for each language and dimension ("en/overall"), and the fold of each encounter that the choice
-    was made from: it is judged by the judge that was chosen without its fold, any other encounter by the one
-    chosen on everything. So no encounter's ratings decide by whom it is judged, in either language.
+    """The judge for each language and dimension ("en/overall"), and the fold of each encounter in the choice.
+
+    Such an encounter is scored by the judge that was chosen without its fold, any other by the judge chosen on
+    everything. So no encounter's ratings decide which judge scores it, in any language.
     """
 
     model_config = _FROZEN
@@ -242,12 +248,12 @@ class DimensionChoice(BaseModel):
 
     @property
     def sha256(self) -> str:
-        """Of its content, for the record."""
+        """The hash of its content."""
         return content_hash(self)
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The judges that are chosen anywhere, in their order."""
+        """The judges that are chosen for anything, in their order."""
         used = {name for one in self.chosen.values() for name in (one.everything, *one.without)}
         return tuple(name for name in self.judges if name in used)
 
@@ -258,20 +264,20 @@ class DimensionChoice(BaseModel):
 
 @dataclass(frozen=True)
 class _Rated:
-    """One cell: its ratings, the scores of each judge that has some, and the fold of each rating."""
+    """A cell with the scores of each judge that did not opt out, and the fold of each rating."""
 
     cell: RatingCell
     scores: Mapping[str, Floats]
-    fold: Places
+    fold: Ints
 
-    def told(self, fold: int) -> Places:
-        """The places of a fold; none where all its ratings are the same, which says nothing of any judge."""
+    def inside(self, fold: int) -> Ints:
+        """The rows of a fold; none if its ratings are all the same, so that no agreement is defined."""
         inside = np.flatnonzero(self.fold == fold)
         return inside if len(inside) and np.ptp(self.cell.values[inside]) > 0 else inside[:0]
 
     def best(self, *, leaving: int | None = None) -> str:
-        """The judge with the highest agreement outside a fold; the first among equals. Raises `InputError`
-        where none has one."""
+        """The judge with the highest agreement outside the fold `leaving`, the first of ties. Raises `InputError` if no
+        agreement is defined."""
         kept = np.flatnonzero(self.fold != leaving) if leaving is not None else np.arange(len(self.fold))
         found = {
             name: value
@@ -292,12 +298,12 @@ def choose_judges(
     seed: int = 0,
     settings: CorrelationSettings | None = None,
 ) -> DimensionChoice:
-    """The judge with the highest agreement (see `agreement`) for each language and dimension, and how good the
-    choice is on encounters that it was not made on.
+    """The judge with the highest agreement (see `agreement`) for each language and dimension, and the agreement of the
+    choice on left-out encounters.
 
-    Intervals are over samples of encounters (see `RatingCells`). A judge that opted out of a dimension, in one
-    dataset or in all, is none of those to choose from. Raises `InputError` for fewer than two judges, a
-    name given twice, fewer encounters than folds, and a dimension that no judge can be chosen for.
+    Intervals are over bootstrap samples of encounters (see `RatingCells`). A judge that opted out of a dimension in any
+    dataset can't be chosen for it. Raises `InputError` for fewer than two judges, a duplicate name, fewer encounters
+    than folds, and a dimension for which no judge can be chosen.
     """
     names = [one.name for one in judges]
     if len(names) < 2 or len(set(names)) != len(names):
@@ -322,7 +328,7 @@ def choose_judges(
 
 
 def read_choice(file: Path) -> DimensionChoice:
-    """A choice from its JSON. Raises `InputError`, with the field, for anything else."""
+    """A choice from its JSON file. Raises `InputError`, with the field, for other content."""
     return read_model(file, DimensionChoice, "a choice")
 
 
@@ -333,12 +339,12 @@ def _rated(cell: RatingCell, judges: Sequence[MetricScores], fold_of: Mapping[st
 
 
 def _within_folds(frame: RatingCells, rated: _Rated, names: Sequence[str]) -> Sampled:
-    """The mean over folds and the three correlations of the judge that is named for each fold, within it. Pooled
-    over the folds, judges on different scales would spoil each other's ranks."""
+    """The mean over folds and the three correlations of each fold's judge (`names`), within the fold. Correlations pooled
+    over folds would mix judges on different scales."""
     cell, samples = rated.cell, frame.samples(rated.cell)
     parts = []
     for fold, name in enumerate(names):
-        inside = rated.told(fold)
+        inside = rated.inside(fold)
         groups = [cell.groups[place] for place in inside]
         scores, values = rated.scores[name][inside], cell.values[inside]
         if len(inside):
@@ -359,7 +365,7 @@ def _row(rated: _Rated, chosen: PerFold[str], sampled: Sampled, flattering: Samp
         dimension=rated.cell.dimension,
         chosen=name,
         same_in_folds=chosen.without.count(name),
-        folds=sum(len(rated.told(fold)) > 0 for fold in range(len(chosen.without))),
+        folds=sum(len(rated.inside(fold)) > 0 for fold in range(len(chosen.without))),
         value=estimate.value,
         ci_low=estimate.ci_low,
         ci_high=estimate.ci_high,
@@ -383,3 +389,91 @@ def _mean_row(language: str, rows: Sequence[HonestRow], sampled: Sequence[Sample
         apparent=sum(apparent) / len(apparent) if len(apparent) == len(rows) else None,
         reason=next((one.reason for one in rows if one.reason), ""),
     )
+
+
+Folds = Mapping[tuple[str, str], int]
+"""The fold of each encounter, by language and encounter."""
+
+
+@dataclass(frozen=True)
+class BlendMember:
+    """A member of a blend: for each fold, scores of all answers by models that were fitted without that fold's ratings.
+
+    The scores of the fold itself are out of fold. So are the scores that the blend is fitted on, by models without two
+    folds; otherwise the blend would learn from scores that depend on the ratings it is evaluated on."""
+
+    name: str
+    leaving: tuple[MetricScores, ...]
+
+    @classmethod
+    def fixed(cls, metric: MetricScores, folds: int) -> BlendMember:
+        """A metric that was not fitted on these ratings."""
+        return cls(metric.name, (metric,) * folds)
+
+
+Weights = Callable[[Floats, Floats], Floats]
+"""From standardised scores (answers × members) and ratings to the members' weights."""
+
+
+def equal_weights(scores: Floats, ratings: Floats) -> Floats:
+    """Equal weights; only the means and standard deviations of scores are fitted."""
+    del ratings
+    return np.ones(scores.shape[1])
+
+
+def stacked_weights(scores: Floats, ratings: Floats) -> Floats:
+    """Non-negative least squares on the ratings (stacking; Breiman 1996, Machine Learning 24:49).
+
+    >>> stacked_weights(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, 0.0])).round(6).tolist()
+    [0.5, 0.0]
+    """
+    from scipy.optimize import nnls
+
+    return np.asarray(nnls(scores, ratings - ratings.mean())[0], dtype=np.float64)
+
+
+def best_alone(scores: Floats, ratings: Floats) -> Floats:
+    """Weight on the one member with the highest agreement, the first of ties."""
+    found = [agreement(column.tolist(), ratings.tolist()) for column in scores.T]
+    chosen = max(range(len(found)), key=lambda place: -2.0 if found[place] is None else float(found[place] or 0.0))
+    return np.asarray(np.eye(len(found))[chosen], dtype=np.float64)
+
+
+def blended(
+    name: str, table: RatingsTable, members: Sequence[BlendMember], folds: Folds, weights: Weights
+) -> MetricScores:
+    """The scores of a blend: for each dimension of a language, an answer's score by weights fitted without its fold.
+
+    Members and blend are standardised on the training answers, so that folds are on one scale. A member that opted out
+    of a dimension is left out of it; if all did, the blend opts out.
+    """
+    frame = RatingCells(table, CorrelationSettings(draws=0))
+    found: dict[Key, float | None] = {}
+    for cell in frame.cells:
+        if cell.dataset != ALL:
+            continue
+        fold = np.array([folds[cell.language, group] for group in cell.groups], dtype=np.int64)
+        mixed = np.zeros(len(fold))
+        known = False
+        for number in np.unique(fold):
+            columns = _columns(cell, members, int(number))
+            known = known or bool(columns)
+            if columns:
+                mixed[fold == number] = _one_fold(np.stack(columns, axis=1), cell.values, fold == number, weights)
+        found |= dict(zip(cell.keys, mixed.tolist(), strict=True)) if known else dict.fromkeys(cell.keys)
+    return MetricScores(name, found)
+
+
+def _columns(cell: RatingCell, members: Sequence[BlendMember], fold: int) -> list[Floats]:
+    pairs = [paired(cell, one.leaving[fold]) for one in members]
+    return [scores for scores, opted_out in pairs if not opted_out]
+
+
+def _one_fold(scores: Floats, ratings: Floats, outside: Ints | np.ndarray, weights: Weights) -> Floats:
+    """The blend's scores of the answers in the mask `outside`, fitted on the others."""
+    inside = ~outside
+    centre, spread = scores[inside].mean(axis=0), scores[inside].std(axis=0)
+    alike = (scores - centre) / np.where(spread > 1e-12, spread, np.inf)
+    mixed = alike @ weights(alike[inside], ratings[inside])
+    own = float(mixed[inside].std())
+    return np.asarray(mixed[outside] / own if own > 1e-12 else np.zeros(int(outside.sum())), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""One judge of dimensions for every way to ask a model: a prompt template, a scale, and what the prompt carries besides
+"""The judge that asks a model for ratings: a prompt template, a rating scale, and contexts that the prompt contains besides
 the case."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from proctor.judges.dimensions.case import (
     DimensionScores,
     injection_flags,
 )
-from proctor.judges.passage_index import CITES_UNSEEN, Match, passages_told
+from proctor.judges.passage_index import CITES_UNSEEN, Match, passage_records
 from proctor.judges.prompt_injection import FENCE_CLOSE, FENCE_OPEN, sanitize
 from proctor.media import MediaSettings, encode, locate, read_image
 from proctor.models import ModelClient, Part, Reply
@@ -50,22 +50,22 @@ class Rated(BaseModel):
     @property
     def scores(self) -> dict[str, float]:
         """The scores by dimension."""
-        said = self.model_dump()
-        return {name: float(value) for name, value in said.items() if name not in {"reason", "cited"}}
+        fields = self.model_dump()
+        return {name: float(value) for name, value in fields.items() if name not in {"reason", "cited"}}
 
     @property
     def reason(self) -> str:
-        """Why, in the judge's words; empty where the form does not ask."""
+        """The judge's reason; empty if the form has none."""
         return str(self.model_dump().get("reason", ""))
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """The passages that the rating rests on, by number, each once; none where the form does not ask."""
+        """The numbers of the passages that the rating rests on, each once; empty if the form has none."""
         return tuple(dict.fromkeys(self.model_dump().get("cited", ())))
 
 
 def _as_whole(value: object) -> object:
-    """1.0 is a whole number in JSON, and in the schema that the model was given."""
+    """1.0 counts as an integer in JSON, and in the schema that the model was given."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -81,10 +81,10 @@ def rating_form(
     reason: bool = True,
     cites: bool = False,
 ) -> type[Rated]:
-    """The form of a rating on these dimensions: any number on the scale, or one of the levels alone.
+    """The form of a rating on these dimensions: any number on the scale, or with `only_levels` one of the levels.
 
-    `whole`: levels are counted (0, 1, 2 …) instead of named, so that each is one character.
-    `cites`: passages that the rating rests on are named by their numbers, whichever these are.
+    With `whole`, the reply gives the index of the level (0, 1, 2 …), which is one character. With `cites`, it lists the
+    numbers of the passages that the rating rests on; the numbers are not checked.
 
     >>> form = rating_form((Dimension("overall", (0.0, 0.5, 1.0)),), only_levels=True, reason=False)
     >>> form.model_validate_json('{"overall": 0.5}').scores
@@ -122,23 +122,25 @@ def _number(one: Dimension, *, only_levels: bool, whole: bool) -> tuple[Any, Map
 
 @dataclass(frozen=True)
 class RatingScale:
-    """On what scale a model rates, and what becomes of its reply: `template` is the kind of prompt, `fill` what it is
-    filled with for every case, `asked` the dimensions of a case that the model is asked for, `stored` the form of its
-    reply on these (whether it names passages, too), `read` makes scores of the reply, with what it says in `evidence`,
-    `breaks` names the rules that the reply breaks as the model gave it, `settings` is what else changes the scores."""
+    """The scale on which a model rates, and how its reply is read.
+
+    `template` is the kind of prompt and `fill` its values for every case. `asked` gives the dimensions of a case that the
+    model rates, `stored` the form of its reply on these (with or without cited passages). `read` turns the reply into
+    scores with evidence, `breaks` names the rules that the reply breaks as the model gave it. `settings` are other
+    settings that change the scores."""
 
     template: str
     fill: Filled
     stored: Callable[[tuple[Dimension, ...], bool], StoredReply[Any]]
     read: Callable[[Case, Any], DimensionScores]
     asked: Callable[[Case], tuple[Dimension, ...]] = lambda case: case.dimensions
-    breaks: Callable[[Case, Any], tuple[str, ...]] = lambda _case, _said: ()
+    breaks: Callable[[Case, Any], tuple[str, ...]] = lambda _case, _reply: ()
     settings: Filled = field(default_factory=dict)
 
 
-def _snapped(case: Case, said: Rated) -> DimensionScores:
-    values = {name: case.rounded(value) for name, value in said.scores.items()}
-    return DimensionScores(values=values, breaks=case.breaks(values), evidence=({"reason": said.reason},))
+def _rounded_scores(case: Case, rated: Rated) -> DimensionScores:
+    values = {name: case.rounded(value) for name, value in rated.scores.items()}
+    return DimensionScores(values=values, breaks=case.breaks(values), evidence=({"reason": rated.reason},))
 
 
 def _levels_asked(case: Case) -> tuple[Dimension, ...]:
@@ -146,42 +148,40 @@ def _levels_asked(case: Case) -> tuple[Dimension, ...]:
     return tuple(one for one in case.dimensions if one.name not in derived)
 
 
-def _derived(case: Case, said: Rated) -> DimensionScores:
-    levels = said.scores
+def _derived_scores(case: Case, rated: Rated) -> DimensionScores:
+    levels = rated.scores
     levels |= case.scheme.derive(levels, case.language) if case.scheme else {}
-    return DimensionScores(
-        values={one.name: levels[one.name] for one in case.dimensions}, evidence=({"reason": said.reason},)
-    )
+    values = {dimension.name: levels[dimension.name] for dimension in case.dimensions}
+    return DimensionScores(values=values, evidence=({"reason": rated.reason},))
 
 
 RATING = RatingScale(
     "rating",
     {"persona": ""},
     lambda dimensions, cites: as_said(rating_form(dimensions, cites=cites)),
-    _snapped,
-    breaks=lambda case, said: case.breaks(said.scores),
+    _rounded_scores,
+    breaks=lambda case, rated: case.breaks(rated.scores),
 )
-"""Any number on each dimension, rounded to the task's grid; rules are checked on the scores that are handed in (the
-judgement's flags on what the model said), and a break is counted and corrects nothing."""
+"""Any number on each dimension, rounded to the task's grid. Broken rules are counted, never corrected: in the scores
+after rounding, in the judgement's flags before."""
 
 RUBRIC = RatingScale(
     "rubric",
     {"low": "0", "middle": "0.5", "high": "1", "whole": False, "with_reason": True},
     lambda dimensions, _: as_said(rating_form(dimensions, only_levels=True)),
-    _derived,
+    _derived_scores,
     asked=_levels_asked,
 )
-"""One of the described levels on each dimension that is not derived from others."""
+"""One of the described levels on each dimension that is not derived from other dimensions."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a prompt carries besides the case: `fill` (already made harmless), what is `told` of it in the evidence,
-    `flags` for people, the judgements behind it (`votes`), and passages that the reply is asked to cite, where there
-    are some."""
+    """What a prompt contains besides the case: its values (`fill`, already sanitized), the `evidence` of them, `flags`
+    for people, the keys of judgements behind it (`votes`), and `passages` for the reply to cite, if any."""
 
     fill: Filled = field(default_factory=dict)
-    told: Filled = field(default_factory=dict)
+    evidence: Filled = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     votes: tuple[str, ...] = ()
     passages: tuple[Match, ...] | None = None
@@ -189,52 +189,52 @@ class Context:
     def __add__(self, other: Context) -> Context:
         return Context(
             {**self.fill, **other.fill},
-            {**self.told, **other.told},
+            {**self.evidence, **other.evidence},
             (*self.flags, *other.flags),
             (*self.votes, *other.votes),
             self.passages if other.passages is None else other.passages,
         )
 
-    def stored(self, said: StoredReply[Any]) -> StoredReply[Any]:
-        """A reply, kept with the passages that it was given and what it cites of them."""
-        passages = self.passages
-        return said if passages is None else with_passages(said.form, passages)
+    def stored(self, reply: StoredReply[Any]) -> StoredReply[Any]:
+        """A reply that is stored with the context's passages, if it has any."""
+        return reply if self.passages is None else with_passages(reply.form, self.passages)
 
-    def cited(self, said: Any) -> Context:
-        """The same once a reply has cited passages."""
+    def cited(self, rated: Any) -> Context:
+        """The context with what a reply cites of its passages."""
         if self.passages is None:
             return self
-        unseen = any(not 1 <= number <= len(self.passages) for number in said.cited)
-        told: dict[str, JsonValue] = {"cited": [*said.cited], "passages": passages_told(self.passages, said.cited)}
-        return replace(self, told=told | dict(self.told), flags=(*self.flags, *((CITES_UNSEEN,) if unseen else ())))
+        unseen = any(not 1 <= number <= len(self.passages) for number in rated.cited)
+        cited: dict[str, JsonValue] = {"cited": [*rated.cited], "passages": passage_records(self.passages, rated.cited)}
+        flags = (*self.flags, *((CITES_UNSEEN,) if unseen else ()))
+        return replace(self, evidence=cited | dict(self.evidence), flags=flags)
 
 
 def with_passages(form: type[Any], passages: Sequence[Match]) -> StoredReply[Any]:
-    """A reply that names passages in `cited`, kept with these."""
+    """A reply that names passages in `cited`, stored with these."""
 
     def dump(reply: Reply[Any]) -> dict[str, JsonValue]:
-        return {"reply": reply.value.model_dump(mode="json"), "passages": passages_told(passages, reply.value.cited)}
+        return {"reply": reply.value.model_dump(mode="json"), "passages": passage_records(passages, reply.value.cited)}
 
     return StoredReply(form, dump, lambda kept: form.model_validate(kept.get("reply")))
 
 
 class ContextProvider(Protocol):
-    """Finds a context for each case; the reply `cites` its passages, or does not."""
+    """Finds a context for each case; `cites` says whether the reply lists passages of it."""
 
     cites: bool
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """What decides the context."""
+        """Everything that changes the contexts."""
 
-    async def context(self, case: Case, judge: str) -> Context:
-        """The context of a case. Raises `InfrastructureError` where a model that is needed for it does not reply, and
+    async def context(self, case: Case) -> Context:
+        """The context of a case. Raises `InfrastructureError` where a model that it needs does not reply, and
         `InputError` for a case that it can't serve."""
 
 
 @dataclass(frozen=True)
 class ShownCase:
-    """What a judge is shown of a case, and whether it gives a reason: all, or what an experiment leaves."""
+    """The parts of a case that a judge is shown, and whether it gives a reason; experiments leave some out."""
 
     references: bool = True
     images: bool = True
@@ -242,17 +242,17 @@ class ShownCase:
 
     @property
     def variant(self) -> str:
-        """What is left out, such as "no-references+no-reason"."""
+        """The parts that are left out, such as "no-references+no-reason"."""
         return "+".join(f"no-{name}" for name, kept in vars(self).items() if not kept)
 
     def of(self, case: Case) -> Case:
-        """The case with what is left of it."""
+        """The case without the parts that are left out."""
         references = case.references if self.references else ()
         images, scans = (case.images, case.scans) if self.images else ((), ())
         return replace(case, references=references, images=images, scans=scans)
 
     def scale(self, scale: RatingScale) -> RatingScale:
-        """The scale without a reason, where none is asked for."""
+        """The scale, without a reason if that is left out."""
         if self.reason:
             return scale
         return replace(
@@ -264,8 +264,8 @@ class ShownCase:
 
 @dataclass(frozen=True)
 class RatingRequest:
-    """One request for ratings: the system's message, pictures and text, and the dimensions that are asked for; by which
-    prompt, with which of the task's own words."""
+    """One request for ratings: the system message, pictures and text, the dimensions that are asked for, the hash of the
+    prompt, and the task's own wording in it."""
 
     system: str
     parts: tuple[Part, ...]
@@ -277,8 +277,8 @@ class RatingRequest:
 def rating_request(
     scale: RatingScale, prompts: Prompts, case: Case, pictures: Pictures, fill: Filled | None = None
 ) -> RatingRequest:
-    """What a model is asked about a case, with nothing asked yet. Raises `InputError` for a language or a dimension that
-    the prompt does not speak of."""
+    """The request about a case, not yet sent. Raises `InputError` for a language without a prompt, and for a dimension
+    that the prompt does not mention."""
     prompt = prompt_for(prompts, case.id, case.language)
     asked = scale.asked(case)
     wording = wording_of(case, asked)
@@ -302,8 +302,8 @@ def rating_request(
 class ModelJudge:
     """Asks one model for every dimension of a case in one reply, pictures first.
 
-    `kind` is the judge's name, `variant` tells the members of an ensemble apart, `prompts` holds the task's own
-    prompts, `shown` is what an experiment leaves of a case.
+    `kind` is the judge's name, `variant` distinguishes the members of an ensemble, `prompts` is the folder of the task's
+    own prompts, `shown` says which parts of a case the model is shown.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class ModelJudge:
         prompts: Path | None = None,
         shown: ShownCase = ShownCase(),
     ) -> None:
-        scale, named = shown.scale(scale), "+".join(one for one in (variant, shown.variant) if one)
+        scale, named = shown.scale(scale), "+".join(filter(None, (variant, shown.variant)))
         self.name = f"{kind}{f'/{named}' if named else ''}[{client.name}]"
         self._shown = shown
         self._kind, self._client, self._scale, self._contexts = kind, client, scale, tuple(contexts)
@@ -328,7 +328,7 @@ class ModelJudge:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model's, the prompts, and what decides each context."""
+        """The settings of the model and of each context, and the hashes of the prompts."""
         found = {
             **self._client.settings,
             "prompt_sha256": prompt_hashes(self._prompts),
@@ -340,38 +340,37 @@ class ModelJudge:
         return found
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer (see `DimensionJudge`). Raises `InputError` for a language or a dimension that the
-        prompt does not speak of."""
+        """The scores of one answer (see `DimensionJudge`). Raises as `rating_request`."""
         case, context = self._shown.of(case), Context()
         try:
-            for one in self._contexts:
-                context += await one.context(case, self.name)
+            for provider in self._contexts:
+                context += await provider.context(case)
         except InfrastructureError as error:
             return DimensionScores.none(case, str(error), flags=injection_flags(case))
         pictures = await self._look(case)
-        shown = (*injection_flags(case), *pictures.flags)
+        flags = (*injection_flags(case), *pictures.flags)
         try:
-            said, key = await self._ask(case, context, pictures, shown)
+            rated, key = await self._ask(case, context, pictures, flags)
         except InfrastructureError as error:
-            missing = DimensionScores.none(case, str(error), flags=(*shown, *context.flags))
-            told = ({"judge": self.name, **context.told},) if context.told else ()
-            return replace(missing, evidence=told, votes=context.votes)
-        context, scores = context.cited(said), self._scale.read(case, said)
+            missing = DimensionScores.none(case, str(error), flags=(*flags, *context.flags))
+            evidence = ({"judge": self.name, **context.evidence},) if context.evidence else ()
+            return replace(missing, evidence=evidence, votes=context.votes)
+        context, scores = context.cited(rated), self._scale.read(case, rated)
         return replace(
             scores,
-            flags=(*shown, *context.flags),
-            evidence=({"judge": self.name, **scores.evidence[0], **context.told, **pictures.evidence},),
+            flags=(*flags, *context.flags),
+            evidence=({"judge": self.name, **scores.evidence[0], **context.evidence, **pictures.evidence},),
             votes=(*context.votes, key),
         )
 
     async def _look(self, case: Case) -> Pictures:
         return await look(case)
 
-    async def _ask(self, case: Case, context: Context, pictures: Pictures, shown: tuple[str, ...]) -> tuple[Any, str]:
+    async def _ask(self, case: Case, context: Context, pictures: Pictures, flags: tuple[str, ...]) -> tuple[Any, str]:
         """The reply, and the key of its judgement."""
         request = rating_request(self._scale, self._prompts, case, pictures, {**self._fill, **context.fill})
         references: list[JsonValue] = [one.text for one in case.sorted_references]
-        said, vote = await self._model.ask(
+        rated, vote = await self._model.ask(
             context.stored(self._scale.stored(request.asked, context.passages is not None)),
             request.parts,
             system=request.system,
@@ -389,19 +388,19 @@ class ModelJudge:
                 **(request.wording if words_itself(case) else {}),
                 **context.fill,
             },
-            flags=lambda said: (*self._scale.breaks(case, said), *context.cited(said).flags, *shown),
+            flags=lambda rated: (*self._scale.breaks(case, rated), *context.cited(rated).flags, *flags),
         )
-        return said, vote.key
+        return rated, vote.key
 
 
 def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
-    """The task's own words for a prompt that is not made for one task."""
+    """The task's own wording for a prompt that serves any task: role, dimensions and rules."""
     rules: list[JsonValue] = []
     for rule in case.scheme.rules if case.scheme else ():
         others = ", ".join(rule.others)
-        most = f"the highest of {others}" if rule.limit is None else f"{rule.limit:g}"
+        limit = f"the highest of {others}" if rule.limit is None else f"{rule.limit:g}"
         where = "" if rule.where is None else f" where any of {others} is {rule.where:g} or less"
-        rules.append(f"{rule.dimension} is at most {most}{where}.")
+        rules.append(f"{rule.dimension} is at most {limit}{where}.")
     return {
         "role": case.scheme.role if case.scheme else "",
         "dimensions": [
@@ -420,14 +419,14 @@ def wording_of(case: Case, asked: Sequence[Dimension]) -> dict[str, JsonValue]:
 
 
 def words_itself(case: Case) -> bool:
-    """Whether a judgement is found by the task's own words, too, beside the prompt's hash."""
+    """Whether the task's own wording is part of a judgement's key, besides the prompt's hash."""
     return case.scheme is not None and bool(case.scheme.role or any(one.description for one in case.dimensions))
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Those that could be loaded, in the order of the case; of how many; what was wrong with the others; and which of
-    the case's images the loaded ones are."""
+    """The pictures of a case that could be loaded (`frames`), how many it names, problems with the others, and the
+    indices of the loaded ones among the case's images (`places`)."""
 
     frames: tuple[Frame, ...]
     named: int
@@ -437,19 +436,19 @@ class Pictures:
 
     @property
     def hashes(self) -> list[JsonValue]:
-        """What a judgement is found by: other pictures are another one."""
+        """The hashes of the pictures, part of a judgement's key."""
         return [hashlib.sha256(one.jpeg).hexdigest() for one in self.frames]
 
     @property
     def evidence(self) -> dict[str, JsonValue]:
-        """For the record."""
+        """The counts and problems as evidence."""
         shown: dict[str, JsonValue] = {"named": self.named, "shown": len(self.frames)}
         return {"images": shown | ({"problems": list(self.problems)} if self.problems else {})}
 
 
 async def look(case: Case, shows: bool = True) -> Pictures:
-    """Loads a case's pictures, unless none is to be shown. One that can't be loaded is left out, and said; no error is
-    raised."""
+    """Loads a case's pictures, or none if not `shows`. A picture that can't be loaded is left out and named in the
+    problems; no error is raised."""
     if not case.images:
         return Pictures((), 0)
     if not shows:
@@ -479,5 +478,5 @@ def _load(root: Path, names: tuple[str, ...], scans: tuple[Scan | None, ...], la
 
 @lru_cache(maxsize=128)
 def _jpeg(file: Path, scan: Scan | None, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changed is read again
-    """A picture as it is sent; several systems answer to the same one, and several members look at it."""
+    """A picture as it is sent to the model. It is cached because several answers and judges share it."""
     return encode(read_image(file, scan), None, _PICTURES)

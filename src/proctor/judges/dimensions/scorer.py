@@ -1,5 +1,5 @@
-"""What a judge of dimensions is, what one is made from, and how it is used as a scorer: its metrics are the dimensions,
-its scores lead to the judgement behind them."""
+"""Judges of dimensions: their protocol, what they are built from, and their use as a scorer whose metrics are the
+dimensions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class ClientPool:
-    """Models by their specification, connected when they are asked for. To be closed with `aclose()`.
+    """Models by their specification, connected on first use. Close it with `aclose()`.
 
-    What a person sets for a model goes before what a judge would like.
+    Settings of the user take precedence over those that a judge prefers (`likes`).
     """
 
     def __init__(self, specs: Sequence[ModelSpec]) -> None:
@@ -45,11 +45,11 @@ class ClientPool:
 
     @property
     def opened(self) -> tuple[ModelClient, ...]:
-        """Those that were asked for."""
+        """The models in use."""
         return tuple(self._open.values())
 
     def only(self, judge: str) -> ModelSpec:
-        """The one model. Raises `ConfigurationError` where there is none, or more."""
+        """The one model. Raises `ConfigurationError` for none and for several."""
         if len(self.specs) != 1:
             several = f"{len(self.specs)} models" if self.specs else "no model"
             hint = " (model-ensemble asks several)" if self.specs else ""
@@ -57,7 +57,7 @@ class ClientPool:
         return self.specs[0]
 
     def some(self, judge: str) -> tuple[ModelSpec, ...]:
-        """All models. Raises `ConfigurationError` where there is none, and for one that is named twice."""
+        """All models. Raises `ConfigurationError` for none, and for a model that is named twice."""
         names = [one.name for one in self.specs]
         if not names:
             raise ConfigurationError(f"{judge}: expected a model, found none")
@@ -67,7 +67,7 @@ class ClientPool:
         return self.specs
 
     def client(self, spec: ModelSpec, likes: Mapping[str, JsonValue] | None = None) -> ModelClient:
-        """Access to a model; `likes` are settings that hold where the specification says nothing else."""
+        """Access to a model; `likes` are defaults for its settings."""
         from proctor.models import ModelClient
 
         settings = {**(likes or {}), **spec.settings}
@@ -92,21 +92,21 @@ class DimensionJudge(Protocol):
 
     @property
     def name(self) -> str:
-        """With its models, since another model is another judge."""
+        """The name, which contains the models: another model is another judge."""
 
     @property
     def settings(self) -> dict[str, JsonValue]:
         """Everything that changes its scores."""
 
     async def judge(self, case: Case) -> DimensionScores:
-        """The scores of one answer. No reply, none of the form, and a model that declines are missing
-        scores, each with its reason, and are asked again by the next run. Raises `ConfigurationError`
-        for what can't get better, and `InputError` for a case that this judge is not made for."""
+        """The scores of one answer. No reply, a reply of another form, and a refusal are missing scores with a reason;
+        the next run asks again. Raises `ConfigurationError` for errors that no retry can fix, and `InputError` for a
+        case that this judge is not made for."""
 
 
 @runtime_checkable
 class JudgesAll(Protocol):
-    """A judge that takes all answers at once, since it is faster so or compares them."""
+    """A judge that takes all answers at once, because that is faster or because it compares them."""
 
     async def judge_all(self, cases: Sequence[Case]) -> list[DimensionScores]:
         """The scores of each answer, in the order of the cases."""
@@ -116,16 +116,15 @@ class RecordedBy(Protocol):
     """Reads the scores that a scorer gave before."""
 
     def __call__(self, scorer: str) -> Mapping[Case, Mapping[str, float]]:
-        """The scores of each case by dimension; a dimension that it did not score is left out. Raises `InputError`
-        for an unknown scorer."""
+        """The scores of each case by dimension, without dimensions that it did not score. Raises `InputError` for an
+        unknown scorer."""
 
 
 @dataclass(frozen=True)
 class JudgeSetup:
-    """What a judge of dimensions is made from: models to ask, a book for its votes, and its own options as typed by a
-    person (read them with `read_options`). `prompts` is the folder of the benchmark's own prompts for judges, `own`
-    the name of its own judge, `rated` are rated answers for few-shot examples, `recorded` reads the scores that
-    other judges gave before."""
+    """What a judge of dimensions is built from: models, a cache for its judgements, and its options as the user typed
+    them (see `read_options`). `prompts` is the folder of the benchmark's own prompts for judges, `own` the name of its
+    own judge, `rated` are rated answers for few-shot examples, `recorded` reads scores that other judges gave before."""
 
     clients: ClientPool
     votes: JudgementCache
@@ -137,8 +136,8 @@ class JudgeSetup:
 
 
 class RatesDimensions:
-    """A factory of judges that give a score for each dimension, as a decorator; what it builds is used through
-    `DimensionScorer`. The first line of its docstring is its summary. Raises `ConfigurationError` or `InputError` for
+    """Decorator that marks the factory of a judge with a score for each dimension; `DimensionScorer` uses the judge. The
+    first line of the factory's docstring is its summary. The factory raises `ConfigurationError` or `InputError` for
     models or options that can't work."""
 
     def __init__(self, build: Callable[[JudgeSetup], DimensionJudge]) -> None:
@@ -151,8 +150,8 @@ class RatesDimensions:
 
 
 def read_options(judge: str, form: type[T], options: Mapping[str, str]) -> T:
-    """The options of a judge as a value of `form`. Raises `InputError` for an unknown one (listing those
-    that there are) and for one that can't be read.
+    """The options of a judge as a value of `form`. Raises `InputError` for an unknown option (listing the known ones)
+    and for a value that can't be read.
 
     >>> class Options(BaseModel):
     ...     passages: int = 4
@@ -177,9 +176,10 @@ def read_options(judge: str, form: type[T], options: Mapping[str, str]) -> T:
 class DimensionScorer:
     """Scores answers in free text on the dimensions of `scheme`.
 
-    What the judge says of an answer (values, what is missing and why, broken rules, flags, disagreement, evidence, the
-    keys of its models' replies) is kept in `book` as one judgement, found by its content; every score leads there. An
-    answer that its system never gave (refused, too late, an error of its own) has the worst level without a call.
+    Everything that the judge says of an answer (values, reasons for missing ones, broken rules, flags, disagreement,
+    evidence, the keys of its models' replies) is stored in `book` as one judgement with its content's hash as key; every
+    score refers to it. An answer that the system did not give (refused, too late, its own error) gets the worst level
+    without a call.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class DimensionScorer:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The judge's, and what is rated: each dimension by its name, and the rules between them."""
+        """The settings of the judge, and the scheme: each dimension by its name, and the rules between them."""
         scheme = self._scheme.model_dump(mode="json")
         scheme["dimensions"] = {one["name"]: one for one in scheme["dimensions"]}
         return {**self._judge.settings, "scheme": scheme}
@@ -205,19 +205,18 @@ class DimensionScorer:
         return isinstance(item.answer, FreeTextFormat) and bool(self._scheme.of(str(item.tags.get("language", ""))))
 
     async def see(self, answers: Sequence[tuple[Item, Answer]]) -> None:
-        """Shows a judge that takes all answers at once (`JudgesAll`) those that there are; others are asked one by
-        one."""
+        """Gives all answers to a judge that takes them at once (`JudgesAll`); other judges are asked one by one."""
         if isinstance(self._judge, JudgesAll):
             given = [one for one in answers if self.applies(one[0]) and one[1].status is Status.ANSWERED]
             cases = list(dict.fromkeys(self._case(item, answer) for item, answer in given))
             self._said |= dict(zip(cases, await self._judge.judge_all(cases), strict=True))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """A score for each dimension of the item's language; where members of an ensemble are `awaiting`, also one of
-        `unresolved` that says so.
+        """A score for each dimension of the item's language, and one of `unresolved` where members of an ensemble are
+        `awaiting`.
 
-        Raises `InfrastructureError` where there is none at all, `PartialScoresError` where some are missing,
-        `ProctorError` for scores that are not of the scheme.
+        Raises `InfrastructureError` if all are missing, `PartialScoresError` if some are, and `ProctorError` for scores
+        that do not fit the scheme.
         """
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is never scored")
@@ -249,12 +248,12 @@ class DimensionScorer:
 
 
 def candidate_of(answer: Answer) -> str:
-    """The text that is judged: what the answer's format read, or what there is where it read nothing."""
+    """The text that is judged: the parsed answer, or the raw text if it was not parsed."""
     return answer.parsed if isinstance(answer.parsed, str) else answer.text
 
 
 def judgement(judge: str, case: Case, said: DimensionScores) -> Judgement:
-    """Everything that a judge says of an answer, under the hash of just that."""
+    """Everything that a judge says of an answer, with its hash as the key."""
     reply: dict[str, JsonValue] = {
         "values": dict(said.values),
         "missing": dict(said.missing),

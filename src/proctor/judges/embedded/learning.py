@@ -1,5 +1,4 @@
-"""Learning to rate answers of one language: many ridge regressions on views of the answers, the better ones
-averaged."""
+"""Learning to rate answers of one language: ridge regressions on views of the answers, the best of which are averaged."""
 
 from __future__ import annotations
 
@@ -10,35 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, count_of, generator
-from proctor.judges.embedded.answers import STACKED, Answers
-from proctor.judges.embedded.contrasts import Contrasts
-from proctor.judges.embedded.views import FREE, OF_OTHERS, VIEWS, Floats, Rows, Views, fit_views
+from proctor.judges.embedded.answers import FREE, OF_OTHERS, STACKED, VIEWS, Answers, Contrasts, Views, fit_views
+from proctor.stats import Floats, Ints
 
 
 @dataclass(frozen=True)
 class Split:
-    """What decides the folds of answers: the encounter and the dataset of each row, and whether nobody rated it (`weak`;
-    empty: all were rated)."""
+    """The encounter and dataset of each row, by which folds are made, and whether it has no rating by a person (`weak`;
+    empty if all have)."""
 
     groups: tuple[str, ...]
     datasets: tuple[str, ...]
     weak: tuple[bool, ...] = ()
 
-    def part(self, rows: Sequence[int] | Rows) -> Split:
-        """That of some rows."""
+    def part(self, rows: Sequence[int] | Ints) -> Split:
+        """The split of some rows."""
         weak = tuple(self.weak[k] for k in rows) if self.weak else ()
         return Split(tuple(self.groups[k] for k in rows), tuple(self.datasets[k] for k in rows), weak)
 
     @property
-    def told(self) -> NDArray[np.bool_]:
-        """The rows that people rated."""
+    def rated(self) -> NDArray[np.bool_]:
+        """The mask of rows that people rated."""
         return ~np.array(self.weak or [False] * len(self.groups), dtype=np.bool_)
 
 
-def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Rows:
-    """The fold of each row, 0 to `count` − 1. All rows of an encounter are in one fold, whatever the order
-    of the rows; not `grouped`, every row is dealt out by itself. Rows that nobody rated decide nothing: they are in the
-    fold of their encounter, and in none (−1) where nothing of it was rated.
+def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Ints:
+    """The fold of each row, 0 to `count` − 1. All rows of an encounter are in one fold, whatever the order of the rows;
+    unless `grouped`, every row is assigned by itself. Rows without a person's rating do not influence the folds: they are
+    in the fold of their encounter, or in none (−1) if nothing of it was rated.
 
     Raises `InputError` for fewer encounters than folds.
 
@@ -46,8 +44,8 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     [0, 0]
     """
     units = split.groups if grouped else tuple(f"{one}#{k}" for k, one in enumerate(split.groups))
-    told = zip(units, split.datasets, split.told.tolist(), strict=True)
-    dataset = {unit: where for unit, where, rated in told if rated}
+    rows = zip(units, split.datasets, split.rated.tolist(), strict=True)
+    dataset = {unit: where for unit, where, rated in rows if rated}
     if len(dataset) < count:
         raise InputError(
             "ratings",
@@ -62,15 +60,15 @@ def fold_numbers(split: Split, count: int, seed: int, name: str, *, grouped: boo
     return np.array([fold.get(unit, -1) for unit in units], dtype=np.int64)
 
 
-def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Rows, Rows]]:
-    """For each fold the rows outside it, to learn from, and those in it that people rated (see `fold_numbers`)."""
+def folds(split: Split, count: int, seed: int, name: str, *, grouped: bool = True) -> Iterator[tuple[Ints, Ints]]:
+    """For each fold the rows outside it, and the rows in it that people rated (see `fold_numbers`)."""
     number = fold_numbers(split, count, seed, name, grouped=grouped)
     for k in range(count):
-        yield np.flatnonzero(number != k), np.flatnonzero((number == k) & split.told)
+        yield np.flatnonzero(number != k), np.flatnonzero((number == k) & split.rated)
 
 
-def parted(split: Split, number: Rows) -> int:
-    """How many encounters have answers in several folds.
+def parted(split: Split, number: Ints) -> int:
+    """The number of encounters with answers in several folds.
 
     >>> parted(Split(("a", "a", "b"), ("d",) * 3), np.array([0, 1, 1]))
     1
@@ -88,9 +86,8 @@ _SHARED = (0.0, 0.3, 0.6, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A ridge regression on views. `weights` are the views' shares of the kernel; `penalty` is the ridge's
-    per unit of weight, the larger the smoother; `shared` is how far each dimension is drawn to the mean of
-    all (0: learned by itself)."""
+    """A ridge regression on views. `weights` are the views' shares of the kernel, `penalty` the ridge penalty per unit of
+    weight, `shared` how far each dimension is shrunk to the mean of all dimensions (0: not at all)."""
 
     weights: Mapping[str, float]
     penalty: float
@@ -98,16 +95,14 @@ class Design:
 
     @property
     def alpha(self) -> float:
-        """The ridge's penalty. The views in `FREE` do not add to it: a design that has one weighs its few columns
-        almost freely, and shrinks all else towards them."""
+        """The ridge penalty. The views in `FREE` do not add to it, so that their few columns are hardly penalised, and
+        everything else is shrunk towards them."""
         return self.penalty * sum(weight for name, weight in self.weights.items() if name not in FREE)
 
 
 def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = False) -> tuple[Design, ...]:
-    """Designs drawn at random, the same for the same seed; `alone`: none looks at other answers; `stacked`: all look at
-    the scores of other judges.
-
-    Every design has the measures in it, and every second one likeness, with as much weight as all else.
+    """Random designs, the same for the same seed. With `alone` none uses other answers; with `stacked` all use other
+    judges' scores. Every design contains the measures, and every second one likeness with as much weight as all else.
 
     >>> draw_designs(0, 3) == draw_designs(0, 5)[:3], "measures" in draw_designs(0, 1)[0].weights
     (True, True)
@@ -125,15 +120,15 @@ def draw_designs(seed: int, count: int, *, alone: bool = False, stacked: bool = 
     return tuple(designs)
 
 
-_WEAK = 0.3  # what an answer counts that a judge scored and nobody rated
-_LEAST_SLOPE = 0.05  # a calibration never turns the order round, however badly the learner did
+_WEAK = 0.3  # the weight of an answer with a judge's score instead of a rating
+_MIN_SLOPE = 0.05  # a calibration never reverses the order, however poor the fit
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How is learned. `designs` are tried in `folds` folds of the training answers (whole encounters, unless
-    not `grouped`), and the `kept` best ones averaged; `alone`: no answer is compared with other answers. Each wording of
-    changed answers counts as much as `contrast` answers (0: nothing is learned from them)."""
+    """The settings of learning. `designs` are tried in `folds` folds of the training answers (of whole encounters, if
+    `grouped`), and the `kept` best ones are averaged. With `alone`, no answer is compared with other answers. Each wording
+    of changed answers counts as `contrast` answers (0: not at all)."""
 
     seed: int = 0
     folds: int = 5
@@ -146,11 +141,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Learned:
-    """A learned rater of one language: per view a matrix (columns × dimensions) whose products are summed,
-    and `curve` per dimension an intercept and a slope of the logistic curve that makes ratings of them.
+    """A learned rater of one language: a weight matrix (columns × dimensions) for each view, and for each dimension the
+    intercept and slope (`curve`) of the logistic curve from the sum to ratings.
 
-    `chosen` are the numbers of the averaged designs, best first; `figures` their mean figures in the inner
-    folds.
+    `chosen` are the numbers of the averaged designs, best first; `figures` their mean agreement in the inner folds.
     """
 
     dimensions: tuple[str, ...]
@@ -162,25 +156,22 @@ class Learned:
     figures: tuple[float, ...]
 
     def rate(self, answers: Answers) -> Floats:
-        """How good each answer is among those learned from, in their standard deviations (0: as their mean):
-        rows × dimensions."""
+        """The quality of each answer relative to the training answers, in standard deviations (0: their mean): rows ×
+        dimensions."""
         blocks = self.views.blocks(answers)
         total = sum((blocks[name] @ weights for name, weights in self.weights.items()), start=self.offset)
         return np.asarray(total, dtype=np.float64)
 
     def expected(self, rated: Floats) -> Floats:
-        """The rating, 0 to 1 of each dimension's scale, that clinicians would give on average."""
+        """The expected rating by clinicians, 0 to 1 of each dimension's scale."""
         from scipy.special import expit
 
         return np.asarray(expit(self.curve[0] + self.curve[1] * rated), dtype=np.float64)
 
 
 def relative(rated: Floats) -> Floats:
-    """Scores between 0 and 1: an answer as good as the mean of those learned from gets 0.5, each standard
-    deviation is 0.1.
-
-    Expected ratings would be no better: their mean is that of the training ratings, so that scores from
-    several folds, each with a mean of its own, would not be on one scale.
+    """Scores from 0 to 1: the mean training answer gets 0.5, and each standard deviation is 0.1. Unlike expected ratings,
+    whose mean depends on the training fold, these scores are on one scale in all folds.
 
     >>> relative(np.array([0.0, 1.0, -9.0])).tolist()
     [0.5, 0.6, 0.0]
@@ -190,86 +181,78 @@ def relative(rated: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RatedRows:
-    """What is learned from: answers, their ratings (rows × dimensions, 0 to 1), of each dimension whether more is better
-    (1, or −1), which rows people rated (the others have a judge's scores, and count less), and changed answers, if
+    """Training data: answers, their ratings (rows × dimensions, 0 to 1), whether more is better on each dimension (1 or
+    −1), the mask of rows that people `rated` (the others have a judge's scores and count less), and changed answers, if
     any."""
 
     answers: Answers
     ratings: Floats
     better: Floats
-    told: NDArray[np.bool_]
+    rated: NDArray[np.bool_]
     contrasts: Contrasts | None = None
 
-    def part(self, rows: Rows) -> RatedRows:
-        """That of some rows."""
+    def part(self, rows: Ints) -> RatedRows:
+        """The data of some rows."""
         contrasts = None if self.contrasts is None else self.contrasts.part(rows)
-        return RatedRows(self.answers.part(rows), self.ratings[rows], self.better, self.told[rows], contrasts)
+        return RatedRows(self.answers.part(rows), self.ratings[rows], self.better, self.rated[rows], contrasts)
 
     def on(self, dimensions: NDArray[np.bool_]) -> RatedRows:
-        """That of some dimensions."""
+        """The data of some dimensions."""
         return replace(self, ratings=self.ratings[:, dimensions], better=self.better[dimensions])
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """The rows that ridge regressions are fitted to: by view the answers' columns, and below them the changes that
-    wordings make, weighed."""
+    """The weighted rows of the ridge regressions: by view the columns of answers, and below them the changes by wordings."""
 
     views: Views
     blocks: dict[str, Floats]
     inside: dict[str, Floats]
     changes: Floats
     better: Floats
-    told: NDArray[np.bool_]
+    rated: NDArray[np.bool_]
 
     def targets(self, ratings: Floats, shared: float) -> Floats:
-        """Of each row what is to be predicted: rows × dimensions. A judge's scores have a mean and spread of their
-        own."""
+        """The targets of each row: rows × dimensions. A judge's scores are standardised apart from ratings."""
         own = np.zeros(ratings.shape)
-        for rows, weigh in ((self.told, 1.0), (~self.told, _weak_weight())):
+        for rows, weight in ((self.rated, 1.0), (~self.rated, float(np.sqrt(_WEAK)))):
             if rows.any():
-                own[rows] = weigh * _targets(ratings[rows], shared)
+                own[rows] = weight * _targets(ratings[rows], shared)
         return np.concatenate([own, self.changes[:, None] * self.better])
 
 
-def _weak_weight() -> float:
-    """What rows that nobody rated are multiplied with."""
-    return float(np.sqrt(_WEAK))
-
-
-def _fit(training: RatedRows, inside: Rows, recipe: Recipe) -> _Fit:
+def _fit(training: RatedRows, inside: Ints, recipe: Recipe) -> _Fit:
     views, blocks = fit_views(training.answers, inside, recipe.seed, alone=recipe.alone)
-    told = training.told[inside]
-    weighed = np.where(told, 1.0, _weak_weight())[:, None]
+    rated = training.rated[inside]
+    weighed = np.where(rated, 1.0, float(np.sqrt(_WEAK)))[:, None]
     own = {name: block[inside] for name, block in blocks.items()}
     rows = {name: weighed * block for name, block in own.items()}
     contrasts = None if training.contrasts is None or not recipe.contrast else training.contrasts.part(inside)
     if contrasts is None or not contrasts.kinds:
-        return _Fit(views, blocks, rows, np.zeros(0), training.better, told)
+        return _Fit(views, blocks, rows, np.zeros(0), training.better, rated)
     weigh = np.sqrt(recipe.contrast)
     changed = views.blocks(contrasts.answers)
     for name, block in own.items():
         rows[name] = np.concatenate([rows[name], weigh * contrasts.differences(changed[name], block)])
-    return _Fit(views, blocks, rows, weigh * contrasts.expected, training.better, told)
+    return _Fit(views, blocks, rows, weigh * contrasts.expected, training.better, rated)
 
 
 def learn(training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe) -> Learned:
-    """As `learn_each`, of the recipe's number of designs."""
+    """As `learn_each`, for the recipe's number of designs."""
     return learn_each(training, dimensions, split, recipe, (recipe.kept,))[0]
 
 
 def learn_each(
     training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe, numbers: Sequence[int]
 ) -> list[Learned]:
-    """Learns from rated answers, once for each number of designs that are averaged; the designs are tried only once.
+    """Learns from rated answers, once for each number of averaged designs; the designs are tried only once.
 
-    Each design is judged by its mean figure over dimensions, its predictions for every inner fold coming
-    from the other folds. Everything (views, standardisation, choice, calibration) is learned from these
-    answers alone. Raises `InputError` for fewer encounters than folds, and for a dimension on which all
-    ratings are the same.
+    Designs are compared by the mean agreement over dimensions of their cross-validated predictions in inner folds.
+    Everything (views, standardisation, choice, calibration) is fitted on these answers alone. Raises `InputError` for
+    fewer encounters than folds, and for constant ratings on a dimension.
     """
-    ratings, told = training.ratings, training.told
-    for name, column in zip(dimensions, ratings[told].T, strict=True):
+    ratings, rated = training.ratings, training.rated
+    for name, column in zip(dimensions, ratings[rated].T, strict=True):
         if len(column) and np.ptp(column) == 0:
             raise InputError(f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
     stacked = any(name.startswith(STACKED) for name in training.answers.names)
@@ -277,8 +260,8 @@ def learn_each(
     held_out = np.zeros((len(designs), *ratings.shape))
     for inside, outside in folds(split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):
         held_out[:, outside] = _predictions(training, inside, outside, designs, recipe)
-    held_out = held_out[:, told]
-    figures = np.array([_mean_figure(one, ratings[told]) for one in held_out])
+    held_out = held_out[:, rated]
+    figures = np.array([_mean_figure(one, ratings[rated]) for one in held_out])
     order = np.argsort(-figures, kind="stable")
     fit = _fit(training, np.arange(len(ratings), dtype=np.int64), recipe)
     products = {name: block @ block.T for name, block in fit.inside.items()}
@@ -288,7 +271,7 @@ def learn_each(
     found = []
     for number in numbers:
         chosen = order[:number]
-        # The average of ridge regressions is one linear function of each view: their weights add up.
+        # An average of ridge regressions is one linear function of each view, so their weights are added.
         dual = {name: np.zeros((len(rows), len(dimensions))) for name in fit.inside}
         for k in chosen:
             targets = fit.targets(ratings, designs[k].shared)
@@ -299,13 +282,13 @@ def learn_each(
         averaged = ((held_out - mean[:, None]) / spread[:, None])[chosen].mean(axis=0)
         offset = -(mean / spread)[chosen].mean(axis=0)
         best = (tuple(chosen.tolist()), tuple(figures[chosen].tolist()))
-        found.append(Learned(tuple(dimensions), fit.views, weights, offset, _curve(averaged, ratings[told]), *best))
+        found.append(Learned(tuple(dimensions), fit.views, weights, offset, _curve(averaged, ratings[rated]), *best))
     return found
 
 
 def task_figure(scores: Floats, ratings: Floats) -> float:
-    """The task's figure of one dimension: the mean of Kendall's τ-b, Pearson's r and Spearman's ρ; 0 where
-    there is no correlation, since a learner that tells nothing apart has learned nothing.
+    """The task's measure on one dimension: the mean of Kendall's τ-b, Pearson's r and Spearman's ρ; 0 for constant scores
+    or ratings.
 
     >>> round(task_figure(np.array([0.1, 0.4, 0.3]), np.array([0.0, 1.0, 0.5])), 3)
     0.994
@@ -319,7 +302,7 @@ def task_figure(scores: Floats, ratings: Floats) -> float:
 
 
 def _pearson(one: Floats, other: Floats) -> float:
-    """Pearson's r of what differs; SciPy's works out a p-value with it, which costs many times as much."""
+    """Pearson's r without a p-value, which makes SciPy's function many times slower."""
     first, second = one - one.mean(), other - other.mean()
     return float(first @ second / np.sqrt((first @ first) * (second @ second)))
 
@@ -328,8 +311,8 @@ def _mean_figure(scores: Floats, ratings: Floats) -> float:
     return float(np.mean([task_figure(one, other) for one, other in zip(scores.T, ratings.T, strict=True)]))
 
 
-def _predictions(training: RatedRows, inside: Rows, outside: Rows, designs: Sequence[Design], recipe: Recipe) -> Floats:
-    """What each design, fitted to some rows, predicts for others: designs × rows × dimensions."""
+def _predictions(training: RatedRows, inside: Ints, outside: Ints, designs: Sequence[Design], recipe: Recipe) -> Floats:
+    """The predictions of each design, fitted to the rows `inside`, for the rows `outside`: designs × rows × dimensions."""
     fit = _fit(training, inside, recipe)
     products = {name: np.concatenate([own, fit.blocks[name][outside]]) @ own.T for name, own in fit.inside.items()}
     here = np.arange(len(inside) + len(fit.changes))
@@ -342,8 +325,8 @@ def _predictions(training: RatedRows, inside: Rows, outside: Rows, designs: Sequ
     return np.array(found)
 
 
-def _dual(products: dict[str, Floats], rows: Rows, design: Design, targets: Floats) -> Floats:
-    """The ridge regression's dual coefficients: answers × dimensions."""
+def _dual(products: dict[str, Floats], rows: Ints, design: Design, targets: Floats) -> Floats:
+    """The dual coefficients of the ridge regression: answers × dimensions."""
     from scipy.linalg import solve
 
     kernel = _mixed(products, rows, design)
@@ -351,14 +334,14 @@ def _dual(products: dict[str, Floats], rows: Rows, design: Design, targets: Floa
     return np.asarray(solve(kernel, targets, assume_a="pos", overwrite_a=True, check_finite=False), dtype=np.float64)
 
 
-def _mixed(products: dict[str, Floats], rows: Rows, design: Design) -> Floats:
+def _mixed(products: dict[str, Floats], rows: Ints, design: Design) -> Floats:
     total = sum(weight * products[name][rows] for name, weight in design.weights.items())
     return np.asarray(total, dtype=np.float64)
 
 
 def _targets(ratings: Floats, shared: float) -> Floats:
-    """Standardised ratings, each dimension drawn to what all have in common, with its own sign (the more
-    a clinician disagrees, the lower all else)."""
+    """Standardised ratings, each dimension shrunk to the common component of all, with its own sign (disagreement is high
+    where the other dimensions are low)."""
     spread = ratings.std(axis=0)
     alike = (ratings - ratings.mean(axis=0)) / np.where(spread > 1e-9, spread, 1.0)
     common = np.linalg.eigh(alike.T @ alike)[1][:, -1]
@@ -368,8 +351,8 @@ def _targets(ratings: Floats, shared: float) -> Floats:
 
 
 def _curve(scores: Floats, ratings: Floats) -> Floats:
-    """Intercepts and slopes (2 × dimensions) of logistic curves from scores to ratings (Platt 1999): each
-    answer counts as a yes to the extent of its rating, and as a no to the rest."""
+    """Intercepts and slopes (2 × dimensions) of logistic curves from scores to ratings (Platt 1999): an answer counts as
+    positive with the weight of its rating, and as negative with the rest."""
     from sklearn.linear_model import LogisticRegression
 
     found = []
@@ -377,5 +360,5 @@ def _curve(scores: Floats, ratings: Floats) -> Floats:
     for one, rating in zip(scores.T, ratings.T, strict=True):
         weigh = np.concatenate([rating, 1 - rating])
         fitted = LogisticRegression().fit(np.tile(one, 2)[:, None], yes, sample_weight=weigh)
-        found.append((float(fitted.intercept_[0]), max(_LEAST_SLOPE, float(fitted.coef_[0, 0]))))
+        found.append((float(fitted.intercept_[0]), max(_MIN_SLOPE, float(fitted.coef_[0, 0]))))
     return np.array(found).T

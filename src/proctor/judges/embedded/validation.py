@@ -1,20 +1,27 @@
-"""How well the judge does on encounters that it has not learned from: nested cross-validation, beside the best of other
-metrics."""
+"""Rated answers to learn from, and nested cross-validation: the agreement of the judge on encounters that it has not learned
+from, compared with the best of other metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCell, RatingCells, RatingsTable, paired
-from proctor.core import InputError
+from proctor.core import InputError, generator
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded.answers import STACKED, Answers, Encoders, encoders_in, read_answers
-from proctor.judges.embedded.contrasts import Contrasts, changed_cases
+from proctor.judges.embedded.answers import (
+    STACKED,
+    Answers,
+    Contrasts,
+    Encoders,
+    changed_cases,
+    encoders_in,
+    read_answers,
+)
 from proctor.judges.embedded.learning import (
     Learned,
     RatedRows,
@@ -27,17 +34,14 @@ from proctor.judges.embedded.learning import (
     parted,
     relative,
 )
-from proctor.stats import Contrast, Estimate, average, contrast
-
-Floats = NDArray[np.float64]
+from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
 
 
 @dataclass(frozen=True)
 class RatedAnswers:
-    """Rated answers of one language, read once. `ratings` (rows × dimensions) are on the scale 0 to 1 from
-    the lowest to the highest level; `places` are the rows' places among the cases given (answers that nobody rated come
-    last and have none), `better` says of each dimension
-    whether more is better (1, or −1)."""
+    """Rated answers of one language. `ratings` (rows × dimensions) are scaled to 0 to 1 from the lowest to the highest
+    level; `places` are the rows' indices among the given cases (answers without a person's rating come last and have
+    none); `better` says whether more is better on each dimension (1 or −1)."""
 
     answers: Answers
     dimensions: tuple[str, ...]
@@ -51,8 +55,8 @@ class RatedAnswers:
 
     @property
     def training(self) -> RatedRows:
-        """What is learned from."""
-        return RatedRows(self.answers, self.ratings, self.better, self.split.told, self.contrasts)
+        """The training data."""
+        return RatedRows(self.answers, self.ratings, self.better, self.split.rated, self.contrasts)
 
 
 Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
@@ -61,29 +65,28 @@ Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class TrainingMaterial:
-    """What a judge learns from beside ratings. `encoder` is the folder of another encoder than the embedded
-    one; `stacked` are other judges' scores, which it looks at; `weak` are answers that nobody rated, with a judge's
-    scores in the place of ratings."""
+    """Training material besides ratings. `encoder` is the folder of another encoder than the embedded one, `stacked` are
+    other judges' scores as further measures, `weak` are answers with a judge's scores instead of ratings."""
 
     encoder: Path | None = None
     stacked: Stacked = field(default_factory=dict)
     weak: tuple[RatedCase, ...] = ()
 
     def opened(self) -> Encoders | None:
-        """The encoders in that folder; None: the embedded ones."""
+        """The encoders in that folder, or None for the embedded ones."""
         return None if self.encoder is None else encoders_in(self.encoder)
 
 
 NOTHING_ELSE = TrainingMaterial()
-"""Ratings alone, with the embedded encoder."""
+"""Ratings only, with the embedded encoder."""
 
 
 def read_rated(
     rated: Sequence[RatedCase], encoders: Encoders | None = None, material: TrainingMaterial = NOTHING_ELSE
 ) -> tuple[RatedAnswers, ...]:
-    """Rated answers by language, read with `encoders`, where they are given, in the place of the material's. Raises
-    `InputError` for none, for an answer that was not rated on all its dimensions, for a dimension on which all ratings of
-    a language are the same, for an answer that a stacked judge did not score, and for what `read_answers` refuses."""
+    """Rated answers by language, read with `encoders` or else the material's. Raises `InputError` for no ratings, an answer
+    that was not rated on all its dimensions, constant ratings on a dimension of a language, an answer that a stacked
+    judge did not score, and as `read_answers`."""
     if not rated:
         raise InputError("ratings", found="none", expected="answers with ratings")
     _refuse_constant(rated)  # before the texts are read, which takes minutes
@@ -115,9 +118,9 @@ def train(known: RatedAnswers, recipe: Recipe) -> Learned:
 def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None = None) -> Floats:
     """A score of every answer by a judge that learned from other folds: rows × dimensions, on the task's scale.
 
-    Choices of designs, calibration and everything else are made again inside the training folds of each
-    outer fold. `folds_seed` draws other outer folds than the recipe's seed. With `Recipe.grouped` False
-    the folds leak, inner and outer: answers to one encounter lie on both sides.
+    Everything, such as the choice of designs and the calibration, is fitted again in the training folds of each outer
+    fold. `folds_seed` draws other outer folds than the recipe's seed. With `Recipe.grouped` False inner and outer folds
+    leak: answers to one encounter are on both sides.
     """
     return out_of_fold_each(known, recipe, (recipe.kept,), folds_seed=folds_seed)[0]
 
@@ -125,7 +128,7 @@ def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None =
 def out_of_fold_each(
     known: RatedAnswers, recipe: Recipe, numbers: Sequence[int], *, folds_seed: int | None = None
 ) -> list[Floats]:
-    """As `out_of_fold`, once for each number of designs that are averaged."""
+    """As `out_of_fold`, once for each number of averaged designs."""
     scores = [np.full(known.ratings.shape, np.nan) for _ in numbers]
     seed = recipe.seed if folds_seed is None else folds_seed
     for inside, outside in folds(known.split, recipe.folds, seed, "outer", grouped=recipe.grouped):
@@ -138,7 +141,7 @@ def out_of_fold_each(
 
 
 def split_encounters(known: RatedAnswers, recipe: Recipe) -> tuple[int, int]:
-    """How many encounters the outer folds part, and how many there are."""
+    """The number of encounters that the outer folds divide, and the number of all encounters."""
     number = fold_numbers(known.split, recipe.folds, recipe.seed, "outer", grouped=recipe.grouped)
     return parted(known.split, number), len(set(known.split.groups))
 
@@ -189,7 +192,7 @@ def _read(
 
 
 def stacked_columns(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str, ...], Floats]:
-    """The names of the measures that other judges' scores are, and rows × these, NaN where one gave no score."""
+    """The names of the measures that are other judges' scores, and their values (rows × names), NaN for a missing score."""
     columns = tuple(f"{STACKED}{judge}:{one.name}" for judge in stacked for one in cases[0].dimensions)
     rows = [
         [given.get(case, {}).get(one.name, float("nan")) for given in stacked.values() for one in case.dimensions]
@@ -200,9 +203,9 @@ def stacked_columns(stacked: Stacked, cases: Sequence[Case]) -> tuple[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The task's figure (mean of Kendall, Pearson and Spearman on all datasets) of the judge and of another
-    metric on one dimension, or ('') on the mean over a language's dimensions, and the difference. The judge's
-    figure is the mean of its figures in several draws of the folds, `judge` with the interval of that mean."""
+    """The agreement (mean of Kendall, Pearson and Spearman on all datasets) of the judge and of another metric on one
+    dimension, or ('') the mean over a language's dimensions, and their difference. The judge's agreement is the mean over
+    several draws of the folds, with the interval of that mean."""
 
     language: str
     dimension: str
@@ -213,17 +216,17 @@ class Held:
 
 
 def scores_of(name: str, keys: Sequence[tuple[str, str]], found: Sequence[tuple[RatedAnswers, Floats]]) -> MetricScores:
-    """Scores as an audit takes them; `keys` are item and system of each case that was read."""
+    """Scores in the form of an audit; `keys` are item and system of each case that was read."""
     scores: dict[Key, float | None] = {}
     for known, table in found:
-        for place, row in zip(known.places, table[known.split.told].tolist(), strict=True):
+        for place, row in zip(known.places, table[known.split.rated].tolist(), strict=True):
             scores |= {(*keys[place], name): value for name, value in zip(known.dimensions, row, strict=True)}
     return MetricScores(name, scores)
 
 
 def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: str) -> MetricScores:
-    """The metric with the highest mean over a language's dimensions. It is chosen on the very ratings that it
-    is compared with, which flatters it, not the judge. Raises `InputError` where none has a figure."""
+    """The metric with the highest mean agreement over a language's dimensions. It is chosen on the ratings that it is
+    compared on, which favours it over the judge. Raises `InputError` if no agreement is defined."""
     frame = RatingCells(table, CorrelationSettings(draws=0))
     cells = _cells(frame, language)
     found: dict[float, MetricScores] = {}
@@ -237,17 +240,17 @@ def best_metric(table: RatingsTable, metrics: Sequence[MetricScores], language: 
 
 
 def _cells(frame: RatingCells, language: str) -> list[RatingCell]:
-    """Those of a language's dimensions on all datasets."""
+    """The cells of a language's dimensions on all datasets."""
     return [cell for cell in frame.cells if (cell.dataset, cell.language) == (ALL, language)]
 
 
 def beside_best(
     table: RatingsTable, judge: Sequence[MetricScores], metrics: Sequence[MetricScores], settings: CorrelationSettings
 ) -> tuple[Held, ...]:
-    """The judge beside the best of the metrics in each language: the mean over its dimensions first.
+    """The judge compared with the best of the metrics in each language: first the mean over its dimensions.
 
-    `judge` holds its scores from each draw of the folds. Figures are averaged, not scores (which would be an
-    ensemble of judges): in every bootstrap sample of encounters the mean figure is taken over the draws.
+    `judge` has the scores from each draw of the folds. In every bootstrap sample of encounters the agreement is averaged
+    over the draws; averaged scores would be those of an ensemble.
     """
     frame = RatingCells(table, settings)
     rows = []
@@ -262,3 +265,63 @@ def beside_best(
             for name, mine, its in zip(names, [average(own), *own], [average(other), *other], strict=True)
         ]
     return tuple(rows)
+
+
+def splits_of(rated: Sequence[RatedCase]) -> dict[str, Split]:
+    """The split of each language's answers, without reading their texts."""
+    found: dict[str, list[Case]] = {}
+    for one in rated:
+        found.setdefault(one.case.language, []).append(one.case)
+    return {
+        language: Split(tuple(case.encounter for case in cases), tuple(case.dataset for case in cases))
+        for language, cases in found.items()
+    }
+
+
+def encounter_fold(split: Split, recipe: Recipe, folds_seed: int) -> Mapping[str, int]:
+    """The outer fold of each encounter, as in `out_of_fold`."""
+    numbers = fold_numbers(split, recipe.folds, folds_seed, "outer")
+    return dict(zip(split.groups, numbers.tolist(), strict=True))
+
+
+def leaving_each_fold(known: RatedAnswers, recipe: Recipe, folds_seed: int) -> list[Floats]:
+    """For each outer fold the scores of all answers (rows × dimensions) by judges that did not learn from it: the answers of
+    the fold as in `out_of_fold`, those of another fold by a judge that learned from neither."""
+    numbers = fold_numbers(known.split, recipe.folds, folds_seed, "outer")
+    found = [np.full(known.ratings.shape, np.nan) for _ in range(recipe.folds)]
+    for fold in range(recipe.folds):
+        outside = np.flatnonzero(numbers == fold)
+        found[fold][outside] = _scored(known, recipe, np.flatnonzero(numbers != fold), outside)
+    for one, other in combinations(range(recipe.folds), 2):
+        inside = np.flatnonzero((numbers != one) & (numbers != other))
+        for fold, left in ((one, other), (other, one)):
+            outside = np.flatnonzero(numbers == left)
+            found[fold][outside] = _scored(known, recipe, inside, outside)
+    return found
+
+
+def out_of_fold_from_part(known: RatedAnswers, recipe: Recipe, share: float, folds_seed: int) -> Floats:
+    """As `out_of_fold`, but learned from a random share of the encounters in each training part. A smaller share is a subset
+    of a larger one."""
+    numbers = fold_numbers(known.split, recipe.folds, folds_seed, "outer")
+    groups = np.array(known.split.groups)
+    scores = np.full(known.ratings.shape, np.nan)
+    for fold in range(recipe.folds):
+        names = np.unique(groups[numbers != fold])
+        order = generator(folds_seed, "embedded-judge", "part", str(fold)).permutation(len(names))
+        kept = names[order[: max(recipe.folds, round(share * len(names)))]]
+        outside = np.flatnonzero(numbers == fold)
+        scores[outside] = _scored(known, recipe, np.flatnonzero(np.isin(groups, kept)), outside)
+    return scores
+
+
+def _scored(known: RatedAnswers, recipe: Recipe, inside: Ints, outside: Ints) -> Floats:
+    """Scores on the task's scale; those of a dimension with constant training ratings are in the middle."""
+    ratings = known.ratings[inside]
+    taught = np.ptp(ratings, axis=0) > 0
+    scores = np.full((len(outside), len(known.dimensions)), 0.5)
+    if taught.any():
+        names = [name for name, there in zip(known.dimensions, taught, strict=True) if there]
+        learned = learn(known.training.part(inside).on(taught), names, known.split.part(inside), recipe)
+        scores[:, taught] = relative(learned.rate(known.answers.part(outside)))
+    return np.asarray(known.lowest + known.span * scores, dtype=np.float64)

@@ -1,8 +1,7 @@
 """`local-pipeline`: encoders that run here tell how an answer goes with pictures, question and references."""
 
 from proctor.judges.dimensions.fitted import PerFold
-from proctor.judges.pipeline.combination import LinearRating, PipelineFit, read_pipeline
-from proctor.judges.pipeline.judge import CombinedJudge, build
+from proctor.judges.pipeline.judge import CombinedJudge, LinearRating, PipelineFit, build, read_pipeline
 from proctor.judges.pipeline.signals import SIGNALS, SignalReader, Signals
 
 __all__ = [

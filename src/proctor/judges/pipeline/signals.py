@@ -1,29 +1,112 @@
-"""What encoders tell of an answer: how it goes with the pictures, the question and the references.
+"""The signals of `local-pipeline`: how an answer matches the pictures, the question and the references, by local encoders.
 
 After SloCal-Net (Kocbek et al. 2026, in section 6.2 of the overview), whose local pipeline joins DermLIP, SBERT and
-KeyBERT. The overview does not say which figures it takes of them; these are ours.
+KeyBERT. The overview does not say which figures it takes of them; these are ours. Key phrases are those of KeyBERT
+(Grootendorst 2020): phrases whose embeddings are similar to the text's and different from one another. This is the only
+module that imports `keybert` (the extra `pipeline`).
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from proctor.core import ConfigurationError, pip_install
 from proctor.judges.dimensions.case import Case
 from proctor.judges.dimensions.model_judge import Pictures
-from proctor.judges.embedded.answers import sentences
+from proctor.judges.embedded.measures import TextVectors, sentences
 from proctor.judges.passage_index import load_sentence_encoder
-from proctor.judges.pipeline.key_phrases import key_phrases
 from proctor.metrics.text import EMBEDDED_ENCODER, Encoder, tokens
 from proctor.models import MultimodalEncoder, weights_hash
+from proctor.stats import Floats
 
-Floats = NDArray[np.float64]
+LONGEST = 400
+"""The number of words (characters in a script without spaces) at the start of a text that are searched for phrases."""
+
+KEPT = 8
+"""The number of key phrases of a text."""
+
+_DIVERSITY = 0.5  # KeyBERT's own
+_WORDS, _CHARACTERS = (1, 2), (2, 3)
+_BREAKS = re.compile(r"[^\w\s/%.'-]+|\.\s|\n")
+_NO_STOPS = {"fire", "serious", "thick", "thin"}  # stop words for scikit-learn, but meaningful here
+_STOP_CHARACTERS = frozenset("的了是在和与及或也就都而于对为有这那你您我他她它们不请可以能会")
+
+
+def phrases_in(text: str) -> list[str]:
+    """The candidate phrases of a text, each once: one or two words that do not begin or end with a stop word, or two or
+    three characters in Chinese. Punctuation ends a phrase.
+
+    >>> phrases_in("Keep the wound clean.")
+    ['wound', 'clean', 'wound clean']
+    >>> phrases_in("湿疹，外用激素。")[:3]
+    ['湿疹', '外用', '用激']
+    """
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    parts = [tokens(one) for one in _BREAKS.split(text)]
+    words = [word for part in parts for word in part]
+    spaced = sum(len(word) > 1 for word in words) * 2 >= len(words)
+    stops, (low, high), between = (
+        (ENGLISH_STOP_WORDS - _NO_STOPS, _WORDS, " ") if spaced else (_STOP_CHARACTERS, _CHARACTERS, "")
+    )
+    found: dict[str, None] = {}
+    left = LONGEST
+    for part in parts:
+        kept, left = part[:left], left - len(part[:left])
+        for size in range(low, high + 1):
+            for start in range(len(kept) - size + 1):
+                piece = kept[start : start + size]
+                if not stops & {piece[0], piece[-1]} and any(one.isalpha() for one in "".join(piece)):
+                    found[between.join(piece)] = None
+    return list(found)
+
+
+def key_phrases(texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> list[tuple[str, ...]]:
+    """At most `KEPT` phrases for each text, the most relevant first; none for a text without words. `embed` gives a unit
+    vector for each text. Raises `ConfigurationError` without the extra `pipeline`."""
+    worded = [text for text in dict.fromkeys(texts) if phrases_in(text)]
+    if not worded:
+        return [()] * len(texts)
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    model = _keybert(embed)
+    counter = CountVectorizer(analyzer=phrases_in)
+    # The first text is given twice, since for a single text the library returns a list of another form.
+    found = model.extract_keywords(
+        [*worded, worded[0]], vectorizer=counter, top_n=KEPT, use_mmr=True, diversity=_DIVERSITY
+    )
+    by_text = {text: tuple(phrase for phrase, _ in one) for text, one in zip(worded, found, strict=False)}
+    return [by_text.get(text, ()) for text in texts]
+
+
+def _keybert(embed: Callable[[Sequence[str]], Floats]) -> Any:
+    try:
+        with warnings.catch_warnings():  # importing it changes the filters of the whole process
+            from keybert import KeyBERT
+            from keybert.backend import BaseEmbedder
+    except ImportError as error:
+        raise ConfigurationError(
+            f"key phrases need the extra 'pipeline' ({pip_install('pipeline')}): {error}"
+        ) from error
+
+    class Given(BaseEmbedder):  # type: ignore[misc]  # the library has no types
+        """The pipeline's own sentence encoder."""
+
+        def embed(self, documents: Any, verbose: bool = False) -> Floats:
+            del verbose
+            return embed([str(one) for one in documents])
+
+    return KeyBERT(model=Given())
+
 
 _SAID = {
     "answer-references": "likeness in meaning of the candidate and the references, on average",
@@ -44,34 +127,34 @@ _SEEN = {
 SIGNALS: Mapping[str, str] = {**_SAID, **_SEEN}
 """The signals by name, in words. Likenesses are cosines, −1 to 1."""
 
-_DIGITS = 6  # beyond them, a text's company in a batch changes its embedding
+_DIGITS = 6  # more digits of an embedding depend on the other texts of the batch
 
 
 @dataclass(frozen=True)
 class Signals:
-    """The signals of one answer, None where something that it takes is not there, and the key phrases of the answer
-    and of all references."""
+    """The signals of one answer (None where an input is missing), and the key phrases of the answer (`own`) and of all
+    references (`expected`)."""
 
     values: Mapping[str, float | None]
     own: tuple[str, ...]
     expected: tuple[str, ...]
 
     @property
-    def told(self) -> dict[str, JsonValue]:
-        """For the record."""
+    def record(self) -> dict[str, JsonValue]:
+        """The signals as evidence."""
         return {"signals": dict(self.values), "key phrases": {"candidate": [*self.own], "references": [*self.expected]}}
 
 
 class SignalReader:
-    """Reads the signals of answers by a sentence encoder and, where one is given, one of pictures and texts.
+    """Reads the signals of answers by a sentence encoder and optionally an encoder of pictures and texts.
 
-    `encoder` is a name as in `load_sentence_encoder`, `pictures` a folder or id of a model like CLIP. The same answer
-    has the same signals, whatever it is read with. Raises `ConfigurationError` and `InputError` as these do.
+    `encoder` is a name as in `load_sentence_encoder`, `pictures` a folder or id of a model like CLIP. An answer has the
+    same signals in any batch. Raises `ConfigurationError` and `InputError` as these do.
     """
 
     def __init__(self, encoder: str = "", pictures: str = "", *, embed: Encoder | None = None) -> None:
         name = encoder or EMBEDDED_ENCODER
-        self._texts = _Embeddings(embed or load_sentence_encoder(name))
+        self._texts = TextVectors(embed or load_sentence_encoder(name), digits=_DIGITS)
         self._sight = MultimodalEncoder(pictures) if pictures else None
         self._seen: dict[str, Floats] = {}
         self._guard = threading.Lock()
@@ -83,7 +166,7 @@ class SignalReader:
 
     @property
     def sees(self) -> bool:
-        """Whether it looks at pictures."""
+        """Whether it uses pictures."""
         return self._sight is not None
 
     def read(self, cases: Sequence[Case], pictures: Sequence[Pictures]) -> list[Signals]:
@@ -130,7 +213,7 @@ class SignalReader:
         }
 
     def _pictures(self, case: Case, pictures: Pictures, sight: MultimodalEncoder) -> dict[str, float | None]:
-        """Each text by its sentences, since these encoders read no more than a few dozen words."""
+        """Texts are compared by sentences, since these encoders read only a few dozen words."""
         own, theirs = sentences(case.candidate), [part for text in _references(case) for part in sentences(text)]
         if not pictures.frames:
             return dict.fromkeys(_SEEN)
@@ -141,7 +224,7 @@ class SignalReader:
         return {"picture-answer": said, "picture-references": expected, "picture-excess": excess}
 
     def _told(self, texts: Sequence[str], sight: MultimodalEncoder) -> Floats:
-        for text in texts:  # one by one: a text's vector does not depend on others
+        for text in texts:  # one by one, so that a vector does not depend on other texts
             if f"text:{text}" not in self._seen:
                 self._seen[f"text:{text}"] = sight.read([text])[0]
         return np.array([self._seen[f"text:{text}"] for text in texts])
@@ -153,34 +236,12 @@ class SignalReader:
         return np.array([self._seen[name] for name in names])
 
 
-class _Embeddings:
-    """Embeddings by text, each computed once."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self._known: dict[str, Floats] = {}
-        self._width = 0
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        new = sorted({text for text in texts if text.strip() and text not in self._known})
-        if new:
-            found = np.round(np.asarray(self._encoder(new), dtype=np.float64), _DIGITS)
-            self._width = found.shape[1]
-            self._known |= dict(zip(new, found, strict=True))
-
-    def rows(self, texts: Sequence[str]) -> Floats:
-        """Texts × the encoder's numbers; 0 for a text without words."""
-        self.prepare(texts)
-        blank = np.zeros(self._width)
-        return np.array([self._known.get(text, blank) for text in texts]).reshape(len(texts), self._width)
-
-
 def _references(case: Case) -> list[str]:
     return [one.text for one in case.sorted_references]
 
 
 def _met(wanted: Floats, given: Floats) -> float | None:
-    """The mean over what is wanted of its cosine with the nearest that is given."""
+    """The mean over the wanted vectors of the cosine with the nearest given vector."""
     return _mean((wanted @ given.T).max(axis=1)) if len(wanted) and len(given) else None
 
 
@@ -195,5 +256,5 @@ def _mean(values: Floats | Sequence[float]) -> float | None:
 
 
 def _known_as(name: str) -> str:
-    """An encoder's name in the record: the hash of its weights where it is a folder."""
+    """An encoder's name in settings: for a folder the hash of its weights."""
     return weights_hash(Path(name)) or name

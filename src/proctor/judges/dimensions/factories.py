@@ -1,4 +1,4 @@
-"""The judges of dimensions that can be named, each as a factory: what it is made of, and its options."""
+"""The factories of the judges of dimensions by name, with their options."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ from proctor.models import ModelClient, ModelSpec
 
 TEMPERATURES = (0.0, 0.3, 0.7)
 PERSONAS = ("diagnostic-consistency", "clinical-safety", "professional-communication")
-"""With what eye a judge of a panel looks at every dimension."""
+"""The points of view of a `persona-ensemble`."""
 
 _LIKES: dict[str, JsonValue] = {"temperature": 0.0, "openai_logprobs": True, "openai_top_logprobs": 20}
 _LOCAL_LIKES: dict[str, JsonValue] = {"temperature": 0.0, "fill_form": True}
 
 
 class NoOptions(BaseModel):
-    """The form of the options of a judge that has none."""
+    """The options of a judge without options, and the base of the others'."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class RatingOptions(NoOptions):
-    """What the model is shown and asked for: off for an experiment without. `prompt` is `task` (the benchmark's own),
-    `general` (for any task), or a folder with rating.txt.j2, or one for each language, such as rating_en.txt.j2."""
+    """Parts of the case that the model is shown, and whether it gives a reason; experiments turn some off. `prompt` is
+    `task` (the benchmark's own), `general` (for any task), or a folder with rating.txt.j2 or a file for each language,
+    such as rating_en.txt.j2."""
 
     references: bool = True
     images: bool = True
@@ -56,11 +57,11 @@ class RatingOptions(NoOptions):
 
     @property
     def shown(self) -> ShownCase:
-        """The same as a judge takes it."""
+        """The options as a `ShownCase`."""
         return ShownCase(self.references, self.images, self.reason)
 
     def prompts(self, setup: JudgeSetup) -> Path | None:
-        """The folder of the prompts. Raises `InputError` where there is none."""
+        """The folder of the prompts. Raises `InputError` for a folder without any."""
         if self.prompt in {"task", "general"}:
             return setup.prompts if self.prompt == "task" else None
         folder = Path(self.prompt)
@@ -72,17 +73,17 @@ class RatingOptions(NoOptions):
 
     @property
     def variant(self) -> str:
-        """What tells the judge apart from that with the task's prompt."""
+        """The variant in the judge's name; empty for the task's prompt."""
         return "" if self.prompt == "task" else f"prompt-{Path(self.prompt).name}"
 
 
 def _client(name: str, setup: JudgeSetup) -> ModelClient:
-    """The one model, at temperature 0 where its settings name no other."""
+    """The one model, at temperature 0 unless its settings name another."""
     return setup.clients.client(setup.clients.only(name), {"temperature": 0.0})
 
 
 def rating_judge(name: str, setup: JudgeSetup) -> DimensionJudge:
-    """The rating judge under this name, at temperature 0 where the model's settings name no other. Raises
+    """The rating judge under this name, at temperature 0 unless the model's settings name another. Raises
     `ConfigurationError` unless there is exactly one model."""
     options = read_options(name, RatingOptions, setup.options)
     prompts = options.prompts(setup)
@@ -144,9 +145,8 @@ def logprob(setup: JudgeSetup) -> DimensionJudge:
 
 
 class ExampleOptions(NoOptions):
-    """How few-shot examples are chosen: `select` among the rated answers, or as `examples` says, a file that
-    `proctor judge fit --method examples` wrote. `encoder` (a name as in `load_sentence_encoder`) compares meanings
-    instead of words."""
+    """The choice of few-shot examples: `select` among the rated answers, or the search in the file `examples` (`proctor
+    judge fit --method examples`). `encoder` (see `load_sentence_encoder`) compares meanings instead of words."""
 
     select: Literal["similar", "coverage"] = "similar"
     shots: int = Field(default=4, ge=1, le=24)
@@ -156,8 +156,8 @@ class ExampleOptions(NoOptions):
 
 
 def _examples(judge: str, setup: JudgeSetup, options: ExampleOptions) -> FewShotExamples:
-    """The few-shot examples. Raises `ConfigurationError` without rated answers, `InputError` for options that
-    contradict each other and for a file that is not of these rated answers."""
+    """The few-shot examples. Raises `ConfigurationError` without rated answers, and `InputError` for contradictory options
+    and for a search on other rated answers."""
     if not setup.rated:
         raise ConfigurationError(f"{judge}: expected rated answers to learn from, found none (--rated FILE)")
     pool = RatedPool(setup.rated)
@@ -188,9 +188,9 @@ def few_shot(setup: JudgeSetup) -> DimensionJudge:
 
 
 class RetrievalOptions(NoOptions):
-    """Where passages come from: `documents` is a folder, `index` the place of its index (beside it, where none
-    is named). `passages` are shown. `rerank` is "model", "none", or a folder with a cross-encoder. With `ranked`, only
-    this many documents are looked at, the first that belong to the item (see `ranked_documents`)."""
+    """The source of passages: `documents` is a folder, `index` the folder of its index (default: beside it), `passages` how
+    many are shown. `rerank` is "model", "none", or a folder with a cross-encoder. `ranked` limits the search to the first
+    documents that belong to the item (see `ranked_documents`)."""
 
     documents: Path
     index: Path | None = None
@@ -203,7 +203,7 @@ class RetrievalOptions(NoOptions):
 
 
 def _retriever(judge: str, setup: JudgeSetup, client: ModelClient, options: RetrievalOptions) -> Retriever:
-    """Opens the index, building it where the documents are new. Raises as `open_index`."""
+    """Opens the index, or builds it for new documents. Raises as `open_index`."""
     if options.overlap is not None and options.overlap > options.size // 2:
         raise InputError(judge, "option 'overlap'", found=str(options.overlap), expected="at most half of size")
     chunking = Chunking.of(options.size, options.overlap)
@@ -302,7 +302,7 @@ def model_ensemble(setup: JudgeSetup) -> DimensionJudge:
 
 
 def _member(setup: JudgeSetup, spec: ModelSpec, temperature: float, variant: str = "", persona: str = "") -> ModelJudge:
-    """One reader of an ensemble: the benchmark's own judge by one model."""
+    """A member of an ensemble: the benchmark's own judge with one model."""
     client = setup.clients.client(spec, {"temperature": temperature})
     scale = replace(RATING, fill={"persona": persona})
     return ModelJudge(setup.own, client, setup.votes, scale=scale, variant=variant, prompts=setup.prompts)
@@ -350,7 +350,8 @@ def per_dimension(setup: JudgeSetup) -> DimensionJudge:
 
 
 def _run_now(judge: str, name: str, setup: JudgeSetup) -> DimensionJudge:
-    """A judge that is run now. Raises `InputError` for one that does not rate dimensions."""
+    """A judge that is run now. Raises `InputError` for a judge that does not rate dimensions, and `ConfigurationError` for
+    one that takes all answers at once."""
     from proctor.judges.registry import JUDGES
 
     start = f"{name}."
