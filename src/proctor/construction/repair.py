@@ -11,8 +11,7 @@ import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, exchange
-from proctor.construction.likeness import Texts, alike, gap_s, read_texts
+from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, Texts, alike, exchange, gap_s, read_texts
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder

@@ -7,9 +7,13 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.annotators.decisions import Cells, RecordDecision, read_decisions, read_rows, table_of
-    from proctor.construction.annotators.detector import DetectorPlan, Frames, folds_of, held_out_detections
-    from proctor.construction.annotators.due import BoxFinding, DueSecond, check_boxes, due_seconds
-    from proctor.construction.annotators.networks import DetectorNetwork
+    from proctor.construction.annotators.detector import (
+        DetectorNetwork,
+        DetectorPlan,
+        Frames,
+        folds_of,
+        held_out_detections,
+    )
     from proctor.construction.annotators.pairs import (
         CHOICES,
         DIFFERENCE_COLUMNS,
@@ -21,10 +25,14 @@ if TYPE_CHECKING:
         compare_tracks,
     )
     from proctor.construction.annotators.presence import (
+        BoxFinding,
         ClipPresence,
+        DueSecond,
         PresenceReport,
         PresenceVote,
+        check_boxes,
         clips_of,
+        due_seconds,
         estimate_presence,
         read_votes,
     )

@@ -13,9 +13,7 @@ from pydantic import Field
 
 from proctor.construction.annotation import AnnotatedVideo, Annotation, ReadDefaults
 from proctor.construction.annotators.decisions import RecordDecision, read_decisions
-from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
-from proctor.construction.annotators.due import check_boxes, due_seconds
-from proctor.construction.annotators.networks import DetectorNetwork
+from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
 from proctor.construction.annotators.pairs import (
     CHOICES,
     TrackComparison,
@@ -28,7 +26,9 @@ from proctor.construction.annotators.presence import (
     RISK,
     AnnotatorReliability,
     ClipPresence,
+    check_boxes,
     clips_of,
+    due_seconds,
     estimate_presence,
     read_votes,
 )

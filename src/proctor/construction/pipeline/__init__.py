@@ -7,7 +7,6 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
-    from proctor.construction.pipeline.content import DraftQuestion, FromSource, ProcedureEvent, Sentence, Timed, Word
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         DATASHEET,
@@ -31,10 +30,21 @@ if TYPE_CHECKING:
         broken_rule,
         stands_out,
     )
-    from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+    from proctor.construction.pipeline.records import (
+        Call,
+        DraftQuestion,
+        FromSource,
+        Frozen,
+        ProcedureEvent,
+        Record,
+        Refused,
+        Sentence,
+        Timed,
+        Word,
+    )
     from proctor.construction.pipeline.review import ReviewStage, question_version
     from proctor.construction.pipeline.rework import RepairStage, Reworked
-    from proctor.construction.pipeline.running import (
+    from proctor.construction.pipeline.runner import (
         PROJECT_KINDS,
         Folder,
         ProjectKind,

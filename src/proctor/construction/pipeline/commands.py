@@ -140,6 +140,23 @@ def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Ste
     return command
 
 
+def sources(
+    folder: Folder,
+    steps: Steps,
+    apply: Annotated[bool, typer.Option("--apply", help="Write copies, as was decided.")] = False,
+) -> PluginReport:
+    """Check videos; hide what identifies.
+
+    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
+    in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
+
+    Example: proctor build sources abdomen
+    """
+    from proctor.construction.sources.report import check_sources
+
+    return check_sources(folder, steps, apply=apply)
+
+
 transcribe = stage_command("normalise", "Read or recognise speech and tidy it", "proctor build transcribe abdomen")
 events = stage_command("events", "Write the log of events", "proctor build events abdomen --source liver-1")
 

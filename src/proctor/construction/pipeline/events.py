@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.construction.pipeline.content import ProcedureEvent, Sentence, Word
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, ProcedureEvent, Refused, Sentence, Word
 from proctor.construction.pipeline.speech import video_seconds
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated

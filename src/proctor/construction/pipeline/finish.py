@@ -18,9 +18,8 @@ from pydantic import Field, JsonValue
 
 from proctor.audits.items import ItemAudit, audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.pipeline.content import DraftQuestion, FromSource
 from proctor.construction.pipeline.project import Project, SourceVideo
-from proctor.construction.pipeline.records import Record, UnitFile
+from proctor.construction.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
 from proctor.construction.pipeline.review import REJECTED, REVIEW
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item

@@ -11,8 +11,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.core import RefusalError

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from proctor.construction.pipeline.content import LOW_CONFIDENCE, Word
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
 from proctor.construction.pipeline.stage import WaitingError, Work
 from proctor.construction.pipeline.transcripts import Cue, SpokenReply, SpokenSegment, SpokenWord, timed
 from proctor.core import InputError, RefusalError, count_of

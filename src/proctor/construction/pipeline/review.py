@@ -9,10 +9,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
 from proctor.construction.pipeline.project import check_inside
 from proctor.construction.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
-from proctor.construction.pipeline.records import Refused
+from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.stage import Made, Stage, StageSettings, WaitingError, Work, stage_settings

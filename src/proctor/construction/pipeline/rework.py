@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
 from proctor.construction.pipeline.questions import (
     KEY_STANDS_OUT,
     Planned,
@@ -19,7 +18,7 @@ from proctor.construction.pipeline.questions import (
     draft,
     stands_out,
 )
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work, stage_settings

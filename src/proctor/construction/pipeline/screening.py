@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 from scipy.stats import binomtest
 
 from proctor.audits.items import audit_items
-from proctor.construction.pipeline.content import DraftQuestion
-from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import LOW_CONFIDENCE, Sentence
 from proctor.construction.pipeline.recognition import ROLE, Spoken, recognise
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Sentence
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
 from proctor.construction.pipeline.transcripts import Cue, in_sentences, read_transcript
 from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of

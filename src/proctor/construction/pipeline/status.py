@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
 from proctor.construction.pipeline.records import Refused, UnitFile
-from proctor.construction.pipeline.running import Folder, reads_from, stages_of, units_of
+from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
 from proctor.core import InputError, Noted, Usage, by_cause
 

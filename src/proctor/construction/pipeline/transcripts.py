@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.construction.pipeline.content import Word
+from proctor.construction.pipeline.records import Word
 from proctor.core import InputError, input_text, read_json, validated
 
 SUFFIXES = (".vtt", ".srt", ".json")

@@ -10,8 +10,8 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.tasks.questions.columns import FIELDS, MEANING
+    from proctor.tasks.questions.folder import Settings
     from proctor.tasks.questions.reader import READER
-    from proctor.tasks.questions.settings import Settings
 else:
     export_lazily(__name__)
 

@@ -15,7 +15,7 @@ from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
-from proctor.tasks.questions.settings import Settings
+from proctor.tasks.questions.folder import Settings
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "choice": (

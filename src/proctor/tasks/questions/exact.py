@@ -1,14 +1,21 @@
-"""Rows that a program wrote (`exact: true` in `benchmark.yaml`): each cell is taken as it stands."""
+"""Folders that a program wrote (`exact: true` in `benchmark.yaml`): each cell is written and read as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from proctor.core import Item, ParseError, SheetRow, unfit
-from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item
+import yaml
+
+from proctor.core import Benchmark, InputError, Item, ParseError, SheetRow, input_bytes, unfit, write_whole
+from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item, dataset_row, row_form
 from proctor.tasks.questions.cells import path_of
 from proctor.tasks.questions.columns import ColumnMap
+from proctor.tasks.questions.folder import NAME
+from proctor.tasks.questions.question_set import QuestionSet
 from proctor.tasks.questions.rows import Place, RowReader
 
 
@@ -43,3 +50,61 @@ class ExactReader(RowReader):
         if item.media:
             self.shown.append((Place(self.sheet.file, row.number), item.media))
         return None if len(self.faults) > before else item
+
+
+COUNTED = "counted"
+"""The facet that says which questions count; where one is called so already, another name follows."""
+
+_OF_THE_FILE = {
+    "questions", "sheet", "split", "columns", "format", "formats", "tolerances", "shuffle_options", "window", "audio",
+}  # fmt: skip
+
+
+def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
+    """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not
+    count. Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
+    name = COUNTED
+    while any(name in item.tags for item in benchmark.items):
+        name += "-here"
+    counted = {item.id for item in benchmark.counted()}
+    written = []
+    for item in benchmark.items:
+        new = items.get(item.id, item)
+        counts = new is not None and item.id in counted
+        written.append((new or item).model_copy(update={"tags": {**(new or item).tags, name: counts}}))
+    changed = {"name": f"{benchmark.name[:71]}-repaired", "title": f"{benchmark.title[:178]} with repaired options"}
+    _write(reading, benchmark, out, written, changed | {"only": {name: True}})
+
+
+def write_questions(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, items: Collection[str], *, references: bool
+) -> None:
+    """Writes these questions alone into `out`, with their references or without. Raises `InputError` as
+    `write_choices`."""
+    kept = [item for item in benchmark.items if item.id in items]
+    written = kept if references else [item.model_copy(update={"reference": None}) for item in kept]
+    _write(reading, benchmark, out, written, {"name": benchmark.name, "title": benchmark.title})
+
+
+def _write(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, written: Sequence[Item], changed: Mapping[str, Any]
+) -> None:
+    if reading.folder.embedded:
+        raise InputError(
+            reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
+        )
+    form = row_form(written)
+    rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
+    write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
+    said = reading.layout.settings
+    settings: dict[str, Any] = said.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
+    settings |= {"exact": True, "facets": list(benchmark.facets), "seeds": dict(benchmark.seeds), **changed}
+    settings["formats"] = {
+        key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
+        for key, one in form.formats.items()
+    }
+    write_whole(out / NAME, yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
+    if benchmark.prompt is not None:
+        target = out / said.prompt
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(input_bytes(benchmark.prompt))

@@ -1,19 +1,21 @@
-"""What a check adds to reading: the media files opened, and ten questions on a page as a model gets them."""
+"""Open the media files of questions, and show ten questions on a page as a model gets them."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import Item, TableFault, clean, write_whole
-from proctor.core.formats import option_letters
+from proctor.core import Frame, Item, TableFault, clean, write_whole
+from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
 from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, view
-from proctor.tasks.questions.reading import QuestionSet
-from proctor.tasks.questions.sounds import is_recording
+from proctor.tasks.questions.media import is_recording
+from proctor.tasks.questions.question_set import QuestionSet
 
 if TYPE_CHECKING:
     from proctor.core import Frame
@@ -86,7 +88,6 @@ def _ten(items: Sequence[Item]) -> list[Item]:
 
 
 async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
-    from proctor.tasks.questions.places import with_places
 
     return [with_places(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
 
@@ -119,3 +120,38 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
         "frames": [(frame.label, base64.b64encode(frame.jpeg).decode("ascii")) for frame in frames],
         "sounds": [(one.label, base64.b64encode(one.wav).decode("ascii")) for one in sounds],
     }
+
+
+_RED, _LEAST = (255, 40, 40), 3.0  # a point without a tolerance is a circle of this radius
+
+
+def with_places(frames: Sequence[Frame], item: Item) -> list[Frame]:
+    """The frames with the boxes or points of the reference in red, where the question is about a place; else as they
+    are."""
+    answer, reference = item.answer, item.reference
+    if not isinstance(answer, BoxesFormat | PointFormat) or reference is None:
+        return [*frames]
+    values = (reference.answer, *reference.accepted)
+    shapes = [place for value in values for place in (extents(value) if _nested(value) else extents([value]))]
+    return [replace(frame, jpeg=_drawn(frame.jpeg, shapes, answer)) for frame in frames]
+
+
+def _nested(value: Any) -> bool:
+    return bool(value) and isinstance(value[0], list | tuple)
+
+
+def _drawn(jpeg: bytes, shapes: Sequence[Sequence[float]], answer: BoxesFormat | PointFormat) -> bytes:
+    from PIL import Image, ImageDraw
+
+    picture = Image.open(BytesIO(jpeg)).convert("RGB")
+    draw, scale = ImageDraw.Draw(picture), (picture.width / answer.width, picture.height / answer.height)
+    for shape in shapes:
+        ends = [one * scale[place % 2] for place, one in enumerate(shape)]
+        if len(ends) == 4:
+            draw.rectangle(ends, outline=_RED, width=2)
+        else:
+            far = max(_LEAST, answer.tolerance * scale[0]) if isinstance(answer, PointFormat) else _LEAST
+            draw.ellipse([ends[0] - far, ends[1] - far, ends[0] + far, ends[1] + far], outline=_RED, width=2)
+    out = BytesIO()
+    picture.save(out, "JPEG")
+    return out.getvalue()

@@ -9,9 +9,8 @@ from pydantic import JsonValue
 
 from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file
 from proctor.tasks.questions import READER_SUMMARY
-from proctor.tasks.questions.layout import find_layout
-from proctor.tasks.questions.reading import QuestionSet, read_questions
-from proctor.tasks.questions.settings import NAME
+from proctor.tasks.questions.folder import NAME, find_layout
+from proctor.tasks.questions.question_set import QuestionSet, read_questions
 
 _MOST_LINES = 200
 
@@ -73,14 +72,14 @@ class QuestionsReader(BenchmarkReader):
         return PluginReport(report, (line,), (*notes, f"Next: proctor run {data} --system random"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        from proctor.tasks.questions.writer import write_choices
+        from proctor.tasks.questions.exact import write_choices
 
         reading = read_questions(data, None, self._columns)
         reading.check()
         write_choices(reading, benchmark_of(reading), out, items)
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        from proctor.tasks.questions.writer import write_questions
+        from proctor.tasks.questions.exact import write_questions
 
         reading = read_questions(data, None, self._columns)
         reading.check()

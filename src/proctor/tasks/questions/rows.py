@@ -44,9 +44,8 @@ from proctor.tasks.questions.answers import (
 )
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
-from proctor.tasks.questions.media import MediaFolder
-from proctor.tasks.questions.settings import Settings
-from proctor.tasks.questions.sounds import Times, said_of_sound
+from proctor.tasks.questions.folder import Settings
+from proctor.tasks.questions.media import MediaFolder, Times, said_of_sound
 
 T = TypeVar("T")
 _MOST_ID = 200

@@ -1,12 +1,16 @@
-"""A person's own questions, read: items, notes on how they were understood, and every fault with its place."""
+"""Read a person's own questions: items, notes on how they were understood, and every fault with its place."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
 from typing import Any
+
+from pydantic import JsonValue
 
 from proctor.core import (
     BENCHMARKS,
@@ -15,27 +19,28 @@ from proctor.core import (
     Media,
     Metric,
     Noted,
+    Reference,
     Sheet,
     SheetRow,
     TableFault,
     by_cause,
     cell_text,
+    count_of,
+    generator,
     is_empty,
     one_of,
     read_sheet,
 )
+from proctor.core.formats import option_letters
 from proctor.judges import JUDGES
 from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from proctor.metrics import code_scorers
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
-from proctor.tasks.questions.keys import keys_line, shuffle_options
-from proctor.tasks.questions.layout import Layout, find_layout
-from proctor.tasks.questions.media import MediaFolder
+from proctor.tasks.questions.folder import NAME, Layout, find_layout
+from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_line
 from proctor.tasks.questions.rows import Place, RowReader
-from proctor.tasks.questions.settings import NAME
-from proctor.tasks.questions.sounds import names_recordings, sound_line
 
 _MOST_VALUES = 30
 _OWN_GROUP = "\0"  # of an item whose row names none
@@ -387,3 +392,69 @@ def _metrics(items: Sequence[Item]) -> list[Metric]:
         if scorer.name == "code" and (not found or any(scorer.applies(item) for item in items)):
             found |= {metric.name: metric for metric in scorer.metrics if metric.name not in found}
     return list(found.values())
+
+
+_KINDS = ("choice", "choices")
+_LEAST = 8  # choices from which on their keys can stand unevenly
+_SPREADS = 3  # standard deviations above what keys spread evenly would give
+_POINTING = re.compile(
+    r"\b(?:above|below|both|neither|none|all of|oben|genannten|beides?|keine[sr]?|ci-dessus|aucune?|toutes)\b"
+    r"|\b[A-H]\s?(?:and|or|und|oder|et|ou|&|,|/)\s?[A-H]\b|以上|均|都",
+    re.IGNORECASE,
+)
+
+
+def shuffle_options(items: Sequence[Item], seed: int) -> tuple[list[Item], str]:
+    """The items with the options of choices in an order of each one's own, and what was done in a sentence.
+
+    Sorted by their texts first, so that the order in which they were written plays no part, then shuffled by the seed
+    and the item's id; every system gets the same order. A question with an option that points to others ("none of the
+    above", "A and B") keeps its order.
+    """
+    found, moved, kept = [], 0, 0
+    for item in items:
+        if item.answer.kind not in _KINDS or not item.options:
+            found.append(item)
+        elif any(_POINTING.search(option) for option in item.options):
+            found.append(item)
+            kept += 1
+        else:
+            found.append(_shuffled(item, seed))
+            moved += 1
+    left = f"; {kept} kept as written, since an option points to others" if kept else ""
+    return found, f"Options: those of {count_of(moved, 'question')} shuffled by seed {seed}{left}"
+
+
+def _shuffled(item: Item, seed: int) -> Item:
+    by_text = sorted(item.options)
+    options = tuple(by_text[place] for place in generator(seed, "options", item.id).permutation(len(by_text)))
+    letters = option_letters(len(options))
+    new = {old: letters[options.index(text)] for old, text in zip(letters, item.options, strict=True)}
+
+    def said(value: JsonValue) -> JsonValue:
+        return [*sorted(new[str(one)] for one in value)] if isinstance(value, list) else new[str(value)]
+
+    reference: Reference | None = item.reference
+    if reference is not None:
+        accepted = tuple(said(one) for one in reference.accepted)
+        reference = reference.model_copy(update={"answer": said(reference.answer), "accepted": accepted})
+    return item.model_copy(update={"options": options, "reference": reference})
+
+
+def keys_line(items: Sequence[Item]) -> str:
+    """That one letter is right far more often than keys spread evenly would be; empty where none is."""
+    keys = [
+        (str(item.reference.answer), 1 / len(item.options))
+        for item in items
+        if item.answer.kind == "choice" and item.reference is not None and item.options
+    ]
+    if len(keys) < _LEAST:
+        return ""
+    letter, count = Counter(key for key, _ in keys).most_common(1)[0]
+    share = sum(chance for _, chance in keys) / len(keys)
+    if count <= len(keys) * share + _SPREADS * sqrt(len(keys) * share * (1 - share)):
+        return ""
+    return (
+        f"Keys: {letter} is right in {count} of {len(keys)} choices, so that always {letter} scores "
+        f"{100 * count / len(keys):.0f} % on them; `shuffle_options: true` in benchmark.yaml shuffles options by the seed"
+    )
