@@ -12,7 +12,7 @@ import typer
 from proctor.construction import annotators, pipeline
 from proctor.construction.commands import TracksAs
 from proctor.construction.files import write_folder
-from proctor.construction.pipeline.commands import Folder, noted, records_of, run_to, with_table
+from proctor.construction.pipeline.commands import Folder, noted, run_to, with_table
 from proctor.core import PluginReport, Steps, count_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def boxes(
     if table is None:
         return report
     project = pipeline.Project(folder)
-    clips = [one.clip for one in records_of(project, annotators.Presence())]
+    clips = [one.clip for one in pipeline.records_of(project, annotators.Presence())]
     due = annotators.due_seconds(clips, annotators.videos_of(project))
     lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
     return with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
@@ -74,7 +74,7 @@ def proposals(
     """
     report, made = run_to(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
-    stand = [one.annotation for one in records_of(pipeline.Project(folder), annotators.Boxes())]
+    stand = [one.annotation for one in pipeline.records_of(pipeline.Project(folder), annotators.Boxes())]
     report = _with_tracks(report, tracks, to, [annotators.with_proposals(one, proposed) for one in stand])
     return with_table(
         report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"

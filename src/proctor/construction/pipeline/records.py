@@ -13,14 +13,14 @@ _MOST_SHOWN = 400
 
 
 class Frozen(BaseModel):
-    """A value of a project's files: plain JSON, unknown fields refused."""
+    """Base of all that is kept in a project's files: plain JSON; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Call(Frozen):
     """A model's reply behind a record: its key in the project's journal, the model, the SHA-256 of the prompt's file
-    ("" where a sound was heard), and the number of the attempt, from 0. The same attempt is asked once."""
+    ("" for recognised speech), and the number of the attempt, from 0."""
 
     key: str
     model: str
@@ -29,8 +29,8 @@ class Call(Frozen):
 
 
 class Record(Frozen):
-    """What one stage made. `id` is unique among all records of its stage and stays the same when the stage is run
-    again; `made_from` are the ids of records of earlier stages; `flags` say what a person should look at."""
+    """What one stage made. `id` is unique within its stage and stays the same when the stage runs again; `made_from`
+    are the ids of records of earlier stages; `flags` say what a person should look at."""
 
     id: str = Field(min_length=1)
     made_from: tuple[str, ...] = ()
@@ -39,8 +39,7 @@ class Record(Frozen):
 
 
 class Refused(Frozen):
-    """What a stage did not let pass, and why. `kind` is the same for all that has one cause; `found` is what it was,
-    cut to 400 characters."""
+    """What a stage rejected, and why. `kind` names the cause, `found` is what was rejected, cut to 400 characters."""
 
     id: str
     kind: str
@@ -58,7 +57,7 @@ class Refused(Frozen):
         made_from: tuple[str, ...] = (),
         calls: tuple[Call, ...] = (),
     ) -> Refused:
-        """With a text of whatever was found.
+        """A rejection of anything that can be written as text.
 
         >>> Refused.of("v1-e3", "times", "ends before it starts", {"start": 3, "end": 2}).found
         "{'start': 3, 'end': 2}"
@@ -68,9 +67,8 @@ class Refused(Frozen):
 
 
 class UnitFile(Frozen):
-    """What a stage made of one unit (a source, or all of them): the content of `work/STAGE/UNIT.json`. `made_from` is
-    the hash of everything that led to it: while it stays, there is nothing to do. `notes` are for the person who reads
-    the funnel."""
+    """The content of `work/STAGE/UNIT.json`: what a stage made of one unit (a source, or all of them). `made_from` is
+    the hash of all inputs: the unit is up to date while it stays the same. `notes` are shown with the funnel."""
 
     stage: str
     unit: str
@@ -82,12 +80,11 @@ class UnitFile(Frozen):
 
 
 LOW_CONFIDENCE = "low confidence"
-"""The flag of what a recogniser was not sure of."""
+"""The flag of speech that a recogniser was not sure of."""
 
 
 class Word(Frozen):
-    """A word that was said, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave
-    none."""
+    """A spoken word, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave none."""
 
     text: str = Field(min_length=1)
     start: float
@@ -96,13 +93,13 @@ class Word(Frozen):
 
 
 class FromSource(Record):
-    """What is about one source."""
+    """A record about one source."""
 
     source: str
 
 
 class Timed(FromSource):
-    """What lasts from `start` to `end` of one source."""
+    """A record about one source from `start` to `end`."""
 
     start: float = Field(ge=0)
     end: float
@@ -115,8 +112,8 @@ class Timed(FromSource):
 
 
 class Sentence(Timed):
-    """A stretch of speech. `words` have times where the transcript gives them; `original` is the text before it was
-    normalised, where it was."""
+    """A stretch of speech. `words` have times where the transcript gives them; `original` is the text before
+    normalisation."""
 
     text: str = Field(min_length=1)
     words: tuple[Word, ...] = ()
@@ -124,8 +121,8 @@ class Sentence(Timed):
 
 
 class ProcedureEvent(Timed):
-    """What the operator does (`action`) and what for (`intent`, empty where it was not said); `made_from` are the
-    sentences that say it, `quote` is their words."""
+    """What the operator does (`action`) and why (`intent`, empty where it was not said); `made_from` are the sentences
+    that say so, `quote` is their words."""
 
     action: str = Field(min_length=1)
     intent: str = ""
@@ -133,8 +130,8 @@ class ProcedureEvent(Timed):
 
 
 class DraftQuestion(Timed):
-    """A draft of a question about a stretch of one source, with options (the key is `options[key]`) or with a free
-    `answer`; `groundtruth` says the events behind it in one piece. `version` counts the times it was changed."""
+    """A draft of a question about a stretch of one source, with options (the right one is `options[key]`) or with a
+    free `answer`; `groundtruth` tells the events behind it in one text. `version` counts its changes."""
 
     type: str = Field(min_length=1)
     kind: Literal["mcq", "free"]

@@ -9,66 +9,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.construction.pipeline import Project, run_stages
-from proctor.construction.pipeline.runner import Folder
-from proctor.construction.pipeline.stage import ALL
+from proctor.construction.pipeline import Project, records_of, run_stages
 from proctor.construction.sources.copies import COPIES, MANIFEST, DeidentifiedVideo, deidentify
 from proctor.construction.sources.outside import OutsideFinder
 from proctor.construction.sources.proposals import Decision, merged, read_decisions, write_decisions
 from proctor.construction.sources.stage import (
     DECISIONS,
     SourceRecord,
-    SourceSettings,
     SourcesStage,
+    finder_line,
     finder_of,
-    seen_folder,
-    seen_video,
-    told,
+    seen_videos,
 )
 from proctor.core import DASH, PluginReport, Region, Steps, clock_text, count_of, plain_table, write_whole
-from proctor.media import Catalogue, MediaLibrary, MediaSettings, Picture, cache_folder
+from proctor.media import MediaLibrary, MediaSettings, Picture
 
 _SHEET = "work/sources/proposals.html"
 
 
 def check_sources(folder: Path, steps: Steps, *, apply: bool) -> PluginReport:
-    """What `proctor build sources` does and says."""
+    """Runs the stage `sources`, updates the table of decisions and the page, and writes copies with `apply`."""
     project = Project(folder)
     asyncio.run(run_stages(project, until=SourcesStage.name, steps=steps))
-    records = _records(project)
-    finder = _finder(project)
+    records = records_of(project, SourcesStage())
+    finder = finder_of(project, seen_videos(project))  # the one of the stage, from the cache
     file = folder / DECISIONS
     there = read_decisions(file, [one.id for one in records])
     decisions = merged(there, {one.id: one.proposals for one in records})
     if decisions != there:
         write_decisions(file, decisions)
     with steps("showing proposals", 1) as progress:
-        write_sheet(project, records, decisions, told(finder), folder / _SHEET)
+        write_sheet(project, records, decisions, finder_line(finder), folder / _SHEET)
         progress(1, 1)
     if not apply:
         return _report(folder, records, decisions, finder)
     with steps("writing copies", len(records)) as progress:
         done = deidentify(project, records, decisions, finder, progress)
     return _applied(folder, done)
-
-
-def _records(project: Project) -> list[SourceRecord]:
-    held: Folder[SourceRecord] = Folder(project, SourcesStage())
-    made = held.read(ALL)
-    return held.records(made) if made is not None else []
-
-
-def _finder(project: Project) -> OutsideFinder | None:
-    """The finder that the stage fitted: the same labels and looks give the same one."""
-    settings = SourceSettings.model_validate(project.settings.stages.get("sources", {}))
-    files = Catalogue(cache_folder())
-    seen = {}
-    for one in project.settings.sources:
-        video = project.path(one, "video")
-        seen[one.id] = seen_video(
-            video, files.identity(video), seen_folder(project), fps=settings.fps, text_score=settings.text_score
-        )
-    return finder_of(project, seen)
 
 
 def _report(
@@ -94,7 +71,7 @@ def _report(
         "open": len(open_),
         "finder": None if finder is None else finder.model_dump(mode="json"),
     }
-    notes = [f"{_SHEET}: every proposal in its frames", told(finder)]
+    notes = [f"{_SHEET}: every proposal in its frames", finder_line(finder)]
     notes.append(
         f"{DECISIONS}: {count_of(len(open_), 'row')} to decide (accept or reject, and by whom)"
         if open_
@@ -133,14 +110,14 @@ _SAID = {"": "undecided", "accept": "accepted", "reject": "rejected"}
 
 @dataclass(frozen=True)
 class _Frames:
-    """The pictures of one source."""
+    """The frames of one source."""
 
     library: MediaLibrary
     name: str
     end: float
 
     def shots(self, start: float, end: float, count: int) -> list[dict[str, str]]:
-        """Evenly spread, with their times; the first and last just inside."""
+        """Evenly spaced frames with their times; the first and last lie just inside."""
         edge = min(0.1, (end - start) / 4)
         step = (end - start - 2 * edge) / (count - 1)
         times = [min(start + edge + k * step, max(0.0, self.end - 1e-3)) for k in range(count)]
@@ -154,8 +131,8 @@ class _Frames:
 def write_sheet(
     project: Project, records: Sequence[SourceRecord], decisions: Sequence[Decision], finder: str, out: Path
 ) -> None:
-    """One self-contained page: each source with its facts, each of its proposals (300 in all) in four frames with what
-    was decided, and eight frames of the whole. Raises `InputError` where a frame can't be decoded or the page can't be
+    """Writes a self-contained page: each source with its facts, its proposals (300 in all) in four frames with the
+    decision, and eight frames of the whole. Raises `InputError` if a frame can't be decoded or the page can't be
     written."""
     from jinja2 import Environment
 
