@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class TracksAs(StrEnum):
-    """What tracks are written as."""
+    """Formats that tracks are written in."""
 
     CVAT = "cvat"
     COCO = "coco"
@@ -85,16 +85,15 @@ def convert(
     Example: proctor build convert simulated/tracks --to cvat --out for-cvat
     """
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    annotations = [one.annotation for one in completions]
-    files = write_folder(annotations, to.value, out)
+    files = write_folder([one.annotation for one in completions], to.value, out)
     filled = sum(len(one.filled) for one in completions)
-    line = f"{count_of(len(annotations), 'video')} in {count_of(len(files), 'file')} in {out}"
+    line = f"{count_of(len(completions), 'video')} in {count_of(len(files), 'file')} in {out}"
     line += f"; {count_of(filled, 'gap')} filled" if filled else ""
-    return PluginReport({"videos": len(annotations), "files": [*files], "filled": filled}, (line,))
+    return PluginReport({"videos": len(completions), "files": [*files], "filled": filled}, (line,))
 
 
 def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: Steps) -> list[Completion]:
-    """The videos of track files, checked, their short gaps filled."""
+    """The annotations in track files, checked, with short gaps filled."""
     files = files_of(tracks)
     with steps("reading tracks", len(files)) as progress:
         annotations = read_annotations(files, defaults, progress=progress)
@@ -112,7 +111,7 @@ _ALWAYS = (
     "least-offered", "nearest-to-question", "nearest-to-group", "most-like-group-name", "nearest-in-meaning",
     "similar-questions", "right-elsewhere", "not-right-elsewhere",
 )  # fmt: skip
-"""Baselines that are shown even where they are not among the best: those that exchanged options could help."""
+"""Baselines that are always shown: exchanged options could help them."""
 _BEST = 6
 
 
@@ -136,9 +135,9 @@ def repair(
 ) -> PluginReport:
     """Repair choices that can be guessed.
 
-    Wrong options become right answers of other questions of the same kind, so that length, form, wording, overlap and
-    place tell nothing. No model is asked. Writes the benchmark's own files, repair.json with every replaced option, and
-    to-confirm.csv for the clinician who confirms them. Exit code 1 where something can still be guessed.
+    Right answers of other questions of the same kind replace wrong options, so that length, form, wording, overlap and
+    position reveal nothing. No model is asked. Writes the benchmark's own files, repair.json with every replaced option,
+    and to-confirm.csv for a clinician. Exit code 1 if questions can still be guessed.
 
     Example: proctor build repair my-questions/ --out repaired
     """
@@ -148,7 +147,7 @@ def repair(
 
     reader, data = _reader(benchmark, data)
     if type(reader).write_choices is BenchmarkReader.write_choices:
-        reader.write_choices(data, out, {})  # says that there is no way to
+        reader.write_choices(data, out, {})  # raises
     loaded = reader.load(data)
     items = [item for item in loaded.counted() if isinstance(item.answer, ChoiceFormat)]
     known = {tag for item in items for tag in item.tags}
@@ -177,7 +176,7 @@ def repair(
 
 
 def _reader(benchmark: str, data: Path | None) -> tuple[BenchmarkReader, Path]:
-    """The reader of a benchmark, and where its files are: a path stands for both."""
+    """The reader of a benchmark and the path of its files; a path instead of a name gives both."""
     path = benchmark_path(benchmark) if data is None else None
     if path is not None:
         return reader_of_paths(), path
@@ -188,14 +187,9 @@ def _reader(benchmark: str, data: Path | None) -> tuple[BenchmarkReader, Path]:
 
 
 def _check_same(made: dict[str, Item], read: dict[str, Item], folder: Path) -> None:
-    """What was written is what is read."""
-    wrong = [
-        name
-        for name in made.keys() | read.keys()
-        if name not in read
-        or name not in made
-        or (made[name].options, made[name].reference) != (read[name].options, read[name].reference)
-    ]
+    """Raises `InputError` if the repaired items differ when read again."""
+    first, again = ({key: (one.options, one.reference) for key, one in some.items()} for some in (made, read))
+    wrong = [name for name in first.keys() | again.keys() if first.get(name) != again.get(name)]
     if wrong:
         raise InputError(folder, f"item {min(wrong)}", found="other options when read again", expected="those written")
 
@@ -226,7 +220,7 @@ def _record(
 
 
 def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
-    """One row for each replaced option, with the question and the right option beside it."""
+    """A row for each replaced option, with its question and the right option."""
     import csv
     import io
 
@@ -248,7 +242,7 @@ def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A text that no spreadsheet reads as a formula."""
     return f"'{text}" if text[:1] in "=+-@" else text
 
 
@@ -294,6 +288,6 @@ def _accuracy(found: Estimate | None) -> tuple[str, str]:
 
 
 def _silent(after: FormatAudit) -> bool:
-    """No baseline is significantly above chance, and the best one's interval covers it."""
+    """Whether no baseline is significantly above chance, and the best one's interval covers chance."""
     loud = any(one.p_holm is not None and one.p_holm <= 0.05 for one in after.baselines)
     return not loud and (after.selected is None or after.selected.covers_chance is not False)

@@ -1,5 +1,4 @@
-"""Choice questions whose wrong options tell nothing: these become right answers of other questions, without any
-model."""
+"""Repair choice questions that can be guessed: right answers of other questions replace their wrong options."""
 
 from __future__ import annotations
 
@@ -20,19 +19,19 @@ TO_CONFIRM = "to be confirmed by a clinician"
 _ATTEMPTS = 12
 _QUICK = 30  # rounds
 _SEARCHES = 3
-_NEAR_S = 30.0  # seconds: what is said this soon before or after may well be true of a clip, too
+_NEAR_S = 30.0  # what is said this soon before or after a clip may be true of it, too
 
 
 @dataclass(frozen=True)
 class RepairSettings:
-    """`same` are the tags that items must share to exchange options; of these, what is one value within each group (the
-    organ) bounds the pools, the others (the type of question) the classes within a pool. A pool holds `pool_items`
-    items at least, where there are as many.
+    """Items exchange options if they have the tags `same` in common. Those with one value within each group (the organ)
+    delimit pools, the others (the type of question) classes within a pool. Pools are merged until they hold `pool_items`
+    items.
 
-    `similar` bounds how alike a wrong option may be to the right one (and, with an encoder, `similar_meaning` the
-    cosine of their embeddings), `supported` the share of its content words in what is known of the clip. `keep` of the
-    items must stay; while more than that are left, items whose own words give them away to a baseline above `most` are
-    left out. `rounds` are proposals of the search for each item; `search` counts whole searches (see
+    `similar` is the largest similarity of a wrong option to the right one (with an encoder also `similar_meaning`, the
+    cosine of their embeddings), `supported` the largest share of its content words in what is known of the clip. At
+    least the share `keep` of the items must stay; the others may be left out, if a baseline that exceeds an accuracy of
+    `most` answers them. `rounds` is the number of search steps per item, `search` the number of the search (see
     `accepted_repair`)."""
 
     seed: int = 0
@@ -49,10 +48,10 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class ReplacedOption:
-    """A wrong option of an item: what stood there, what stands there now (at `letter`), and the item whose right answer
-    that is. `similarity` is to the item's right answer, `supported` the share of its content words in what is known of
-    the clip; `gap_s` are the seconds between both clips, where they are of one medium. `state` is `TO_CONFIRM`, or
-    "as published" where the new text is an old option of the item."""
+    """A replaced wrong option: the old text, the new one (at `letter`), and the item whose right answer it is.
+    `similarity` is to the item's right answer, `supported` the share of content words in what is known of the clip,
+    `gap_s` the seconds between both clips of one medium. `state` is `TO_CONFIRM`, or "as published" if the new text is
+    an old option of the item."""
 
     item: str
     letter: str
@@ -67,14 +66,14 @@ class ReplacedOption:
 
     @property
     def to_confirm(self) -> bool:
-        """Whether a clinician has to confirm it."""
+        """Whether a clinician must confirm it."""
         return self.state == TO_CONFIRM
 
 
 @dataclass(frozen=True)
 class RepairedChoices:
-    """The repaired items by id, every replaced option, which items are left out and why, the groups of each pool; by
-    how much each cue of the objective is above chance, and the objective that was reached."""
+    """The repaired items by id, the replaced options, the items left out with the reason, the groups of each pool, how
+    far each cue is above chance, and the value of the objective."""
 
     items: dict[str, Item]
     options: tuple[ReplacedOption, ...]
@@ -92,26 +91,25 @@ def repair_items(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RepairedChoices:
-    """Gives the choice items among `items` wrong options that are right answers of others, so that who does not look
-    can do no better than chance; stems and right options stay. `beside` are items that are not repaired, of which the
-    text is known (uncounted ones, free responses): what they say of an overlapping clip is true there.
+    """Replaces the wrong options of choice items by right answers of others, so that text-only baselines do no better
+    than chance; stems and right options stay. The texts of items `beside` (uncounted ones, free responses) are assumed
+    to be true of overlapping clips.
 
-    Options are exchanged within classes (one pool, equal tags, as many options) in blocks (see `exchange`, which states
-    the objective). What an option costs:
+    Options are exchanged within classes (one pool, equal tags, equal numbers of options) in blocks (see `exchange` for
+    the objective). The cost of an option:
 
         |ln of the ratio of lengths| + 0.5 if the first words are of another form          (form)
         + 1 if both clips are of one group, + 1 more if they are less than 30 s apart      (may be true here as well)
         + 2 × share of its content words in what is known of the clip                      (the same)
         − 2 × min(0.3, TF-IDF similarity to the right option) − TF-IDF similarity of the stems   (same organ, same view)
 
-    Forbidden are options more alike to the right one than `similar`, supported more than `supported`, and answers about
-    an overlapping clip. The cues in the objective are the baselines that the blocks don't silence, most and least of
-    each: words shared with the stem, TF-IDF similarity to the stem, to the rest of the group and to its name, right
-    answers to similar questions of other pools, and with `encode` the similarity of meaning to the stem. Which letter
-    is right is dealt evenly by the seed.
+    Forbidden are options above the bounds of the settings, and answers about an overlapping clip. The cues in the
+    objective are the baselines that blocks don't rule out, most and least of each: words shared with the stem, TF-IDF
+    similarity to the stem, to the rest of the group and to its name, right answers to similar questions of other pools,
+    and with `encode` the similarity of meaning to the stem. The right letters are spread evenly by the seed.
 
-    Raises `InputError` where no choice item has a wrong option, a reference is none of the options, or fewer than
-    `keep` of the items could stay; the message says why.
+    Raises `InputError` if there is no choice item with a reference, for an invalid reference, and if fewer than `keep`
+    of the items could stay, with the reasons.
     """
     asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
     if not asked:
@@ -120,7 +118,7 @@ def repair_items(
     left_out = {item.id: "several right options" for item in asked if item.reference and item.reference.accepted}
     texts = read_texts(asked, beside=[*items, *beside], encode=encode)
     matters = _Matters(asked, texts, settings)
-    quick = True  # a short search shows which items can't stay; the long one follows
+    quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
         rows = [row for row, item in enumerate(asked) if item.id not in left_out]
         pools = _pools(asked, rows, texts, settings)
@@ -149,9 +147,8 @@ def accepted_repair(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[RepairedChoices, RepairSettings]:
-    """The first of up to three searches after which no baseline of the item audit, rule or classifier, is above `most`;
-    else the one whose best baseline is the weakest; with the settings that give it. On few items a baseline is above by
-    luck."""
+    """The result of the first of up to three searches after which no baseline of the item audit exceeds `most`, else of
+    the one with the weakest best baseline; and its settings. With few items a baseline may exceed it by chance."""
     tries: list[tuple[float, RepairedChoices, RepairSettings]] = []
     for search in range(settings.search, settings.search + _SEARCHES):
         tried = replace(settings, search=search)
@@ -181,7 +178,7 @@ _Class = tuple[str, tuple[str, ...], int]
 
 @dataclass(frozen=True)
 class _Found:
-    """The blocks of each number of options, over rows; by how much each cue is above chance, and its scores."""
+    """The blocks by number of options, how far each cue is above chance, and the cues' scores."""
 
     blocks: dict[int, Blocks]
     cues: Floats
@@ -192,7 +189,7 @@ class _Found:
 
 
 class _Matters:
-    """What an option costs, what is forbidden, and what the cues see."""
+    """The costs of options, forbidden options, and the search for blocks."""
 
     def __init__(self, asked: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
         self.asked, self.texts, self.settings = asked, texts, settings
@@ -221,7 +218,7 @@ class _Matters:
         *,
         quick: bool,
     ) -> _Found:
-        """Blocks for all classes; a quick search looks for allowed ones alone."""
+        """Blocks for all classes; a quick search only avoids forbidden options."""
         rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
         pool = np.unique([pools[item.group] for item in self.asked], return_inverse=True)[1]
         scores = self.texts.cues(pool)
@@ -244,8 +241,8 @@ class _Matters:
 
 
 def _pools(asked: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
-    """The pool of each group: groups of the same kind, merged (the smallest with the one that is most alike) until each
-    pool has enough items, and of every class none or enough to exchange."""
+    """The pool of each group. Groups of the same kind are merged, the smallest pool with the most similar one, until
+    each has enough items, and enough of every class to exchange."""
     members = defaultdict[str, list[int]](list)
     for row in rows:
         members[asked[row].group].append(row)
@@ -267,16 +264,13 @@ def _pools(asked: Sequence[Item], rows: Sequence[int], texts: Texts, settings: R
         merged = sorted([*pools[place], *pools[best]])
         pools = [one for number, one in enumerate(pools) if number not in {place, best}] + [merged]
     pools.sort(key=lambda pool: (kind[pool[0]], pool))
-    named = {group: _pool_name(number, kind[pool[0]]) for number, pool in enumerate(pools, 1) for group in pool}
+    names = [" ".join([f"{number:02d}", *kind[pool[0]]]) for number, pool in enumerate(pools, 1)]
+    named = {group: name for name, pool in zip(names, pools, strict=True) for group in pool}
     return {item.group: named.get(item.group, "") for item in asked}
 
 
-def _pool_name(number: int, kind: Sequence[str]) -> str:
-    return " ".join([f"{number:02d}", *kind])
-
-
 def _steady(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
-    """The tags to share that have one value within each group."""
+    """The tags of `same` with one value within each group."""
     values = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
         for tag in settings.same:
@@ -306,8 +300,8 @@ def _classes(
 def _stubborn(
     matters: _Matters, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
 ) -> dict[int, str]:
-    """The rows to leave out before another search, with the reason: where no allowed option was left; after a whole
-    search, while there is room, those that a cue above the bound answers."""
+    """The rows to leave out of the next search, with the reason: those with forbidden options only; after a full search
+    also those that a cue above the bound answers, as far as `keep` allows."""
     pairs = [pair for one in found.blocks.values() for pair in one.forbidden]
     if pairs:
         often = Counter(row for pair in pairs for row in pair)
@@ -360,8 +354,7 @@ def _dealt(
 def _replaced(
     item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
 ) -> list[ReplacedOption]:
-    """The wrong options in their new order, each beside the old one that stood in the same place among the wrong
-    ones."""
+    """The wrong options in their new order, each with the old one at its place."""
     key = matters.texts.keys[row]
     before = [option for option in item.options if option != key]
     by_text = {matters.texts.keys[source]: source for source in sources}
