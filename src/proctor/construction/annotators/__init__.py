@@ -1,5 +1,5 @@
-"""Annotators' work and what is made of it: votes on presence, boxes that are due, a detector's proposals, two
-annotators compared, and the decisions that settle what they left open."""
+"""Annotation by several people: votes on presence, boxes, a detector's proposals, the comparison of two annotators, and
+decisions on what remains open."""
 
 from typing import TYPE_CHECKING
 
@@ -7,28 +7,17 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.construction.annotators.decisions import Cells, RecordDecision, read_decisions, read_rows, table_of
-    from proctor.construction.annotators.detector import (
-        DetectorNetwork,
-        DetectorPlan,
-        Frames,
-        folds_of,
-        held_out_detections,
-    )
+    from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, folds_of, held_out_detections
     from proctor.construction.annotators.pairs import (
         CHOICES,
         DIFFERENCE_COLUMNS,
-        TrackAgreement,
         TrackComparison,
-        TrackDifference,
         adjudicated,
         agreement_of,
         compare_tracks,
     )
     from proctor.construction.annotators.presence import (
-        BoxFinding,
         ClipPresence,
-        DueSecond,
-        PresenceReport,
         PresenceVote,
         check_boxes,
         clips_of,
@@ -68,9 +57,9 @@ else:
 
 __all__ = [
     "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
-    "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
-    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "Presence", "PresenceReport",
-    "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
+    "AnnotatedRecord", "BoxDetection", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
+    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "Presence",
+    "PresenceVote", "Proposals", "RecordDecision", "TrackComparison", "Tracks",
     "adjudicated", "agreement_of", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
     "corrected", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
     "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "videos_of",

@@ -13,7 +13,7 @@ from proctor.core import Option, PluginReport, whole_folder, write_whole
 
 
 def check(
-    path: Annotated[Path, Option("The folder or the file with your questions.", metavar="PATH", argument=True)],
+    path: Annotated[Path, Option("The folder or file with your questions.", metavar="PATH", argument=True)],
     media: Annotated[Path | None, Option("The folder with their videos or images.")] = None,
     columns: Annotated[
         list[str] | None,
@@ -24,8 +24,8 @@ def check(
 ) -> PluginReport:
     """Check your own questions and preview ten.
 
-    All faults are listed at once, with file, row and column. Where there are none, a page shows ten questions as a
-    model gets them. Exit code 1 where something is wrong; then nothing is written.
+    All faults are listed at once, with file, row and column. Without faults, a page shows ten questions as a model gets
+    them. Exit code 1 if there are faults; then nothing is written.
 
     Example: proctor check my-questions/
     """
@@ -41,8 +41,8 @@ def check(
 def new(out: Annotated[Path, Option("A new folder.", metavar="DIR", argument=True)]) -> PluginReport:
     """Write an example of your own questions.
 
-    A table of questions in every common answer format, two short drawn videos, three images, and a benchmark.yaml that
-    explains every setting. It runs as it is; replace what is in it.
+    A table of questions in every common answer format, two short videos, three images, and a benchmark.yaml that
+    explains every setting. It runs as it is; replace its content.
 
     Example: proctor new my-questions
     """
@@ -77,8 +77,7 @@ _RADII = {"large": 90, "small": 25, "medium": 55}
 
 
 def write_example(out: Path) -> int:
-    """Writes the folder and gives the number of questions. Raises `InputError` where it holds something, or can't be
-    written."""
+    """Writes the folder; returns the number of questions. Raises `InputError` if it is not empty or can't be written."""
     from proctor.media import from_jpegs
     from proctor.tasks.questions.folder import NAME
 

@@ -20,7 +20,7 @@ from proctor.tasks.questions.rows import Place, RowReader
 
 
 def exact_columns(names: Sequence[str]) -> ColumnMap:
-    """The mapping of a dataset folder's columns: each by its own name, all others are facets."""
+    """The columns of a dataset folder by their own names; all others are facets."""
     known = {name: [name] for name in DATASET_COLUMNS if name in names}
     return ColumnMap(known, facets=[name for name in names if name not in known])
 
@@ -33,7 +33,7 @@ class ExactReader(RowReader):
         return RowForm(self.settings.formats, dict.fromkeys(self.columns.facets, str))
 
     def item(self, row: SheetRow, number: int) -> Item | None:
-        """The item of a row; None where something is wrong, all of which is added to `faults`."""
+        """The item of a row; None, with `faults`, for an invalid one."""
         del number
         item = dataset_item(row.cells, self._form, lambda *told: self._fault(row, *told))
         if item is None:
@@ -53,7 +53,7 @@ class ExactReader(RowReader):
 
 
 COUNTED = "counted"
-"""The facet that says which questions count; where one is called so already, another name follows."""
+"""The facet that says which questions count; it is renamed if there is one already."""
 
 _OF_THE_FILE = {
     "questions", "sheet", "split", "columns", "format", "formats", "tolerances", "shuffle_options", "window", "audio",
@@ -61,8 +61,8 @@ _OF_THE_FILE = {
 
 
 def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
-    """Writes the questions into `out`, those of `items` as they are there; where that is None they stay and do not
-    count. Media stay where they are. Raises `InputError` for questions whose media are inside their table."""
+    """Writes the questions into `out`, with those of `items` replaced; questions that are None there do not count. Media
+    are not copied. Raises `InputError` for questions with media inside their table."""
     name = COUNTED
     while any(name in item.tags for item in benchmark.items):
         name += "-here"
@@ -79,8 +79,7 @@ def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: 
 def write_questions(
     reading: QuestionSet, benchmark: Benchmark, out: Path, items: Collection[str], *, references: bool
 ) -> None:
-    """Writes these questions alone into `out`, with their references or without. Raises `InputError` as
-    `write_choices`."""
+    """Writes a part of the questions into `out`, with or without references. Raises as `write_choices`."""
     kept = [item for item in benchmark.items if item.id in items]
     written = kept if references else [item.model_copy(update={"reference": None}) for item in kept]
     _write(reading, benchmark, out, written, {"name": benchmark.name, "title": benchmark.title})

@@ -70,7 +70,7 @@ class Settings(BaseModel):
 
 
 def read_settings(file: Path) -> tuple[Settings, list[TableFault]]:
-    """The settings in a file, and all that is wrong with it; the defaults where there is no such file."""
+    """The settings in a file, and its faults; the defaults without a file."""
     if not file.exists():
         return Settings(), []
     try:
@@ -88,7 +88,7 @@ def read_settings(file: Path) -> tuple[Settings, list[TableFault]]:
 
 
 def _parsed(text: str) -> dict[str, Any] | TableFault:
-    """The file's one object. References from one place to another are refused: they can make a small file large."""
+    """The file's object, or a fault. Aliases are faults, since they can make a small file expand."""
     if len(text) > _MOST_CHARS:
         return TableFault(0, "", f"{len(text):,} characters", f"at most {_MOST_CHARS:,}")
     try:
@@ -118,16 +118,16 @@ def _fault(problem: Any) -> TableFault:
 
 
 MEDIA = "media"
-"""The folder of the media beside the questions, where there is one."""
+"""The usual folder of media beside the questions."""
 
 _FIRST = ("test", "validation", "valid", "val", "dev", "train")
 _SHARD = re.compile(r"(?P<split>[a-z]+)(?:-\d{5}-of-\d{5})?(?:-[0-9a-f]{16})?\.(?:parquet|arrow)")
-_USUAL = ("questions", "metadata")  # the second is Hugging Face's name beside a folder of pictures
+_USUAL = ("questions", "metadata")  # the second is Hugging Face's name beside a folder of images
 
 
 @dataclass
 class Layout:
-    """The folder, the files with questions, the settings beside them; notes on what was chosen, and faults by file."""
+    """The folder, its files with questions, its settings, notes on the choice of files, and faults by file."""
 
     path: Path
     folder: Path
@@ -138,7 +138,7 @@ class Layout:
 
     @property
     def name(self) -> str:
-        """The benchmark's name: as its settings say, else that of the file or the folder."""
+        """The benchmark's name: that in the settings, else that of the file or folder."""
         if self.settings.name:
             return self.settings.name
         whole = self.path.resolve()
@@ -148,7 +148,7 @@ class Layout:
 
 
 def find_layout(path: Path) -> Layout:
-    """What lies at a path. Raises `InputError` where there is nothing at all."""
+    """The files with questions at a path, and their settings. Raises `InputError` if nothing is there."""
     if not path.exists():
         raise InputError(path, found="nothing there", expected="a folder or a file with questions")
     layout = Layout(path, path if path.is_dir() else path.parent)
@@ -181,7 +181,7 @@ def _inside(folder: Path, file: Path) -> bool:
 
 
 def _chosen(layout: Layout) -> list[Path]:
-    """The file "questions", else the only table, else the shards of a dataset; where it can't be said, a fault."""
+    """The file "questions", else the shards of a dataset, else the only table; otherwise none, with a fault."""
     tables = sorted(
         (
             one
@@ -210,8 +210,8 @@ def _chosen(layout: Layout) -> list[Path]:
 
 
 def _shards(layout: Layout) -> list[Path]:
-    """The files of one split of a Hugging Face dataset: of its repository (`data/test-00000-of-00001.parquet`), or as
-    `save_to_disk` writes it (`test/data-00000-of-00001.arrow`)."""
+    """The files of one split of a Hugging Face dataset: from its repository (`data/test-00000-of-00001.parquet`) or
+    from `save_to_disk` (`test/data-00000-of-00001.arrow`)."""
     splits: dict[str, list[Path]] = {}
     for file in _files(layout.folder, ("*.parquet", "data/*.parquet", "*/*.parquet", "*.arrow", "*/*.arrow")):
         hit = _SHARD.fullmatch(file.name)

@@ -28,8 +28,8 @@ _PLAYED_S = 30.0  # ten sounds of this length make a page of 13 MB
 
 
 def add_media_faults(found: QuestionSet) -> None:
-    """Adds a fault for each file that is missing and, where none is, for each that can't be shown: broken, or a clip
-    beyond the end of its video."""
+    """Adds a fault for each missing file; without any, for each file that can't be shown: broken, or shorter than a
+    clip."""
     columns = found.columns.fields.get("media", [])
     column = columns[0] if columns else ""
     heard = found.columns.one("audio") or column
@@ -53,8 +53,8 @@ def add_media_faults(found: QuestionSet) -> None:
 
 
 def write_preview(found: QuestionSet, out: Path) -> int:
-    """Writes a page with ten questions, each format among them, and gives their number. Raises `InputError` where it
-    can't be written."""
+    """Writes a page with ten questions, including every format; returns their number. Raises `InputError` if it can't
+    be written."""
     from jinja2 import Environment, StrictUndefined
 
     items = _ten(found.items)
@@ -75,7 +75,7 @@ def write_preview(found: QuestionSet, out: Path) -> int:
 
 
 def _ten(items: Sequence[Item]) -> list[Item]:
-    """The first of each format, and others spread over the whole up to ten, in their order."""
+    """The first item of each format, and evenly spaced others up to ten, in order."""
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         first.setdefault(item.answer.kind, place)
@@ -88,19 +88,18 @@ def _ten(items: Sequence[Item]) -> list[Item]:
 
 
 async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
-
     return [with_places(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
 
 
 async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sound]]:
-    """The sounds of each item, without those that are too long for a page."""
+    """The sounds of each item that are short enough for the page."""
     shown = [view(item, "video", library) for item in items]
     played = [await one.sounds() if isinstance(one, PlaysSounds) else [] for one in shown]
     return [[one for one in sounds if one.span[1] - one.span[0] <= _PLAYED_S] for sounds in played]
 
 
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
-    """What the template names of one question."""
+    """The variables of the template for one question."""
     place, reference = found.places[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
@@ -122,12 +121,11 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
     }
 
 
-_RED, _LEAST = (255, 40, 40), 3.0  # a point without a tolerance is a circle of this radius
+_RED, _LEAST = (255, 40, 40), 3.0  # the radius of a point without a tolerance
 
 
 def with_places(frames: Sequence[Frame], item: Item) -> list[Frame]:
-    """The frames with the boxes or points of the reference in red, where the question is about a place; else as they
-    are."""
+    """The frames, with the boxes or points of the reference drawn in red."""
     answer, reference = item.answer, item.reference
     if not isinstance(answer, BoxesFormat | PointFormat) or reference is None:
         return [*frames]

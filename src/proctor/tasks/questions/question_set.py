@@ -43,14 +43,14 @@ from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_l
 from proctor.tasks.questions.rows import Place, RowReader
 
 _MOST_VALUES = 30
-_OWN_GROUP = "\0"  # of an item whose row names none
+_OWN_GROUP = "\0"  # of an item without a group in its row
 _SHOWN = 3
 
 
 @dataclass
 class QuestionSet:
-    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands, `shown`
-    the media of every row, also of those with faults."""
+    """Questions as read. `items` are complete only without faults; `places` are their rows, `shown` the media of all
+    rows, including those with faults."""
 
     layout: Layout
     folder: MediaFolder
@@ -64,7 +64,7 @@ class QuestionSet:
     metrics: list[Metric] = field(default_factory=list)
 
     def lines(self, *, every: bool = False) -> list[str]:
-        """The faults: one line for each cause, with its rows, or `every` one by itself."""
+        """The faults: a line for each cause, with its rows, or for `every` fault."""
         if every:
             return [str(fault.error(file)) for file, fault in self.faults]
         noted = [
@@ -81,7 +81,7 @@ class QuestionSet:
         return by_cause(noted)
 
     def check(self) -> None:
-        """Raises one `InputError` with all faults, each as a note, where there are any."""
+        """Raises one `InputError` for all faults, with a note for each cause, if there are any."""
         if not self.faults:
             return
         if len(self.faults) == 1:
@@ -96,29 +96,34 @@ class QuestionSet:
 def read_questions(
     path: Path, media: Path | None = None, columns: Mapping[str, Sequence[str]] | None = None, *, seed: int = 0
 ) -> QuestionSet:
-    """Reads the questions at a path; `seed` shuffles options, where the settings ask for it. Nothing is raised for what
-    is wrong with them: all of it stands in `faults`. Raises `InputError` where there is nothing at the path, or no kind
-    of file that is read."""
+    """Reads the questions at a path; `seed` shuffles options if the settings say so. Errors in questions are collected
+    in `faults`. Raises `InputError` if nothing is at the path, and for an unknown kind of file."""
     layout = find_layout(path)
     sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
     exact = layout.settings.exact
-    mapping = _written_columns(names) if exact else recognise(names, {**given, **(columns or {})})
-    mapping = mapping if names else ColumnMap()
-    reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
-    reading.folder.window, reading.folder.audio = layout.settings.window, layout.settings.audio
+    if not names:
+        mapping = ColumnMap()
+    elif exact:
+        from proctor.tasks.questions.exact import exact_columns  # few questions need what it imports
+
+        mapping = exact_columns(names)
+    else:
+        mapping = recognise(names, {**given, **(columns or {})})
+    folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
+    reading = QuestionSet(layout, folder, mapping)
     reading.faults += layout.faults
     reading.notes += layout.notes
     for sheet in sheets:
         reading.faults += [(sheet.file, fault) for fault in sheet.faults]
-        reading.notes += [] if layout.settings.exact else sheet.notes
+        reading.notes += [] if exact else sheet.notes
     if not names:
         return reading
-    if exact and (given or columns):
-        fault = TableFault(0, "exact", "it with columns that somebody named", "one of both")
-        reading.faults.append((layout.folder / NAME, fault))
     if exact:
+        if given or columns:
+            fault = TableFault(0, "exact", "it with columns that somebody named", "one of both")
+            reading.faults.append((layout.folder / NAME, fault))
         reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
     else:
         named = {*given, *(columns or {})}
@@ -138,7 +143,7 @@ def read_questions(
 
 
 def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | None) -> None:
-    """Where no column is called like media, those that hold nothing but names of videos or images."""
+    """Without a column called media, uses those that hold only names of videos or images."""
     mapping = reading.columns
     if mapping.fields.get("media"):
         return
@@ -149,16 +154,15 @@ def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | Non
             mapping.fields.setdefault("media", []).append(column)
             mapping.facets = [one for one in mapping.facets if one != column]
     if mapping.fields.get("media"):
-        settings = reading.layout.settings
-        reading.folder = MediaFolder(reading.layout.folder, media, _paths(sheets, mapping))
-        reading.folder.window, reading.folder.audio = settings.window, settings.audio
+        layout = reading.layout
+        reading.folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
 
 
 def _keep_facets(
     reading: QuestionSet, sheets: Sequence[Sheet], fields: Sequence[str], *, given: Container[str]
 ) -> None:
-    """Of these fields: a column that is called window, unit or criteria and holds nothing of the kind is a facet, and
-    so is one that is called like sound and holds anything but names of audio files."""
+    """Turns the columns of `fields` into facets if their content does not fit: no windows, units or criteria at all, or
+    anything but names of audio files."""
     mapping = reading.columns
 
     def fitting(name: str, fits: Callable[[Any], bool]) -> list[bool]:
@@ -188,19 +192,6 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
     ]
 
 
-def _written_columns(names: Sequence[str]) -> ColumnMap:
-    """The columns of a folder that a program wrote. What reads those comes from a room that few questions need."""
-    from proctor.tasks.questions.exact import exact_columns
-
-    return exact_columns(names)
-
-
-def _exact_reader() -> type[RowReader]:
-    from proctor.tasks.questions.exact import ExactReader
-
-    return ExactReader
-
-
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     columns, exact = reading.columns, reading.layout.settings.exact
     if not exact and not columns.one("answer") and not columns.one("criteria"):
@@ -211,7 +202,11 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
         return
     guessed: dict[str, list[tuple[int, str]]] = {}
     doubted: dict[str, list[int]] = {}
-    reader_of_rows = _exact_reader() if exact else RowReader
+    reader_of_rows = RowReader
+    if exact:
+        from proctor.tasks.questions.exact import ExactReader
+
+        reader_of_rows = ExactReader
     for sheet in sheets:
         reader = reader_of_rows(sheet, reading.columns, reading.layout.settings, reading.folder)
         for row in sheet.rows:
@@ -246,7 +241,7 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
 
 
 def _id_of(row: SheetRow, reading: QuestionSet) -> str:
-    """What a row with faults is called, so that a second row of this name is found, too."""
+    """The id of a row with faults, by which its repetition is found."""
     return cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
 
 
@@ -264,7 +259,7 @@ def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int
 
 
 def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
-    """What was taken for free text, and may have been meant otherwise."""
+    """A note on references taken for free text that may be meant otherwise."""
     told = [
         f"{kind!r} ({'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''})"
         for kind, rows in doubted.items()
@@ -274,7 +269,7 @@ def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
 
 
 def _places_line(items: Iterable[Item]) -> str:
-    """How boxes and points are read, where no settings say it."""
+    """A note on how boxes and points are read without settings."""
     found = {item.answer.kind for item in items if getattr(item.answer, "width", 0) == 1000}
     named = " and ".join(one for one in ("boxes", "point") if one in found).replace("point", "points")
     how = (
@@ -284,14 +279,14 @@ def _places_line(items: Iterable[Item]) -> str:
 
 
 def _shares_line(items: Iterable[Item]) -> str:
-    """References that may be shares where percentages are expected."""
+    """A note on percentages that may be meant as shares."""
     given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
     small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
     return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
 
 
 def _add_groups(reading: QuestionSet) -> None:
-    """Groups of items whose rows name none: those that share a file belong together."""
+    """Groups items without a group by common files."""
     column = reading.columns.one("group")
     without = [item for item in reading.items if item.group == _OWN_GROUP]
     if not without:
@@ -319,8 +314,7 @@ def _add_groups(reading: QuestionSet) -> None:
 
 
 def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:
-    """By item the first name of the files that it is connected with, by files of its own and of others; a folder of
-    frames counts as one."""
+    """By item the first name among all files that connect it with other items; a folder of frames counts as one."""
     first: dict[str, str] = {}
 
     def top(name: str) -> str:
@@ -354,7 +348,7 @@ def _add_facets(reading: QuestionSet) -> None:
 
 
 def _check_protocol(reading: QuestionSet) -> None:
-    """What the settings name must be there."""
+    """Adds faults for names in the settings that do not exist."""
     settings, file = reading.layout.settings, reading.layout.folder / NAME
     reading.metrics = _metrics(reading.items)
     known = list(dict.fromkeys(name for item in reading.items for name in item.tags))
@@ -386,7 +380,7 @@ def _check_protocol(reading: QuestionSet) -> None:
 
 
 def _metrics(items: Sequence[Item]) -> list[Metric]:
-    """What code gives for these items; accuracy always, which a judge gives for free text."""
+    """The metrics of code scorers for these items; always accuracy, which judges give for free text."""
     found: dict[str, Metric] = {}
     for scorer in code_scorers():
         if scorer.name == "code" and (not found or any(scorer.applies(item) for item in items)):
@@ -395,8 +389,8 @@ def _metrics(items: Sequence[Item]) -> list[Metric]:
 
 
 _KINDS = ("choice", "choices")
-_LEAST = 8  # choices from which on their keys can stand unevenly
-_SPREADS = 3  # standard deviations above what keys spread evenly would give
+_LEAST = 8  # choices below which uneven keys are no surprise
+_SPREADS = 3  # standard deviations above an even spread of keys
 _POINTING = re.compile(
     r"\b(?:above|below|both|neither|none|all of|oben|genannten|beides?|keine[sr]?|ci-dessus|aucune?|toutes)\b"
     r"|\b[A-H]\s?(?:and|or|und|oder|et|ou|&|,|/)\s?[A-H]\b|以上|均|都",
@@ -405,11 +399,11 @@ _POINTING = re.compile(
 
 
 def shuffle_options(items: Sequence[Item], seed: int) -> tuple[list[Item], str]:
-    """The items with the options of choices in an order of each one's own, and what was done in a sentence.
+    """The items with shuffled options of choices, and a note.
 
-    Sorted by their texts first, so that the order in which they were written plays no part, then shuffled by the seed
-    and the item's id; every system gets the same order. A question with an option that points to others ("none of the
-    above", "A and B") keeps its order.
+    Options are sorted by text, so that their written order does not matter, then shuffled by the seed and the item's id;
+    every system gets the same order. Questions with an option that refers to others ("none of the above", "A and B")
+    keep their order.
     """
     found, moved, kept = [], 0, 0
     for item in items:
@@ -442,7 +436,7 @@ def _shuffled(item: Item, seed: int) -> Item:
 
 
 def keys_line(items: Sequence[Item]) -> str:
-    """That one letter is right far more often than keys spread evenly would be; empty where none is."""
+    """A note if one letter is right far more often than by an even spread; else empty."""
     keys = [
         (str(item.reference.answer), 1 / len(item.options))
         for item in items

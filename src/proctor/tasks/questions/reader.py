@@ -1,4 +1,4 @@
-"""From a person's own questions to a benchmark."""
+"""The reader of one's own questions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_LINES = 200
 
 
 class QuestionsReader(BenchmarkReader):
-    """Reads plain paths; `columns` are those that somebody named for fields."""
+    """Reads plain paths; `columns` maps fields to columns."""
 
     name = "own-questions"
     summary = READER_SUMMARY
@@ -29,7 +29,7 @@ class QuestionsReader(BenchmarkReader):
         return QuestionsReader(columns)
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads everything at a path; raises `InputError`, with all faults as its notes, where anything is wrong."""
+        """Reads the questions at a path. Raises `InputError` with all faults in its notes."""
         reading = read_questions(data, media, self._columns, seed=seed)
         reading.check()
         return benchmark_of(reading, seed)
@@ -39,7 +39,7 @@ class QuestionsReader(BenchmarkReader):
         return (*layout.files, layout.folder / NAME)
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
-        """All that is wrong with questions, their media files opened; where nothing is, a page with ten of them."""
+        """Reports all faults in questions and their media files; without any, writes a page with ten questions."""
         from proctor.stats import fewest_groups
         from proctor.tasks.questions.preview import add_media_faults, write_preview
 
@@ -93,7 +93,7 @@ READER = QuestionsReader()
 
 
 def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
-    """The benchmark of what was read without a fault, by this seed."""
+    """The benchmark of questions without faults."""
     settings, layout = reading.layout.settings, reading.layout
     rubric = any(item.reference and item.reference.criteria for item in reading.items)
     licence = (f"Licence: {settings.licence}",) if settings.licence else ()

@@ -1,4 +1,4 @@
-"""From rows to items: each row gives an item or all of its faults."""
+"""Turn rows into items: each row gives an item or all of its faults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from proctor.tasks.questions.answers import (
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
 from proctor.tasks.questions.folder import Settings
-from proctor.tasks.questions.media import MediaFolder, Times, said_of_sound
+from proctor.tasks.questions.media import MediaFolder, sound_of_video
 
 T = TypeVar("T")
 _MOST_ID = 200
@@ -54,7 +54,7 @@ _MOST_OPTIONS = 26
 
 @dataclass(frozen=True)
 class Place:
-    """The row of a file in which an item stands."""
+    """The row of an item in its file."""
 
     file: Path
     row: int
@@ -62,9 +62,8 @@ class Place:
 
 @dataclass
 class RowReader:
-    """Reads rows by a mapping of columns. What is wrong goes to `faults`, and `guessed` counts the formats that nobody
-    declared, each with the first row and its reference; `doubted` are rows of free text by the format that they look
-    like, `shown` the media of each row."""
+    """Reads rows by a mapping of columns. `guessed` are the rows and references by guessed format; `doubted` are rows of
+    free text by the format that they resemble; `shown` are the media of each row."""
 
     sheet: Sheet
     columns: ColumnMap
@@ -76,8 +75,7 @@ class RowReader:
     shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
 
     def item(self, row: SheetRow, number: int) -> Item | None:
-        """The item of a row, without its group where there is no column for it; None where something is wrong, all of
-        which is added to `faults`."""
+        """The item of a row, without a group if there is no column for it; None, with `faults`, for an invalid row."""
         before = len(self.faults)
         item_id = self._id(row, number)
         question = self._text(row, "question")
@@ -87,7 +85,7 @@ class RowReader:
         options = self._options(row)
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
-        unit, tolerance = (undirected(row.cells.get(self.columns.one(name))) for name in ("unit", "tolerance"))
+        unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
         told = Told(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
         answer = self._answer(row, told)
         criteria = self._criteria(row, answer)
@@ -98,7 +96,7 @@ class RowReader:
         try:
             return Item(
                 id=item_id,
-                group=cell_text(undirected(row.cells.get(self.columns.one("group")))) or "\0",
+                group=cell_text(undirected(self._cell(row, "group"))) or "\0",
                 question=question,
                 media=media or (),
                 options=shown,
@@ -107,7 +105,7 @@ class RowReader:
                     answer=references[0],
                     accepted=references[1:],
                     criteria=criteria,
-                    rationale=cell_text(row.cells.get(self.columns.one("rationale"))),
+                    rationale=cell_text(self._cell(row, "rationale")),
                 ),
                 tags=self._tags(row) | _units(answer),
             )
@@ -116,11 +114,14 @@ class RowReader:
             self._fault(row, "", problem.found, problem.expected)
             return None
 
+    def _cell(self, row: SheetRow, field_name: str) -> Any:
+        return row.cells.get(self.columns.one(field_name))
+
     def _fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
         self.faults.append(TableFault(row.number, column, found, expected))
 
     def _tried(self, row: SheetRow, column: str, read: Callable[[], T]) -> T | None:
-        """What reading gives; None, with a fault in this column, where it raises."""
+        """The result of `read`; None, with a fault in this column, if it raises."""
         try:
             return read()
         except ParseError as error:
@@ -146,36 +147,31 @@ class RowReader:
         elif unfit(text):
             self._fault(row, column, unfit(text), "a text")
         elif isinstance(cell, dt.date | dt.time | list | dict):
-            self._fault(row, column, _told(cell), "a text")
+            self._fault(row, column, _described(cell), "a text")
         return text
 
     def _media(self, row: SheetRow) -> tuple[Media, ...] | None:
         columns = self.columns.fields.get("media", [])
         start, end = self._seconds(row, "start"), self._seconds(row, "end")
         if end is not None and end <= (start or 0.0):
-            shown = cell_text(row.cells.get(self.columns.one("end")))
+            shown = cell_text(self._cell(row, "end"))
             self._fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
             return None
         sound = self.columns.one("audio")
         heard = row.cells.get(sound)
         before = len(self.faults)
-        audio = self._tried(row, sound, lambda: said_of_sound(heard))
+        audio = self._tried(row, sound, lambda: sound_of_video(heard))
         if len(self.faults) > before:
             return None
         cells = [row.cells.get(column) for column in columns]
         if sound and not is_empty(heard):
             columns = [*columns, sound]
             cells += [heard] if audio is None else []
-        where = [sound, *columns] if audio else columns  # a sound that belongs to no video
+        where = [sound, *columns] if audio else columns  # sound without a video
         column = next((one for one in where if not is_empty(row.cells.get(one))), self.columns.one("start"))
         window = self._window(row)
-        read = partial(self._read_media, cells, (start, end), window, audio)
-        return self._tried(row, column, read)
-
-    def _read_media(
-        self, cells: Sequence[Any], span: Times, window: tuple[float, float] | None, audio: bool | None
-    ) -> tuple[Media, ...]:
-        return self.folder.media(self.folder.sources(cells), span, window, audio=audio)
+        folder = self.folder
+        return self._tried(row, column, lambda: folder.media(folder.sources(cells), (start, end), window, audio=audio))
 
     def _window(self, row: SheetRow) -> tuple[float, float] | None:
         column = self.columns.one("window")
@@ -201,7 +197,7 @@ class RowReader:
                 return None
             dated = [one for one in self.columns.options if isinstance(row.cells.get(one), dt.date | dt.time)]
             if dated:
-                self._fault(row, dated[0], _told(row.cells[dated[0]]), "an option as a text")
+                self._fault(row, dated[0], _described(row.cells[dated[0]]), "an option as a text")
                 return None
         else:
             column = self.columns.one("options")
@@ -228,19 +224,19 @@ class RowReader:
     def _answer(self, row: SheetRow, told: Told) -> AnswerFormat | None:
         column = self.columns.one("answer")
         cell = undirected(row.cells.get(column))
-        name = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
+        name = cell_text(self._cell(row, "format")) or self.settings.format
         known = told if is_unit(told.unit) else replace(told, unit="")
         if name:
             where = self.columns.one("format")
             found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
             return self._adjusted(row, found)
-        if self._unanswered(row) and not is_empty(row.cells.get(self.columns.one("criteria"))):
+        if self._unanswered(row) and not is_empty(self._cell(row, "criteria")):
             return FreeTextFormat()
         if is_empty(cell):
             self._fault(row, column, "nothing", "the right answer")
             return None
         if isinstance(cell, dt.date):
-            self._fault(row, column, _told(cell), "an answer as a text")
+            self._fault(row, column, _described(cell), "an answer as a text")
             return None
         found = self._tried(row, column, lambda: guessed_format(cell, self.settings, known))
         found = self._adjusted(row, found)
@@ -251,10 +247,10 @@ class RowReader:
         return found
 
     def _unanswered(self, row: SheetRow) -> bool:
-        return is_empty(row.cells.get(self.columns.one("answer")))
+        return is_empty(self._cell(row, "answer"))
 
     def _adjusted(self, row: SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
-        """The format with the tolerance and the unit of the row, where it has them."""
+        """The format with the tolerance and unit of the row, if any."""
         for name in ("unit", "tolerance"):
             column = self.columns.one(name)
             given = {name: cell_text(undirected(row.cells.get(column)))}
@@ -273,7 +269,7 @@ class RowReader:
         return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
     def _references(self, row: SheetRow, answer: AnswerFormat | None, told: Told) -> tuple[JsonValue, ...]:
-        """The reference and what else is accepted; empty, with faults, where something is wrong."""
+        """The reference and other accepted answers; empty, with faults, for invalid ones."""
         if answer is None:
             return ()
         column, more = self.columns.one("answer"), self.columns.one("accepted")
@@ -295,12 +291,12 @@ class RowReader:
 
 
 def _units(answer: AnswerFormat) -> dict[str, TagValue]:
-    """How many parts an answer has, of which metrics count the right ones."""
+    """The number of parts of an answer, of which metrics count the right ones."""
     return {NEIGHBOURS: len(answer.labels) - 1} if answer.kind == "ordering" else {}
 
 
 def _tag(cell: Any) -> TagValue | None:
-    """A facet's value; None for what is none (nothing, objects, pictures)."""
+    """A facet's value; None for empty cells, objects and images."""
     if is_empty(cell) or isinstance(cell, dict | bytes):
         return None
     if isinstance(cell, list):
@@ -312,6 +308,6 @@ def _tag(cell: Any) -> TagValue | None:
     return "".join(char for char in cell_text(cell) if not unfit(char))
 
 
-def _told(cell: object) -> str:
+def _described(cell: object) -> str:
     kind = "date" if isinstance(cell, dt.date) else "time" if isinstance(cell, dt.time) else type(cell).__name__
     return f"a {kind}, {cell_text(cell).replace('T00:00:00', '')}"
