@@ -52,7 +52,7 @@ def simulated(videos: int, seconds: int, seed: int) -> tuple[list[Annotation], d
         name = f"sim-{number:03d}"
         script = draw_script(seed, name, float(seconds))
         renderer = Renderer(script, SIZE, seed)
-        tracks = observe(script, renderer).tracks
+        tracks = observe(script, renderer).annotation
         seen = tuple(one for one in tracks.sightings if one.box and (one.visibility or 0) >= LEAST_VISIBLE)
         truths.append(Annotation(video=tracks.video, sightings=seen, moments=tracks.moments))
         pictures[name] = [Image.fromarray(renderer.picture(float(second)).pixels) for second in range(seconds)]

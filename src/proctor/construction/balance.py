@@ -191,7 +191,6 @@ class _Ledger:
         return ahead + common + sum(weight * self._used[use] for use, weight in self._uses(candidate, video).items())
 
     def _least(self, scope: tuple[str, ...]) -> int:
-        """The count of the rarest answer within a scope."""
         if scope not in self._rarest:
             self._rarest[scope] = min(self._used[*scope, key] for key in self._keys[scope])
         return self._rarest[scope]

@@ -220,7 +220,6 @@ def _record(
 
 
 def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
-    """A row for each replaced option, with its question and the right option."""
     import csv
     import io
 

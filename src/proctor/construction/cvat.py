@@ -126,7 +126,6 @@ class _Tracks:
 
 
 def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVideo, int]:
-    """The video and the last frame of the task."""
     meta = root.find("meta")
     if meta is None:
         raise InputError(file, found="no <meta>", expected="<meta> with the task and its size")

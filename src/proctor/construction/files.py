@@ -399,5 +399,4 @@ def _dump(value: object) -> bytes:
 
 
 def _plain(name: str) -> str:
-    """A safe file name for a video's name from any file."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name).lstrip(".") or "_"

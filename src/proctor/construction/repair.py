@@ -354,7 +354,6 @@ def _dealt(
 def _replaced(
     item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
 ) -> list[ReplacedOption]:
-    """The wrong options in their new order, each with the old one at its place."""
     key = matters.texts.keys[row]
     before = [option for option in item.options if option != key]
     by_text = {matters.texts.keys[source]: source for source in sources}

@@ -44,8 +44,6 @@ Ended = Callable[[Node, Sequence[Node]], bool]
 
 
 class _Handler:
-    """The callbacks of expat."""
-
     def __init__(self, file: Path, parser: expat.XMLParserType, ended: Ended | None) -> None:
         self._file, self._parser = file, parser
         self._ended = ended

@@ -302,8 +302,6 @@ def _torch() -> Any:
 
 
 class _Network:
-    """One network, in training and in use."""
-
     def __init__(self, plan: DetectorPlan, classes: Sequence[str]) -> None:
         self._torch, self._plan, self.classes = _torch(), plan, tuple(classes)
         self._mean, self._spread = np.full(3, 0.45, np.float32), np.full(3, 0.25, np.float32)

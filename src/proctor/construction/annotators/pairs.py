@@ -159,8 +159,6 @@ def adjudicated(
 
 
 class _Names:
-    """The names of b's instances in the merged annotation."""
-
     def __init__(self, a: Annotation, partner: Mapping[str, str]) -> None:
         self._taken = {one.instance for one in a.sightings} | {one.instance for one in a.moments}
         self._partner = partner

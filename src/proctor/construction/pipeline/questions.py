@@ -188,7 +188,6 @@ def valid(
 def _question(
     planned: Planned, said: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
 ) -> DraftQuestion | str:
-    """The draft as a record, or the error in its form."""
     form: dict[str, object]
     flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
     if isinstance(said, ChoiceDraft):

@@ -203,8 +203,6 @@ def _no_progress(done: int, total: int) -> None:
 
 
 class _Runner:
-    """One stage of one run."""
-
     def __init__(
         self, project: Project, stage: Stage[Any], before: Sequence[Stage[Any]], so_far: Sequence[UnitState]
     ) -> None:

@@ -128,7 +128,6 @@ def history(project: Project, item: str) -> list[HistoryStep]:
 
 
 def _line(one: Refused) -> str:
-    """The id of a refused record, and why it was refused."""
     return f"{one.id}: {one.reason}" if one.reason.startswith(one.kind) else f"{one.id}: {one.kind}: {one.reason}"
 
 

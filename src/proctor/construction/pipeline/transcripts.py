@@ -115,7 +115,6 @@ def _subtitle_cues(file: Path, *, vtt: bool) -> Iterator[Cue]:
 
 
 def _before_times(lines: Sequence[str], number: int) -> bool:
-    """Whether a line is a cue's number or name, followed by its times."""
     return number + 1 < len(lines) and "-->" in lines[number + 1]
 
 
@@ -379,8 +378,6 @@ def _prompt(work: Work) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of a stretch, and the call about it."""
-
     name: str
     part: SpeechPart
     call: Call

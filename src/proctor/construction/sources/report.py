@@ -110,8 +110,6 @@ _SAID = {"": "undecided", "accept": "accepted", "reject": "rejected"}
 
 @dataclass(frozen=True)
 class _Frames:
-    """The frames of one source."""
-
     library: MediaLibrary
     name: str
     end: float

@@ -189,7 +189,6 @@ class MediaFolder:
         return [_ShownFile(file, scan, clip=False)]
 
     def _kind(self, file: str) -> str:
-        """The kind of a medical file; empty for others."""
         usual = PurePosixPath(file).suffix.lower() in _USUAL
         if file in self.embedded or usual:
             return ""

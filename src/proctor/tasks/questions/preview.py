@@ -99,7 +99,6 @@ async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sou
 
 
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
-    """The variables of the template for one question."""
     place, reference = found.places[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []

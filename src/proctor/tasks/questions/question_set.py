@@ -279,7 +279,6 @@ def _places_line(items: Iterable[Item]) -> str:
 
 
 def _shares_line(items: Iterable[Item]) -> str:
-    """A note on percentages that may be meant as shares."""
     given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
     small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
     return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
@@ -348,7 +347,6 @@ def _add_facets(reading: QuestionSet) -> None:
 
 
 def _check_protocol(reading: QuestionSet) -> None:
-    """Adds faults for names in the settings that do not exist."""
     settings, file = reading.layout.settings, reading.layout.folder / NAME
     reading.metrics = _metrics(reading.items)
     known = list(dict.fromkeys(name for item in reading.items for name in item.tags))

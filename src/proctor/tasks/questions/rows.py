@@ -250,7 +250,6 @@ class RowReader:
         return is_empty(self._cell(row, "answer"))
 
     def _adjusted(self, row: SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
-        """The format with the tolerance and unit of the row, if any."""
         for name in ("unit", "tolerance"):
             column = self.columns.one(name)
             given = {name: cell_text(undirected(row.cells.get(column)))}

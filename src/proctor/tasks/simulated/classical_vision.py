@@ -1,4 +1,4 @@
-"""`classical-vision`: colour, shape and motion without any learned model; it really looks at the frames."""
+"""`classical-vision`: a system that answers from colour, shape and motion in the frames, without a learned model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TIME = r"(?P<time>\d\d:\d\d:\d\d)"
 
 
 def understood(item: Item) -> bool:
-    """Whether the question's wording is one that can be answered from the pixels."""
+    """Whether the question's wording is known."""
     return _handler(item) is not None
 
 
 def answer_from(item: Item, story: Story) -> JsonValue:
-    """The answer in the item's canonical form; None where the story does not settle it."""
+    """The answer in canonical form; None if the story does not settle it."""
     found = _handler(item)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def _handler(item: Item) -> tuple[Handler, Asked] | None:
 
 
 def _named(text: str) -> str | None:
-    """The class that a text names, the longest name first."""
+    """The class in a text, the longest name first."""
     return next((name for name in sorted(LOOKS, key=len, reverse=True) if name in text.casefold()), None)
 
 
@@ -64,7 +64,7 @@ def _seconds(asked: Asked) -> float:
 
 
 def _letter(item: Item, right: str | None) -> JsonValue:
-    """The letter of the option that names a class (or is that text)."""
+    """The letter of the option with a class (or with that text)."""
     if right is None:
         return None
     letters = option_letters(len(item.options))
@@ -83,7 +83,7 @@ def _classes(lives: Iterable[Life]) -> JsonValue:
 
 
 def _in_order(item: Item, lives: list[Life]) -> JsonValue:
-    """The labels in the order in which they occur first; those that were missed come last."""
+    """The labels in order of first occurrence; labels that do not occur come last."""
     if not isinstance(item.answer, OrderingFormat):
         return None
     names = [life.class_name for life in lives]
@@ -120,31 +120,14 @@ def _where(item: Item, story: Story, asked: Asked) -> JsonValue:
     return _letter(item, f"{'upper' if shown[0].y < 0.5 else 'lower'} {side}")
 
 
-def _most(item: Item, marks: dict[str, float]) -> JsonValue:
-    """The option whose class has the highest mark, if one has."""
-    offered = {name: marks.get(name, 0.0) for name in _offered(item)}
-    best = [name for name, mark in offered.items() if mark == max(offered.values()) and mark > 0]
-    return _letter(item, best[0]) if len(best) == 1 else None
+def _which(fits: Callable[[list[Life]], bool]) -> Handler:
+    """Answers with the only option whose class fits, by its lives; None for none or several."""
 
+    def answer(item: Item, story: Story, _: Asked) -> JsonValue:
+        fitting = {name for name in _offered(item) if fits(story.of(name))}
+        return _letter(item, fitting.pop()) if len(fitting) == 1 else None
 
-def _never(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(not story.of(name)) for name in LOOKS})
-
-
-def _several(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(len(story.of(name)) > 1) for name in LOOKS})
-
-
-def _which_hidden(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(any(life.was_hidden for life in story.of(name))) for name in LOOKS})
-
-
-def _which_moved(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(any(life.was_moved for life in story.of(name))) for name in LOOKS})
+    return answer
 
 
 def _patterns(*entries: tuple[str, Handler]) -> tuple[tuple[re.Pattern[str], Handler], ...]:
@@ -192,44 +175,41 @@ _PATTERNS = _patterns(
     (r"in which order are these .* carried out of view", lambda item, story, _: _in_order(item, story.gone())),
     (r"which of these objects comes into view first", lambda item, story, _: _first_of(item, list(story.lives))),
     (r"which of these objects is carried out of view first", lambda item, story, _: _first_of(item, story.gone())),
-    (r"which of these objects never comes into view", _never),
-    (r"which of these objects is brought into view more than once", _several),
-    (r"which of these objects is covered completely", _which_hidden),
-    (r"which of these objects is picked up and put down", _which_moved),
+    (r"which of these objects never comes into view", _which(lambda lives: not lives)),
+    (r"which of these objects is brought into view more than once", _which(lambda lives: len(lives) > 1)),
+    (r"which of these objects is covered completely", _which(lambda lives: any(life.was_hidden for life in lives))),
+    (r"which of these objects is picked up and put down", _which(lambda lives: any(life.was_moved for life in lives))),
     (rf"in which part of the picture is {_X} at {_TIME}", _where),
 )
 
 
 VERSION = "2"
-"""Changes whenever the same frames may give another answer."""
+"""Changes if the same frames may give another answer."""
 
 _MOST_FRAMES = 3600
-_REMEMBERED = 20_000  # pictures; each remembers a few numbers only
+_REMEMBERED = 20_000  # frames in the cache, each with a few numbers
 
 
 class VisionOptions(SystemOptions):
-    """`fps` is how many frames a second are read."""
+    """`fps` is the number of frames read per second."""
 
     fps: float = Field(default=6.0, gt=0)
 
 
 @dataclass
 class _Glance:
-    """One picture, and what it shows once it was looked at."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     seen: SeenPicture | None = None
 
 
 class ClassicalVision:
-    """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
+    """Answers questions on simulated procedures from colour and motion; elsewhere it guesses.
 
-    The option `fps` is how many frames a second it reads (at most 3600, then spread evenly), in the order in which the
-    view shows them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
-    pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where it
-    has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it answers by a
-    seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says which: `{"evidence":
-    "pixels"}`, or `{"evidence": "guess", "because": …}`. It answers every format but free text and ratings.
+    The option `fps` is the number of frames read per second (at most 3600 in all, then evenly spaced). Their order and
+    times are those of the view, so shuffled frames change its answers. Still images to be put in order are sorted by how
+    far objects move, whatever the wording. Without frames, with black ones (`text-only`, `black`), and for a question
+    with unknown wording it gives a seeded guess that is valid for the format, and so scores at chance. `Answer.extra` is
+    `{"evidence": "pixels"}` or `{"evidence": "guess", "because": …}`. It answers all formats but free text and ratings.
     """
 
     name = "classical-vision"
@@ -245,7 +225,7 @@ class ClassicalVision:
         return not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Looks, follows, answers; guesses where there is nothing to go by. Pixels are read off the event loop."""
+        """Answers from the frames, or guesses without evidence. Pixels are processed in a thread."""
         if isinstance(item.answer, OrderingFormat) and view.span is None:
             stills = await view.frames()
             if stills:
@@ -276,7 +256,7 @@ class ClassicalVision:
         return reply(item, [frames[place].label for place in order], evidence="pixels")
 
     def _picture(self, jpeg: bytes) -> SeenPicture:
-        """What a picture shows; the same bytes are looked at once."""
+        """The content of a frame; equal bytes are processed once."""
         key = hashlib.blake2b(jpeg, digest_size=16).digest()
         with self._lock:
             if key not in self._known:
@@ -284,7 +264,7 @@ class ClassicalVision:
                     del self._known[next(iter(self._known))]
                 self._known[key] = _Glance()
             glance = self._known[key]
-        with glance.lock:  # questions on one video are asked at the same time
+        with glance.lock:  # several questions on one video run at the same time
             if glance.seen is None:
                 glance.seen = detect(jpeg)
             return glance.seen
