@@ -58,14 +58,14 @@ def constant_answers(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tup
     classes, or for all classes."""
     answers: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
     videos: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
-    asked = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
-    for video, candidate in asked:
+    binary = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
+    for video, candidate in binary:
         for about in (candidate.mentions, None):
             answers.setdefault((candidate.rule, about), set()).add(candidate.key)
             videos.setdefault((candidate.rule, about), set()).add(video)
-    known = {key for key, said in answers.items() if len(said) == 1 and len(videos[key]) >= _ENOUGH}
+    known = {key for key, keys in answers.items() if len(keys) == 1 and len(videos[key]) >= _ENOUGH}
     return {
-        (one.rule, one.mentions) for _, one in asked if (one.rule, one.mentions) in known or (one.rule, None) in known
+        (one.rule, one.mentions) for _, one in binary if (one.rule, one.mentions) in known or (one.rule, None) in known
     }
 
 
@@ -136,11 +136,11 @@ def _best(
     rng: np.random.Generator,
 ) -> CandidateQuestion | None:
     for slot in order:
-        asked = by_slot[slot]
-        if asked:
-            lots = rng.random(len(asked))
-            costs = [ledger.cost(candidate, video) + lot for candidate, lot in zip(asked, lots, strict=True)]
-            return asked[int(np.argmin(costs))]
+        candidates = by_slot[slot]
+        if candidates:
+            noise = rng.random(len(candidates))
+            costs = [ledger.cost(candidate, video) + tie for candidate, tie in zip(candidates, noise, strict=True)]
+            return candidates[int(np.argmin(costs))]
     return None
 
 

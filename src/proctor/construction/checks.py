@@ -156,8 +156,8 @@ def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
         named.setdefault(sighting.instance, []).append((float(sighting.second), sighting.class_name))
     for moment in annotation.moments:
         named.setdefault(moment.instance, []).append((moment.time, moment.class_name))
-    for instance, said in named.items():
-        for (_, one), (time, other) in pairwise(sorted(said)):
+    for instance, names in named.items():
+        for (_, one), (time, other) in pairwise(sorted(names)):
             if (official_name(one) or one) != (official_name(other) or other):
                 yield TrackFinding("class-changes", annotation.video.id, instance, time, f"{one}, then {other}")
 

@@ -66,13 +66,13 @@ def read_texts(items: Sequence[Item], *, beside: Sequence[Item] = (), encode: En
     # Right answers count as often as they are offered, as in the repaired questions.
     offers = [key for key, item in zip(keys, items, strict=True) for _ in item.options[1:]]
     weights: Any = tfidf([*questions, *keys, *offers], (1, 2))
-    asked, said = weights[: len(items)], weights[len(items) : 2 * len(items)]
-    topic, stems = (said @ said.T).toarray(), (asked @ asked.T).toarray()
+    of_questions, of_answers = weights[: len(items)], weights[len(items) : 2 * len(items)]
+    topic, stems = (of_answers @ of_answers.T).toarray(), (of_questions @ of_questions.T).toarray()
     content = [_content(key) for key in keys]
     similar = _similar(keys, content)
     known = _known(items, beside)
     supported = np.array([[len(own & shown) / max(1, len(own)) for own in content] for shown in known])
-    to_stem = (asked @ said.T).toarray()
+    to_stem = (of_questions @ of_answers.T).toarray()
     cues = {
         "words of the question": _word_shares(keys, questions),
         "similarity to the question": to_stem,
@@ -132,11 +132,11 @@ def _known(items: Sequence[Item], beside: Sequence[Item]) -> list[set[str]]:
         by_group.setdefault(one.group, []).append(one)
     found = []
     for item in items:
-        said = [item.reference.rationale or ""] if item.reference else []
+        texts = [item.reference.rationale or ""] if item.reference else []
         for one in by_group.get(item.group, []):
             if one.id != item.id and one.reference is not None and gap_s(item, one) == 0:
-                said += [one.reference.rationale or "", "" if one.options else str(one.reference.answer or "")]
-        found.append(_content(" ".join(said)))
+                texts += [one.reference.rationale or "", "" if one.options else str(one.reference.answer or "")]
+        found.append(_content(" ".join(texts)))
     return found
 
 
@@ -202,9 +202,9 @@ def _f1(one: set[str], other: set[str]) -> float:
 def _similar(keys: Sequence[str], content: Sequence[set[str]]) -> Floats:
     """`alike` for all pairs; ROUGE-L is only computed if the common words allow a value above 0.3."""
     known: dict[str, int] = {}
-    said = [[known.setdefault(word, len(known)) for word in tokens(key)] for key in keys]
+    token_ids = [[known.setdefault(word, len(known)) for word in tokens(key)] for key in keys]
     counts = np.zeros((len(keys), max(1, len(known))), dtype=np.int16)
-    for row, some in enumerate(said):
+    for row, some in enumerate(token_ids):
         np.add.at(counts[row], some, 1)
     lengths = counts.sum(axis=1)
     similar = np.eye(len(keys))

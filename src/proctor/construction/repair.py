@@ -111,32 +111,32 @@ def repair_items(
     Raises `InputError` if there is no choice item with a reference, for an invalid reference, and if fewer than `keep`
     of the items could stay, with the reasons.
     """
-    asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
-    if not asked:
+    choices = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
+    if not choices:
         raise InputError("items", found="no choice question with a reference", expected="questions with options")
-    asked.sort(key=lambda item: item.id)
-    left_out = {item.id: "several right options" for item in asked if item.reference and item.reference.accepted}
-    texts = read_texts(asked, beside=[*items, *beside], encode=encode)
-    matters = _Matters(asked, texts, settings)
+    choices.sort(key=lambda item: item.id)
+    left_out = {item.id: "several right options" for item in choices if item.reference and item.reference.accepted}
+    texts = read_texts(choices, beside=[*items, *beside], encode=encode)
+    costs = _OptionCosts(choices, texts, settings)
     quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
-        rows = [row for row, item in enumerate(asked) if item.id not in left_out]
-        pools = _pools(asked, rows, texts, settings)
-        classes = _classes(asked, rows, pools, settings)
+        rows = [row for row, item in enumerate(choices) if item.id not in left_out]
+        pools = _pools(choices, rows, texts, settings)
+        classes = _classes(choices, rows, pools, settings)
         for key, some in list(classes.items()):
             if len(some) < key[-1]:
-                left_out |= {asked[row].id: "too few questions of its kind to exchange with" for row in some}
+                left_out |= {choices[row].id: "too few questions of its kind to exchange with" for row in some}
                 del classes[key]
-        _check_kept(asked, left_out, settings)
+        _check_kept(choices, left_out, settings)
         rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
-        found = matters.search(classes, pools, rng, None if quick else progress, quick=quick)
-        out = _stubborn(matters, found, left_out, len(asked), quick=quick or attempt == _ATTEMPTS - 1)
+        found = costs.search(classes, pools, rng, None if quick else progress, quick=quick)
+        out = _excluded(costs, found, left_out, len(choices), quick=quick or attempt == _ATTEMPTS - 1)
         if not out and not quick:
             break
         quick = bool(out) and quick
-        left_out |= {asked[row].id: why for row, why in out.items()}
-        _check_kept(asked, left_out, settings)
-    return _dealt(asked, matters, found, left_out, pools)
+        left_out |= {choices[row].id: why for row, why in out.items()}
+        _check_kept(choices, left_out, settings)
+    return _repaired(choices, costs, found, left_out, pools)
 
 
 def accepted_repair(
@@ -163,13 +163,13 @@ def accepted_repair(
     return made, used
 
 
-def _check_kept(asked: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
-    kept = 1 - len(left_out) / len(asked)
+def _check_kept(choices: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
+    kept = 1 - len(left_out) / len(choices)
     if kept < settings.keep or kept == 0:
         reasons = "; ".join(
             f"{count_of(count, 'item')}: {why}" for why, count in Counter(left_out.values()).most_common()
         )
-        found = f"{len(asked) - len(left_out)} of {count_of(len(asked), 'item')} that can be repaired ({reasons})"
+        found = f"{len(choices) - len(left_out)} of {count_of(len(choices), 'item')} that can be repaired ({reasons})"
         raise InputError("repair", found=found, expected=f"{settings.keep:.0%} of them at least")
 
 
@@ -188,16 +188,16 @@ class _Found:
         return {row: offered for width, one in self.blocks.items() for row, offered in one.options(width).items()}
 
 
-class _Matters:
+class _OptionCosts:
     """The costs of options, forbidden options, and the search for blocks."""
 
-    def __init__(self, asked: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
-        self.asked, self.texts, self.settings = asked, texts, settings
-        groups = np.array([item.group for item in asked])
+    def __init__(self, choices: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
+        self.choices, self.texts, self.settings = choices, texts, settings
+        groups = np.array([item.group for item in choices])
         same = groups[:, None] == groups[None, :]
         gaps = np.full(same.shape, np.inf)
         for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
-            gap = gap_s(asked[int(one)], asked[int(other)])
+            gap = gap_s(choices[int(one)], choices[int(other)])
             gaps[one, other] = gaps[other, one] = np.inf if gap is None else gap
         self.gaps = gaps
         near = same * 1.0 + (gaps < _NEAR_S)
@@ -220,7 +220,7 @@ class _Matters:
     ) -> _Found:
         """Blocks for all classes; a quick search only avoids forbidden options."""
         rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
-        pool = np.unique([pools[item.group] for item in self.asked], return_inverse=True)[1]
+        pool = np.unique([pools[item.group] for item in self.choices], return_inverse=True)[1]
         scores = self.texts.cues(pool)
         cues = np.stack(list(scores.values())).round(6)
         found, shares, total = {}, np.zeros((len(cues), 2)), 0
@@ -240,46 +240,46 @@ class _Matters:
         return [f"{sign} {name}" for name in self.texts.cue_names for sign in ("most", "least")]
 
 
-def _pools(asked: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
+def _pools(choices: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
     """The pool of each group. Groups of the same kind are merged, the smallest pool with the most similar one, until
     each has enough items, and enough of every class to exchange."""
     members = defaultdict[str, list[int]](list)
     for row in rows:
-        members[asked[row].group].append(row)
-    steady = _steady(asked, rows, settings)
-    kind = {group: _values(asked[some[0]], steady) for group, some in members.items()}
+        members[choices[row].group].append(row)
+    steady = _steady(choices, rows, settings)
+    kind = {group: _values(choices[some[0]], steady) for group, some in members.items()}
     pools = [[group] for group in sorted(members)]
     while True:
         of = [[row for group in pool for row in members[group]] for pool in pools]
-        choices = [
+        small = [
             (len(of[place]), pool[0], place, others)
             for place, pool in enumerate(pools)
-            if not _enough(asked, of[place], settings)
+            if not _enough(choices, of[place], settings)
             and (others := [o for o, one in enumerate(pools) if o != place and kind[one[0]] == kind[pool[0]]])
         ]
-        if not choices:
+        if not small:
             break
-        _, _, place, others = min(choices)
+        _, _, place, others = min(small)
         best = max(others, key=lambda other: texts.topic[np.ix_(of[place], of[other])].mean())
         merged = sorted([*pools[place], *pools[best]])
         pools = [one for number, one in enumerate(pools) if number not in {place, best}] + [merged]
     pools.sort(key=lambda pool: (kind[pool[0]], pool))
     names = [" ".join([f"{number:02d}", *kind[pool[0]]]) for number, pool in enumerate(pools, 1)]
     named = {group: name for name, pool in zip(names, pools, strict=True) for group in pool}
-    return {item.group: named.get(item.group, "") for item in asked}
+    return {item.group: named.get(item.group, "") for item in choices}
 
 
-def _steady(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
+def _steady(choices: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
     """The tags of `same` with one value within each group."""
     values = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
         for tag in settings.same:
-            values[tag, asked[row].group].add(str(asked[row].tags.get(tag, "")))
+            values[tag, choices[row].group].add(str(choices[row].tags.get(tag, "")))
     return [tag for tag in settings.same if all(len(some) == 1 for (one, _), some in values.items() if one == tag)]
 
 
-def _enough(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> bool:
-    counts = Counter((_values(asked[row], settings.same), len(asked[row].options)) for row in rows)
+def _enough(choices: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> bool:
+    counts = Counter((_values(choices[row], settings.same), len(choices[row].options)) for row in rows)
     return len(rows) >= settings.pool_items and all(count >= width for (_, width), count in counts.items())
 
 
@@ -288,17 +288,17 @@ def _values(item: Item, tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _classes(
-    asked: Sequence[Item], rows: Sequence[int], pools: Mapping[str, str], settings: RepairSettings
+    choices: Sequence[Item], rows: Sequence[int], pools: Mapping[str, str], settings: RepairSettings
 ) -> dict[_Class, list[int]]:
     classes = defaultdict[_Class, list[int]](list)
     for row in rows:
-        item = asked[row]
+        item = choices[row]
         classes[pools[item.group], _values(item, settings.same), len(item.options)].append(row)
     return dict(classes)
 
 
-def _stubborn(
-    matters: _Matters, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
+def _excluded(
+    costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
 ) -> dict[int, str]:
     """The rows to leave out of the next search, with the reason: those with forbidden options only; after a full search
     also those that a cue above the bound answers, as far as `keep` allows."""
@@ -310,7 +310,7 @@ def _stubborn(
             if one not in out and other not in out:
                 out[max(one, other, key=lambda row: (often[row], row))] = "no wrong option that is unlike the right one"
         return out
-    settings = matters.settings
+    settings = costs.settings
     room = int((1 - settings.keep) * total + 1e-9) - len(left_out)
     offered = found.options()
     chance = float(np.mean([1 / len(some) for some in offered.values()]))
@@ -322,19 +322,19 @@ def _stubborn(
     margin = {row: scores[row, row] - scores[row, some[1:]].max() for row, some in offered.items()}
     given = sorted((row for row in margin if margin[row] > 0), key=lambda row: (-margin[row], row))
     wanted = int(np.ceil(above[worst] * len(offered) / (1 - chance))) + 1
-    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({matters.cue_names()[worst]})")
+    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({costs.cue_names()[worst]})")
 
 
-def _dealt(
-    asked: Sequence[Item], matters: _Matters, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
+def _repaired(
+    choices: Sequence[Item], costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
 ) -> RepairedChoices:
     offered = found.options()
     rows = sorted(offered)
-    texts = [[matters.texts.keys[source] for source in offered[row]] for row in rows]
-    rng = generator(matters.settings.seed, "repair", str(matters.settings.search), "letters")
+    texts = [[costs.texts.keys[source] for source in offered[row]] for row in rows]
+    rng = generator(costs.settings.seed, "repair", str(costs.settings.search), "letters")
     items, replaced = {}, []
     for row, (options, letter) in zip(rows, deal_options(texts, [0] * len(rows), rng), strict=True):
-        item = asked[row]
+        item = choices[row]
         reference = item.reference or Reference(answer=letter)
         items[item.id] = item.model_copy(
             update={
@@ -343,37 +343,39 @@ def _dealt(
                 "tags": {**item.tags, OPTION_POOL: pools[item.group]},
             }
         )
-        replaced += _replaced(item, options, letter, offered[row], row, matters)
-    names = sorted({pools[asked[row].group] for row in rows})
-    in_pool = {name: tuple(sorted({asked[r].group for r in rows if pools[asked[r].group] == name})) for name in names}
+        replaced += _replaced(item, options, letter, offered[row], row, costs)
+    names = sorted({pools[choices[row].group] for row in rows})
+    in_pool = {
+        name: tuple(sorted({choices[r].group for r in rows if pools[choices[r].group] == name})) for name in names
+    }
     objective = float(sum(one.objective for one in found.blocks.values()))
-    shares = dict(zip(matters.cue_names(), map(float, found.cues), strict=True))
+    shares = dict(zip(costs.cue_names(), map(float, found.cues), strict=True))
     return RepairedChoices(items, tuple(replaced), dict(left_out), in_pool, shares, objective)
 
 
 def _replaced(
-    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
+    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, costs: _OptionCosts
 ) -> list[ReplacedOption]:
-    key = matters.texts.keys[row]
+    key = costs.texts.keys[row]
     before = [option for option in item.options if option != key]
-    by_text = {matters.texts.keys[source]: source for source in sources}
+    by_text = {costs.texts.keys[source]: source for source in sources}
     wrong = [
         (place, text) for place, text in zip(option_letters(len(options)), options, strict=True) if place != letter
     ]
     found = []
     for (place, text), old in zip(wrong, before, strict=True):
         source = by_text[text]
-        gap = float(matters.gaps[row, source])
+        gap = float(costs.gaps[row, source])
         found.append(
             ReplacedOption(
                 item=item.id,
                 letter=place,
                 old=old,
                 new=text,
-                source=matters.asked[source].id,
-                source_group=matters.asked[source].group,
+                source=costs.choices[source].id,
+                source_group=costs.choices[source].group,
                 similarity=round(alike(key, text), 3),
-                supported=round(float(matters.texts.supported[row, source]), 3),
+                supported=round(float(costs.texts.supported[row, source]), 3),
                 gap_s=round(gap, 2) if np.isfinite(gap) else None,
                 state="as published" if text in before else TO_CONFIRM,
             )

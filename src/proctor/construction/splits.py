@@ -76,8 +76,8 @@ def split_leaks(items: Sequence[Item], part: Mapping[str, str], *, together: Seq
     for item in items:
         for label in _labels(item, together):
             seen[str(label[0]), str(label[1])].append(item.id)
-        asked = " | ".join([_plain(item.question), *sorted(map(_plain, item.options)), *map(str, item.media)])
-        seen["question", asked].append(item.id)
+        text = " | ".join([_plain(item.question), *sorted(map(_plain, item.options)), *map(str, item.media)])
+        seen["question", text].append(item.id)
         answer = _answer(item)
         if answer:
             right[answer].append(item.id)
@@ -109,10 +109,10 @@ def _answer(item: Item) -> str:
         return ""
     if not isinstance(item.answer, ChoiceFormat | FreeTextFormat):
         return ""
-    said = str(item.reference.answer)
+    answer = str(item.reference.answer)
     if isinstance(item.answer, ChoiceFormat):
-        said = item.options[option_letters(len(item.options)).index(said)]
-    return _plain(said) if len(said.split()) >= _LONG else ""
+        answer = item.options[option_letters(len(item.options)).index(answer)]
+    return _plain(answer) if len(answer.split()) >= _LONG else ""
 
 
 def _plain(text: str) -> str:

@@ -71,8 +71,8 @@ class DetectorNetwork:
             found += located(video, second, (scores, boxes), self.classes, letterbox)
         return found
 
-    def _input(self, said: dict[str, Any]) -> tuple[int, int]:
-        inputs = said["inputs"]
+    def _input(self, model: dict[str, Any]) -> tuple[int, int]:
+        inputs = model["inputs"]
         shape = list(inputs[0][2]) if len(inputs) == 1 else []
         if len(shape) != 4 or shape[1] != 3 or inputs[0][1] != "tensor(float)":
             found = ", ".join(f"{kind} {size}" for _, kind, size in inputs)
@@ -412,6 +412,6 @@ class _Processor(BaseModel):
 def _normalisation(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Mean and standard deviation by which the weights' training images were normalised; 0 and 1 for none."""
     file = folder / "preprocessor_config.json"
-    said = read_model(file, _Processor, "the settings of an image processor") if file.is_file() else _Processor()
-    mean, spread = (said.image_mean, said.image_std) if said.do_normalize else ((0, 0, 0), (1, 1, 1))
+    processor = read_model(file, _Processor, "the settings of an image processor") if file.is_file() else _Processor()
+    mean, spread = (processor.image_mean, processor.image_std) if processor.do_normalize else ((0, 0, 0), (1, 1, 1))
     return np.array(mean, dtype=np.float32), np.array(spread, dtype=np.float32)

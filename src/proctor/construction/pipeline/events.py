@@ -65,12 +65,12 @@ class EventsStage(Stage[ProcedureEvent]):
         for part in in_parts(sentences, settings.at_once):
             try:
                 values = {"procedure": work.source.procedure, "sentences": part}
-                said, call = await asker.ask(_Drafts, part[0].id, values)
+                reply, call = await asker.ask(_Drafts, part[0].id, values)
             except RefusalError as error:
                 ids = tuple(one.id for one in part)
                 refused.append(Refused.of(part[0].id, "no draft", "a list of events", str(error), ids))
                 continue
-            drafts += [(one, call, part) for one in said.events]
+            drafts += [(one, call, part) for one in reply.events]
         made: list[ProcedureEvent] = []
         for number, (draft, call, part) in enumerate(drafts, start=1):
             name = f"{work.unit}-e{number:03d}"
@@ -116,11 +116,11 @@ def _anchored(
     if not draft.action.strip():
         return refused("action", "what is done", repr(draft.action))
     cited = part[numbers[0] - 1 : numbers[-1]]
-    quoted, said = tokens(draft.quote), [tokens(one.text) for one in cited]
-    place = _found(quoted, [word for one in said for word in one])
+    quoted, spoken = tokens(draft.quote), [tokens(one.text) for one in cited]
+    place = _found(quoted, [word for one in spoken for word in one])
     if place is None:
         return refused("quote", "words of the sentences that it names", draft.quote)
-    lengths = [len(one) for one in said]
+    lengths = [len(one) for one in spoken]
     if place >= lengths[0] or place + len(quoted) <= sum(lengths[:-1]):
         return refused("sentences", "the sentences that hold the quote", numbers)
     start = _edge(cited[0], quoted, confidence, last=False) if place else cited[0].start
@@ -163,20 +163,20 @@ def _in_order(event: ProcedureEvent, made: Sequence[ProcedureEvent], overlap_s: 
 
 def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) -> str:
     """The share of the narration that the events cover."""
-    told = {name for one in events for name in one.made_from}
+    covered = {name for one in events for name in one.made_from}
     seconds = sum(one.end - one.start for one in sentences)
-    inside = sum(one.end - one.start for one in sentences if one.id in told)
+    inside = sum(one.end - one.start for one in sentences if one.id in covered)
     share = inside / seconds if seconds else 0.0
     spoken = count_of(len(sentences), "sentence")
-    return f"{count_of(len(events), 'event')} from {len(told)} of {spoken}, {share:.0%} of the speech"
+    return f"{count_of(len(events), 'event')} from {len(covered)} of {spoken}, {share:.0%} of the speech"
 
 
-def _found(quoted: Sequence[str], said: Sequence[str]) -> int | None:
+def _found(quoted: Sequence[str], spoken: Sequence[str]) -> int | None:
     """The place of the quoted words, all in a row; None without one."""
     if not quoted:
         return None
     size = len(quoted)
-    return next((n for n in range(len(said) - size + 1) if list(said[n : n + size]) == list(quoted)), None)
+    return next((n for n in range(len(spoken) - size + 1) if list(spoken[n : n + size]) == list(quoted)), None)
 
 
 class _Entry(BaseModel):

@@ -137,8 +137,8 @@ class Project:
             try:
                 self._clients[role] = [ModelClient(self._in_language(spec)) for spec in specs]
             except ConfigurationError as error:
-                said = str(error).replace("--base-url http", "base_url: http").replace("--base-url", "base_url")
-                raise ConfigurationError(f"{self.file}: models: {role}: {said}") from error
+                message = str(error).replace("--base-url http", "base_url: http").replace("--base-url", "base_url")
+                raise ConfigurationError(f"{self.file}: models: {role}: {message}") from error
         return self._clients[role]
 
     def _in_language(self, spec: ModelSpec) -> ModelSpec:

@@ -186,18 +186,18 @@ def valid(
 
 
 def _question(
-    planned: Planned, said: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
+    planned: Planned, reply: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
 ) -> DraftQuestion | str:
     form: dict[str, object]
     flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
-    if isinstance(said, ChoiceDraft):
-        options = tuple(_tidy(_LETTER.sub("", one)) for one in said.options)
-        if not 1 <= said.key <= len(options):
+    if isinstance(reply, ChoiceDraft):
+        options = tuple(_tidy(_LETTER.sub("", one)) for one in reply.options)
+        if not 1 <= reply.key <= len(options):
             return f"key: a number from 1 to {len(options)} is expected"
-        form = {"options": options, "key": said.key - 1}
-        flags += [KEY_STANDS_OUT] if stands_out(options, said.key - 1) else []
+        form = {"options": options, "key": reply.key - 1}
+        flags += [KEY_STANDS_OUT] if stands_out(options, reply.key - 1) else []
     else:
-        form = {"answer": _tidy(said.answer)}
+        form = {"answer": _tidy(reply.answer)}
     return DraftQuestion.model_validate(
         {
             "id": planned.id,
@@ -209,8 +209,8 @@ def _question(
             "end": max(one.end for one in planned.events),
             "type": planned.type.name,
             "kind": planned.kind,
-            "text": _tidy(said.question),
-            "groundtruth": _tidy(said.groundtruth),
+            "text": _tidy(reply.question),
+            "groundtruth": _tidy(reply.groundtruth),
             "version": version,
             **form,
         }
@@ -256,8 +256,8 @@ def broken_rule(
     leak = _leaked(question, right)
     if leak > settings.overlap:
         return f"the answer in the stem: {leak:.0%} of its words"
-    told = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
-    invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - told)), None)
+    known = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
+    invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - known)), None)
     if invented is not None:
         return f"not in the events: {invented!r}"
     if any(_alike(question.text, one.text) and _same_stretch(question, one) for one in others):

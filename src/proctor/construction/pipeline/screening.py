@@ -120,9 +120,9 @@ class _Free(BaseModel):
 
 async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _Vote:
     if draft.kind == "free":
-        said, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
-        right = await _judged(work, draft, said.answer)
-        return BlindVote(model=asker.model, seed=seed, said=said.answer, right=right), call
+        reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
+        right = await _judged(work, draft, reply.answer)
+        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), call
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]

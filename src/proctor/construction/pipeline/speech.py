@@ -185,9 +185,9 @@ class NormaliseStage(Stage[Sentence]):
         asker = work.asker("writer", self.prompts[0])
         for start in range(0, len(sentences), settings.at_once):
             part = sentences[start : start + settings.at_once]
-            said, call = await _said(asker, part, settings.terms)
+            replies, call = await _replies(asker, part, settings.terms)
             for number, one in enumerate(part, start=1):
-                texts = said.get(number, [])
+                texts = replies.get(number, [])
                 text = texts[0] if texts else ""
                 reason = changed(one.text, text, settings.terms) if len(texts) == 1 else f"{len(texts)} lines for it"
                 calls = (call,) if call else ()
@@ -199,7 +199,7 @@ class NormaliseStage(Stage[Sentence]):
         return Made(made, refused)
 
 
-async def _said(
+async def _replies(
     asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
 ) -> tuple[dict[int, list[str]], Call | None]:
     try:
@@ -242,8 +242,8 @@ def changed(original: str, normalised: str, terms: Mapping[str, str] | None = No
         if lost:
             return f"{next(iter(lost))!r} is missing"
         return f"{next(iter(more))!r} is said more often" if more else f"{' '.join(have)!r} in another order"
-    said = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
-    lost_share = len(said - {_stem(word) for word in after}) / max(1, len(said))
+    kept = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
+    lost_share = len(kept - {_stem(word) for word in after}) / max(1, len(kept))
     return "" if lost_share <= _MOST_LOST else f"{lost_share:.0%} of its words are missing"
 
 

@@ -143,12 +143,12 @@ def _cue(place: str, start: float, end: float, raw: str) -> Cue:
         times = [start, *(found if (found := _seconds(one)) is not None else start for one in parts[1::2]), end]
         last = parts[0].rsplit("\n", 1)[-1]  # lines above it roll: they were said before
         for number, piece in enumerate([last, *parts[2::2]]):
-            said = _plain(piece).split()
+            spoken = _plain(piece).split()
             first, after = times[number], max(times[number], times[number + 1])
-            step = (after - first) / max(1, len(said))
+            step = (after - first) / max(1, len(spoken))
             words += [
                 Word(text=one, start=round(first + place_ * step, 3), end=round(first + (place_ + 1) * step, 3))
-                for place_, one in enumerate(said)
+                for place_, one in enumerate(spoken)
             ]
     return Cue(place, start, end, _plain(_INLINE.sub("", raw)), tuple(words))
 
@@ -196,7 +196,7 @@ class SpokenWord(_Spoken):
         return sum(known) / max(1, len(known))
 
     @property
-    def said(self) -> str:
+    def spoken(self) -> str:
         return (self.word or self.text).strip()
 
 
@@ -244,9 +244,9 @@ def _json_cues(file: Path) -> Iterator[Cue]:
         segment = validated(SpokenSegment, entry, file, place)
         if segment.start is None or segment.end is None:
             raise InputError(file, f"{place}, field 'start' or 'end'", found="nothing", expected="seconds")
-        said = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
+        spoken = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
         yield Cue(
-            place, segment.start, segment.end, " ".join(segment.text.split()), timed(said, segment.start, segment.end)
+            place, segment.start, segment.end, " ".join(segment.text.split()), timed(spoken, segment.start, segment.end)
         )
 
 
@@ -265,7 +265,7 @@ def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, 
     confidence of 0, so that nothing is cut there."""
     found: list[Word] = []
     for number, one in enumerate(words):
-        if not one.said:
+        if not one.spoken:
             continue
         first = one.start if one.start is not None else (found[-1].end if found else start)
         later = next((w.start for w in words[number + 1 :] if w.start is not None), end)
@@ -273,7 +273,7 @@ def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, 
         sure = one.score if one.score is not None else one.probability
         sure = 0.0 if one.start is None or one.end is None else sure
         confidence = None if sure is None else min(1.0, max(0.0, sure))
-        found.append(Word(text=one.said, start=first, end=max(first, last), confidence=confidence))
+        found.append(Word(text=one.spoken, start=first, end=max(first, last), confidence=confidence))
     return tuple(found)
 
 
@@ -393,8 +393,8 @@ class _Part:
                 continue
             fault = self._fault(start, end, before)
             if fault is not None:
-                said = f"{offset + start:.2f} to {offset + end:.2f} s: {text}"
-                found.refused.append(Refused.of(name, *fault, said, (), (self.call,)))
+                spoken = f"{offset + start:.2f} to {offset + end:.2f} s: {text}"
+                found.refused.append(Refused.of(name, *fault, spoken, (), (self.call,)))
                 continue
             before, last = start, min(end, self._seconds)
             words = reply.words_of(number)
@@ -459,8 +459,8 @@ def _compression(text: str) -> float:
 
 def _echoes(text: str, prompt: str) -> bool:
     """Whether a text of three or more words is a passage of the prompt."""
-    said = tokens(text)
-    return len(said) >= 3 and f" {' '.join(said)} " in f" {' '.join(tokens(prompt))} "
+    spoken = tokens(text)
+    return len(spoken) >= 3 and f" {' '.join(spoken)} " in f" {' '.join(tokens(prompt))} "
 
 
 def _refuse_loops(found: Spoken) -> None:
@@ -477,5 +477,5 @@ def _refuse_loops(found: Spoken) -> None:
 
 
 def _looped(cue: Cue, calls: tuple[Call, ...]) -> Refused:
-    said = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
-    return Refused.of(cue.place, "loop", "other words than the ones before it", said, (), calls)
+    spoken = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
+    return Refused.of(cue.place, "loop", "other words than the ones before it", spoken, (), calls)

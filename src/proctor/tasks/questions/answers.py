@@ -98,7 +98,7 @@ _NUMBERS = re.compile(r"[\[({]?\s*-?\d+(?:\.\d+)?(?P<more>(?:\s*[,; ]\s*-?\d+(?:
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerContext:
     """What a row says about its answer besides the reference: the options, the labels of its images if there are
     several, the unit of a number, and whether it gives a tolerance."""
 
@@ -108,7 +108,7 @@ class Told:
     tolerance: bool = False
 
 
-def declared_format(name: str, cell: Any, settings: Settings, told: Told) -> AnswerFormat:
+def declared_format(name: str, cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
     """The format with this name: one of the settings, or a kind. The reference shows whether it has several times, and
     the unit of a number without one elsewhere. Raises `ParseError` for an unknown name, and for a kind that needs more
     than the question has."""
@@ -117,13 +117,13 @@ def declared_format(name: str, cell: Any, settings: Settings, told: Told) -> Ans
     for kind in EVERY_KIND:
         if plain(name) in {plain(one) for one in (kind, *KINDS.get(kind, ()))}:
             several = any(len(entries) > 1 for entries in _entries(cell_text(cell), kind))
-            return _built(kind, settings, told, several=several, unit=told.unit or _unit_in(cell_text(cell)))
+            return _built(kind, settings, context, several=several, unit=context.unit or _unit_in(cell_text(cell)))
     raise ParseError(expected=one_of([*settings.formats, *EVERY_KIND], name), found=name)
 
 
-def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
+def guessed_format(cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
     """The format that fits a reference."""
-    text, options, labels = cell_text(cell), told.options, told.labels
+    text, options, labels = cell_text(cell), context.options, context.labels
     entries = [one for part in _entries(text, "timestamps") for one in part]
     if len(options) > 1:
         kind = _of_options(text, options)
@@ -133,19 +133,19 @@ def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
         kind = "timestamps"
     elif entries and all(map(_SPAN.fullmatch, entries)):
         kind = "intervals"
-    elif _COUNT.fullmatch(text) and not told.unit and not told.tolerance:
+    elif _COUNT.fullmatch(text) and not context.unit and not context.tolerance:
         kind = "count"
     elif _PERCENT.fullmatch(text):
         kind = "percentage"
-    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(told.unit or number["unit"] or "", settings):
-        return _built("quantity", settings, told, unit=told.unit or number["unit"] or "")
-    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(told.unit or _spread_unit(spread), settings):
-        found = _built("quantity", settings, told, unit=told.unit or _spread_unit(spread))
+    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(context.unit or number["unit"] or "", settings):
+        return _built("quantity", settings, context, unit=context.unit or number["unit"] or "")
+    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(context.unit or _spread_unit(spread), settings):
+        found = _built("quantity", settings, context, unit=context.unit or _spread_unit(spread))
         return adjusted_format(found, settings, tolerance=spread["spread"])
     else:
         kind = "ordering" if len(labels) > 1 and len(_labels_in(text, labels)) == len(labels) else "free_text"
     several = any(len(part) > 1 for part in _entries(text, kind))
-    return _built(kind, settings, told, several=several)
+    return _built(kind, settings, context, several=several)
 
 
 def _of_options(text: str, options: Sequence[str]) -> str:
@@ -175,10 +175,10 @@ def _unit_in(text: str) -> str:
     return (number["unit"] or "") if number is not None else ""
 
 
-def looks_like(cell: Any, told: Told) -> str:
+def looks_like(cell: Any, context: AnswerContext) -> str:
     """The format that a reference taken for free text may be meant in; empty for text.
 
-    >>> looks_like("400, 300, 700, 800", Told()), looks_like("gall bladder", Told()), looks_like("It moves on.", Told())
+    >>> looks_like("400, 300, 700, 800", AnswerContext()), looks_like("gall bladder", AnswerContext()), looks_like("It moves on.", AnswerContext())
     ('boxes', 'short text', '')
     """
     text = cell_text(cell)
@@ -186,7 +186,7 @@ def looks_like(cell: Any, told: Told) -> str:
     if numbers is not None:
         count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
         return {2: "point", 4: "boxes"}.get(count, "")
-    if re.fullmatch(r"[AaBb]", text) and not told.options:
+    if re.fullmatch(r"[AaBb]", text) and not context.options:
         return "preference"
     if re.match(r"\d", text) and len(text.split()) <= 4:
         return "number"
@@ -267,14 +267,16 @@ def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
     return found if len(found) == len(parts) == len(set(found)) else []
 
 
-def _built(kind: str, settings: Settings, told: Told, *, several: bool = False, unit: str = "") -> AnswerFormat:
-    if kind == "choice" and len(told.options) < 2:
-        raise ParseError(expected="two or more options for a choice", found=count_of(len(told.options), "option"))
+def _built(
+    kind: str, settings: Settings, context: AnswerContext, *, several: bool = False, unit: str = ""
+) -> AnswerFormat:
+    if kind == "choice" and len(context.options) < 2:
+        raise ParseError(expected="two or more options for a choice", found=count_of(len(context.options), "option"))
     listed: tuple[str, ...] = ()
     if kind == "ordering":
-        listed = tuple(option_letters(len(told.options)) or told.labels)
+        listed = tuple(option_letters(len(context.options)) or context.labels)
     elif kind == "classes":
-        listed = tuple(told.options)
+        listed = tuple(context.options)
     return _format(kind, listed, settings.tolerances.get(kind), several, unit if kind == "quantity" else "")
 
 
@@ -290,16 +292,18 @@ def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         if unit:
-            said = str(error.errors()[0].get("ctx", {}).get("error", ""))
-            raise ParseError(expected=said.partition("expected ")[2] or "a unit", found=unit) from None
+            message = str(error.errors()[0].get("ctx", {}).get("error", ""))
+            raise ParseError(expected=message.partition("expected ")[2] or "a unit", found=unit) from None
         needed = {"ordering": "options, or several pictures, to put in order", "classes": "options"}
         raise ParseError(expected=needed.get(kind, error.errors()[0]["msg"]), found=f"the format {kind}") from None
 
 
-def reference_of(answer: AnswerFormat, cell: Any, told: Told, marks: Sequence[str] = ()) -> tuple[JsonValue, ...]:
+def reference_of(
+    answer: AnswerFormat, cell: Any, context: AnswerContext, marks: Sequence[str] = ()
+) -> tuple[JsonValue, ...]:
     """The right answer in canonical form, and further accepted ones. `marks` are the numbers of the options, if their
     columns have numbers. Raises `ParseError` for a cell without a valid answer."""
-    text, options, kind = cell_text(cell), told.options, str(answer.kind)
+    text, options, kind = cell_text(cell), context.options, str(answer.kind)
     letters = option_letters(len(options))
     if kind == "choice":
         named = _labels_in(text, letters)

@@ -154,9 +154,9 @@ def letter_of(text: str, options: Sequence[str]) -> str:
     """
     letters = option_letters(len(options))
     same = [letter for letter, option in zip(letters, options, strict=True) if _same(option, text)]
-    said = re.match(r"\(?([A-Za-z])(?:\)|[.):]?$|[.:]\s|\)\s)\s*", text)
-    named = said[1].upper() if said is not None and said[1].upper() in letters else ""
-    rest = text[said.end() :].strip() if said is not None else ""
+    prefix = re.match(r"\(?([A-Za-z])(?:\)|[.):]?$|[.:]\s|\)\s)\s*", text)
+    named = prefix[1].upper() if prefix is not None and prefix[1].upper() in letters else ""
+    rest = text[prefix.end() :].strip() if prefix is not None else ""
     if named and rest and not _same(options[letters.index(named)], rest):
         named = ""
     found = {*same, *([named] if named else [])}

@@ -184,11 +184,11 @@ _DECORATED = {
 
 def _surety(name: str, column: str) -> int | None:
     """How well a column's name fits a field, 0 the best; None if it does not."""
-    said = plain(column)
-    if said in _KNOWN[name]:
-        return _KNOWN[name][said]
+    folded = plain(column)
+    if folded in _KNOWN[name]:
+        return _KNOWN[name][folded]
     pattern = _DECORATED.get(name)
-    return None if pattern is None or not pattern.fullmatch(said) else len(_KNOWN[name])
+    return None if pattern is None or not pattern.fullmatch(folded) else len(_KNOWN[name])
 
 
 def _near(name: str, column: str) -> bool:

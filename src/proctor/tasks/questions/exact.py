@@ -35,7 +35,7 @@ class ExactReader(RowReader):
     def item(self, row: SheetRow, number: int) -> Item | None:
         """The item of a row; None, with `faults`, for an invalid one."""
         del number
-        item = dataset_item(row.cells, self._form, lambda *told: self._fault(row, *told))
+        item = dataset_item(row.cells, self._form, lambda *fault: self._fault(row, *fault))
         if item is None:
             return None
         before = len(self.faults)
@@ -95,8 +95,8 @@ def _write(
     form = row_form(written)
     rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
     write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
-    said = reading.layout.settings
-    settings: dict[str, Any] = said.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
+    own = reading.layout.settings
+    settings: dict[str, Any] = own.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
     settings |= {"exact": True, "facets": list(benchmark.facets), "seeds": dict(benchmark.seeds), **changed}
     settings["formats"] = {
         key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
@@ -104,6 +104,6 @@ def _write(
     }
     write_whole(out / NAME, yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
     if benchmark.prompt is not None:
-        target = out / said.prompt
+        target = out / own.prompt
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(input_bytes(benchmark.prompt))

@@ -184,8 +184,8 @@ class MediaFolder:
         if scan.axis is not None and scan.slice is not None and scan.slice >= counts[scan.axis]:
             raise ParseError(expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})")
         if scan.axis is None:
-            told = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
-            raise ParseError(expected=f"a slice: {told}", found=file)
+            ranges = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
+            raise ParseError(expected=f"a slice: {ranges}", found=file)
         return [_ShownFile(file, scan, clip=False)]
 
     def _kind(self, file: str) -> str:
@@ -438,8 +438,8 @@ def sound_line(items: Iterable[Item]) -> str:
     sounding = [item for item in items if item.sounding]
     videos = sum(any(one.kind == "video" for one in item.sounding) for item in sounding)
     recorded = sum(any(one.kind == "audio" for one in item.sounding) for item in sounding)
-    told = [
+    parts = [
         *([f"the video's belongs to {count_of(videos, 'question')}"] if videos else []),
         *([f"{count_of(recorded, 'question')} with a recording"] if recorded else []),
     ]
-    return f"Sound: {', '.join(told)}" if told else ""
+    return f"Sound: {', '.join(parts)}" if parts else ""

@@ -233,8 +233,8 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     if exact:
         reading.facets = reading.layout.settings.facets or []
     else:
-        told = (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items))
-        reading.notes += [line for line in (*told, sound_line(reading.items)) if line]
+        lines = (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items))
+        reading.notes += [line for line in (*lines, sound_line(reading.items)) if line]
         _add_groups(reading)
         _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
@@ -253,19 +253,19 @@ def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int
     declared = Counter(str(item.answer.kind) for item in reading.items) - Counter(
         {kind: len(rows) for kind, rows in guessed.items()}
     )
-    told = [f"{SHOWN.get(kind, kind)} {count:,} (declared)" for kind, count in declared.items()]
+    given = [f"{SHOWN.get(kind, kind)} {count:,} (declared)" for kind, count in declared.items()]
     how = ", guessed from the references; a column 'format' declares them" if parts else ""
-    return f"Answer formats: {', '.join((*told, *parts)) or 'none'}{how}"
+    return f"Answer formats: {', '.join((*given, *parts)) or 'none'}{how}"
 
 
 def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
     """A note on references taken for free text that may be meant otherwise."""
-    told = [
+    formats = [
         f"{kind!r} ({'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''})"
         for kind, rows in doubted.items()
     ]
-    asked = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
-    return f"{asked}: perhaps {', '.join(told)}" if told else ""
+    note = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
+    return f"{note}: perhaps {', '.join(formats)}" if formats else ""
 
 
 def _places_line(items: Iterable[Item]) -> str:
@@ -423,13 +423,13 @@ def _shuffled(item: Item, seed: int) -> Item:
     letters = option_letters(len(options))
     new = {old: letters[options.index(text)] for old, text in zip(letters, item.options, strict=True)}
 
-    def said(value: JsonValue) -> JsonValue:
+    def moved(value: JsonValue) -> JsonValue:
         return [*sorted(new[str(one)] for one in value)] if isinstance(value, list) else new[str(value)]
 
     reference: Reference | None = item.reference
     if reference is not None:
-        accepted = tuple(said(one) for one in reference.accepted)
-        reference = reference.model_copy(update={"answer": said(reference.answer), "accepted": accepted})
+        accepted = tuple(moved(one) for one in reference.accepted)
+        reference = reference.model_copy(update={"answer": moved(reference.answer), "accepted": accepted})
     return item.model_copy(update={"options": options, "reference": reference})
 
 

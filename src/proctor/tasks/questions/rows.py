@@ -34,7 +34,7 @@ from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import (
     NO_ANSWER,
-    Told,
+    AnswerContext,
     adjusted_format,
     declared_format,
     guessed_format,
@@ -86,10 +86,10 @@ class RowReader:
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
         unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
-        told = Told(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
-        answer = self._answer(row, told)
+        context = AnswerContext(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
+        answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
-        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, told)
+        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
         if len(self.faults) > before or answer is None:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
@@ -221,11 +221,11 @@ class RowReader:
             return True
         return False
 
-    def _answer(self, row: SheetRow, told: Told) -> AnswerFormat | None:
+    def _answer(self, row: SheetRow, context: AnswerContext) -> AnswerFormat | None:
         column = self.columns.one("answer")
         cell = undirected(row.cells.get(column))
         name = cell_text(self._cell(row, "format")) or self.settings.format
-        known = told if is_unit(told.unit) else replace(told, unit="")
+        known = context if is_unit(context.unit) else replace(context, unit="")
         if name:
             where = self.columns.one("format")
             found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
@@ -242,7 +242,7 @@ class RowReader:
         found = self._adjusted(row, found)
         if found is not None:
             self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
-            if found.kind == "free_text" and (other := looks_like(cell, told)):
+            if found.kind == "free_text" and (other := looks_like(cell, context)):
                 self.doubted.setdefault(other, []).append(row.number)
         return found
 
@@ -267,7 +267,7 @@ class RowReader:
             return ()
         return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
-    def _references(self, row: SheetRow, answer: AnswerFormat | None, told: Told) -> tuple[JsonValue, ...]:
+    def _references(self, row: SheetRow, answer: AnswerFormat | None, context: AnswerContext) -> tuple[JsonValue, ...]:
         """The reference and other accepted answers; empty, with faults, for invalid ones."""
         if answer is None:
             return ()
@@ -278,9 +278,9 @@ class RowReader:
             self._fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
         marks = self.columns.marks
-        found = self._tried(row, column, lambda: reference_of(answer, cell, told, marks))
+        found = self._tried(row, column, lambda: reference_of(answer, cell, context, marks))
         for text in texts_of(undirected(row.cells.get(more))):
-            also = self._tried(row, more, lambda text=text: reference_of(answer, text, told, marks))  # type: ignore[misc]
+            also = self._tried(row, more, lambda text=text: reference_of(answer, text, context, marks))  # type: ignore[misc]
             found = None if found is None or also is None else (*found, *also)
         return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
 

@@ -16,8 +16,8 @@ from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat, 
 from proctor.systems import NO_OPTIONS, RandomGuess, SystemOptions, read_options, reply
 from proctor.tasks.simulated.vision import LOOKS, Life, SeenPicture, Story, detect, follow, in_order
 
-Asked = re.Match[str]
-Handler = Callable[[Item, Story, Asked], JsonValue]
+Hit = re.Match[str]
+Handler = Callable[[Item, Story, Hit], JsonValue]
 
 _X = r"(?:an?|the) (?P<x>[a-z ]+?)"
 _TIME = r"(?P<time>\d\d:\d\d:\d\d)"
@@ -33,16 +33,16 @@ def answer_from(item: Item, story: Story) -> JsonValue:
     found = _handler(item)
     if found is None:
         return None
-    handler, asked = found
-    return handler(item, story, asked)
+    handler, hit = found
+    return handler(item, story, hit)
 
 
-def _handler(item: Item) -> tuple[Handler, Asked] | None:
+def _handler(item: Item) -> tuple[Handler, Hit] | None:
     text = " ".join(item.question.casefold().split())
     for pattern, handler in _PATTERNS:
-        asked = pattern.match(text)
-        if asked and not any(_named(said) is None for name, said in asked.groupdict().items() if name != "time"):
-            return handler, asked
+        hit = pattern.match(text)
+        if hit and not any(_named(text) is None for name, text in hit.groupdict().items() if name != "time"):
+            return handler, hit
     return None
 
 
@@ -51,15 +51,15 @@ def _named(text: str) -> str | None:
     return next((name for name in sorted(LOOKS, key=len, reverse=True) if name in text.casefold()), None)
 
 
-def _class(asked: Asked, group: str = "x") -> str:
-    name = _named(asked[group])
+def _class(hit: Hit, group: str = "x") -> str:
+    name = _named(hit[group])
     if name is None:
-        raise ValueError(f"no class in {asked[group]!r}")
+        raise ValueError(f"no class in {hit[group]!r}")
     return name
 
 
-def _seconds(asked: Asked) -> float:
-    hours, minutes, seconds = asked["time"].split(":")
+def _seconds(hit: Hit) -> float:
+    hours, minutes, seconds = hit["time"].split(":")
     return 3600.0 * int(hours) + 60 * int(minutes) + int(seconds)
 
 
@@ -104,16 +104,16 @@ def _out_time(life: Life, story: Story) -> float:
     return min(life.last + story.step / 2, story.end)
 
 
-def _before(item: Item, story: Story, asked: Asked) -> JsonValue:
+def _before(item: Item, story: Story, hit: Hit) -> JsonValue:
     del item
-    x, y = story.of(_class(asked)), story.of(_class(asked, "y"))
+    x, y = story.of(_class(hit)), story.of(_class(hit, "y"))
     if not x or not y:
         return bool(x)
     return x[0].first < y[0].first
 
 
-def _where(item: Item, story: Story, asked: Asked) -> JsonValue:
-    shown = [region for life, region in story.in_view(_seconds(asked)) if life.class_name == _class(asked)]
+def _where(item: Item, story: Story, hit: Hit) -> JsonValue:
+    shown = [region for life, region in story.in_view(_seconds(hit)) if life.class_name == _class(hit)]
     if not shown:
         return None
     side = "left" if shown[0].x < 0.5 else "right"
@@ -123,7 +123,7 @@ def _where(item: Item, story: Story, asked: Asked) -> JsonValue:
 def _which(fits: Callable[[list[Life]], bool]) -> Handler:
     """Answers with the only option whose class fits, by its lives; None for none or several."""
 
-    def answer(item: Item, story: Story, _: Asked) -> JsonValue:
+    def answer(item: Item, story: Story, _: Hit) -> JsonValue:
         fitting = {name for name in _offered(item) if fits(story.of(name))}
         return _letter(item, fitting.pop()) if len(fitting) == 1 else None
 
@@ -136,40 +136,37 @@ def _patterns(*entries: tuple[str, Handler]) -> tuple[tuple[re.Pattern[str], Han
 
 _PATTERNS = _patterns(
     (rf"does {_X} come into view before the first (?P<y>[a-z ]+?) does", _before),
-    (rf"does {_X} come into view", lambda _, story, asked: bool(story.of(_class(asked)))),
+    (rf"does {_X} come into view", lambda _, story, hit: bool(story.of(_class(hit)))),
     (
         rf"is {_X} in view at {_TIME}",
-        lambda _, story, asked: any(life.class_name == _class(asked) for life, _ in story.in_view(_seconds(asked))),
+        lambda _, story, hit: any(life.class_name == _class(hit) for life, _ in story.in_view(_seconds(hit))),
     ),
-    (rf"is {_X} carried out of view", lambda _, story, asked: bool(story.gone(_class(asked)))),
+    (rf"is {_X} carried out of view", lambda _, story, hit: bool(story.gone(_class(hit)))),
     (
         rf"is {_X} covered completely for a while",
-        lambda _, story, asked: any(life.was_hidden for life in story.of(_class(asked))),
+        lambda _, story, hit: any(life.was_hidden for life in story.of(_class(hit))),
     ),
-    (
-        rf"is {_X} picked up and put down",
-        lambda _, story, asked: any(life.was_moved for life in story.of(_class(asked))),
-    ),
+    (rf"is {_X} picked up and put down", lambda _, story, hit: any(life.was_moved for life in story.of(_class(hit)))),
     (
         rf"which kinds of foreign object are in view at {_TIME}",
-        lambda _, story, asked: _classes(life for life, _ in story.in_view(_seconds(asked))),
+        lambda _, story, hit: _classes(life for life, _ in story.in_view(_seconds(hit))),
     ),
     (r"which kinds of foreign object are carried out", lambda _, story, __: _classes(story.gone())),
     (r"which kinds of foreign object come into view", lambda _, story, __: _classes(story.lives)),
-    (rf"how many times is {_X} brought into view", lambda _, story, asked: len(story.of(_class(asked)))),
-    (rf"how many foreign objects are in view at {_TIME}", lambda _, story, asked: len(story.in_view(_seconds(asked)))),
+    (rf"how many times is {_X} brought into view", lambda _, story, hit: len(story.of(_class(hit)))),
+    (rf"how many foreign objects are in view at {_TIME}", lambda _, story, hit: len(story.in_view(_seconds(hit)))),
     (r"how many foreign objects are carried out", lambda _, story, __: len(story.gone())),
     (
         rf"when does {_X} first come into view",
-        lambda _, story, asked: _times([life.first for life in story.of(_class(asked))][:1]),
+        lambda _, story, hit: _times([life.first for life in story.of(_class(hit))][:1]),
     ),
     (
         rf"at which times is {_X} brought into view",
-        lambda _, story, asked: _times([life.first for life in story.of(_class(asked))]),
+        lambda _, story, hit: _times([life.first for life in story.of(_class(hit))]),
     ),
     (
         rf"when is {_X} carried out of view",
-        lambda _, story, asked: _times([_out_time(life, story) for life in story.gone(_class(asked))][:1]),
+        lambda _, story, hit: _times([_out_time(life, story) for life in story.gone(_class(hit))][:1]),
     ),
     (r"in which order do these .* come into view", lambda item, story, _: _in_order(item, list(story.lives))),
     (r"in which order are these .* carried out of view", lambda item, story, _: _in_order(item, story.gone())),

@@ -60,7 +60,7 @@ def narrate(
     clock, to which random errors of some hundredths of a second are added."""
     rng = generator(seed, "narration", video)
     rate = 1.0 + float(rng.uniform(-drift, drift))
-    told = []
+    narration = []
     for number, event in enumerate(events):
         thing = _PHRASES[event.class_name]
         action = _ACTIONS[event.kind].format(thing=thing, hand=event.hand, cover=event.cover)
@@ -75,8 +75,8 @@ def narrate(
             Word(text=word, start=round(float(a), 3), end=round(max(float(a), float(b)), 3))
             for word, a, b in zip(spoken, times[:-1], times[1:], strict=True)
         )
-        told.append(Narrated(event.start, event.end, action, intent, words))
-    return told
+        narration.append(Narrated(event.start, event.end, action, intent, words))
+    return narration
 
 
 def _spoken(text: str, rng: np.random.Generator, fillers: float, slips: float) -> list[str]:
@@ -88,11 +88,11 @@ def _spoken(text: str, rng: np.random.Generator, fillers: float, slips: float) -
     return [one for word in words for one in word.split()]
 
 
-def as_vtt(told: Sequence[Narrated]) -> str:
+def as_vtt(narration: Sequence[Narrated]) -> str:
     """WebVTT with a time before every word, as in automatic captions."""
     cues = ["WEBVTT"]
     begun = 0.0
-    for one in told:
+    for one in narration:
         start = max(begun, one.words[0].start)  # a file's cues never go back
         end = max(start + 0.1, one.words[-1].end)
         words = " ".join(
@@ -104,12 +104,12 @@ def as_vtt(told: Sequence[Narrated]) -> str:
     return "\n\n".join(cues) + "\n"
 
 
-def as_events(told: Sequence[Narrated]) -> str:
+def as_events(narration: Sequence[Narrated]) -> str:
     """The true events as a CSV file (start, end, action, intent)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("start", "end", "action", "intent"))
-    writer.writerows((f"{one.start:.3f}", f"{one.end:.3f}", one.action, one.intent) for one in told)
+    writer.writerows((f"{one.start:.3f}", f"{one.end:.3f}", one.action, one.intent) for one in narration)
     return out.getvalue()
 
 
@@ -121,6 +121,6 @@ def narrate_folder(folder: Path, seed: int = 0) -> None:
         raise InputError(folder, found="no events/*.json", expected="a folder of simulated procedures")
     for file in logs:
         log = read_model(file, Script, "an event log")
-        told = narrate(log.events, seed, log.video)
-        write_whole(folder / "narration" / f"{file.stem}.vtt", as_vtt(told))
-        write_whole(folder / "narration" / f"{file.stem}.csv", as_events(told))
+        narration = narrate(log.events, seed, log.video)
+        write_whole(folder / "narration" / f"{file.stem}.vtt", as_vtt(narration))
+        write_whole(folder / "narration" / f"{file.stem}.csv", as_events(narration))

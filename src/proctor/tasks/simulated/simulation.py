@@ -267,8 +267,8 @@ def simulate(
             if progress is not None:
                 progress(number + 1, videos)
         questions = ask(truths, questions_per_video, seed)
-        asked = [question.model_dump(mode="json") for question in questions]
-        _write_json(half / "questions.json", {"questions": asked})
+        dumped = [question.model_dump(mode="json") for question in questions]
+        _write_json(half / "questions.json", {"questions": dumped})
         manifest = SimulatedManifest(
             kind="simulated procedures",
             format_version=FORMAT_VERSION,
