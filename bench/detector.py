@@ -22,17 +22,9 @@ import numpy as np
 from PIL import Image
 
 from proctor.construction import Annotation
-from proctor.construction.annotators import (
-    ACCEPT,
-    REJECT,
-    BoxProposal,
-    DetectorPlan,
-    RecordDecision,
-    corrected,
-    held_out_detections,
-    propose,
-    sure_score,
-)
+from proctor.construction.annotators.decisions import RecordDecision
+from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
+from proctor.construction.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from proctor.stats import Resampling, ratio, sums_interval
 from proctor.tasks.simulated.pictures import Renderer
 from proctor.tasks.simulated.script import draw_script

@@ -189,9 +189,8 @@ def status(folder: Folder) -> PluginReport:
     notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {folder}"] if open_ else []
     if any(one.calls and one.cost_usd is None for one in rows):
         notes.append("Cost unknown: no price is known for these models.")
-    return PluginReport(
-        [one.to_json() for one in rows], (plain_table(_title(project), heads, tuple(cells)), *lines), tuple(notes)
-    )
+    table = plain_table(_title(project), heads, tuple(cells))
+    return PluginReport([asdict(one) for one in rows], (table, *lines), tuple(notes))
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:

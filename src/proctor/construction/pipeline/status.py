@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 from pydantic import JsonValue
 
@@ -39,9 +38,6 @@ class FunnelRow:
     flags: dict[str, int]
     notes: tuple[str, ...]
     makes: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"reasons": list(self.reasons), "notes": list(self.notes)}
 
 
 def funnel(project: Project) -> list[FunnelRow]:

@@ -35,18 +35,18 @@ class ExactReader(RowReader):
     def item(self, row: SheetRow, number: int) -> Item | None:
         """The item of a row; None, with `faults`, for an invalid one."""
         del number
-        item = dataset_item(row.cells, self._form, lambda *fault: self._fault(row, *fault))
+        item = dataset_item(row.cells, self._form, lambda *fault: self.fault(row, *fault))
         if item is None:
             return None
         before = len(self.faults)
         for name in ("id", "question"):
             if wrong := unfit(getattr(item, name)):
-                self._fault(row, name, wrong, "a text")
+                self.fault(row, name, wrong, "a text")
         for medium in item.media:
             try:
                 path_of(medium.source)
             except ParseError as error:
-                self._fault(row, "media", repr(error.found[:80]), error.expected)
+                self.fault(row, "media", repr(error.found[:80]), error.expected)
         if item.media:
             self.shown.append((Place(self.sheet.file, row.number), item.media))
         return None if len(self.faults) > before else item

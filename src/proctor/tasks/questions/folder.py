@@ -163,9 +163,8 @@ def find_layout(path: Path) -> Layout:
         if _inside(layout.folder, named):
             layout.files = [named]
         else:
-            layout.faults.append(
-                (beside, TableFault(0, "questions", repr(layout.settings.questions), "a file in this folder"))
-            )
+            fault = TableFault(0, "questions", repr(layout.settings.questions), "a file in this folder")
+            layout.faults.append((beside, fault))
         return layout
     layout.files = _chosen(layout)
     outside = [file for file in layout.files if not _inside(layout.folder, file)]

@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import Frame, Item, TableFault, clean, write_whole
+from proctor.core import Frame, Item, clean, write_whole
 from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
 from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, view
 from proctor.tasks.questions.media import is_recording
@@ -37,7 +37,7 @@ def add_media_faults(found: QuestionSet) -> None:
         for name in found.folder.missing(media):
             expected = f"a file below {found.folder.root}"
             where = heard if is_recording(name) else column
-            found.faults.append((place.file, TableFault(place.row, where, f"no file {name!r}", expected)))
+            found.fault(place, where, f"no file {name!r}", expected)
     if found.faults:
         found.faults.sort(key=lambda one: (one[0], one[1].row))
         return
@@ -47,8 +47,7 @@ def add_media_faults(found: QuestionSet) -> None:
         where = heard if is_recording(problem.source) else column
         expected = f"a file that can be {'played' if problem.source in spoken else 'shown'}"
         for item_id in problem.item_ids:
-            place = found.places[item_id]
-            found.faults.append((place.file, TableFault(place.row, where, problem.problem, expected)))
+            found.fault(found.places[item_id], where, problem.problem, expected)
     found.notes += library.warnings(found.items)
 
 

@@ -35,6 +35,7 @@ from proctor.core.formats import option_letters
 from proctor.judges import JUDGES
 from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from proctor.metrics import code_scorers
+from proctor.stats import linked
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
@@ -44,7 +45,6 @@ from proctor.tasks.questions.rows import Place, RowReader
 
 _MOST_VALUES = 30
 _OWN_GROUP = "\0"  # of an item without a group in its row
-_SHOWN = 3
 
 
 @dataclass
@@ -67,18 +67,17 @@ class QuestionSet:
         """The faults: a line for each cause, with its rows, or for `every` fault."""
         if every:
             return [str(fault.error(file)) for file, fault in self.faults]
-        noted = [
-            Noted(
-                f"{file}: column {fault.column!r}" if fault.column else str(file),
-                fault.place,
-                fault.found,
-                fault.expected,
-                str(fault.error(file)),
-                fault.row,
-            )
-            for file, fault in self.faults
-        ]
+        noted = []
+        for file, fault in self.faults:
+            where = f"{file}: column {fault.column!r}" if fault.column else str(file)
+            line = str(fault.error(file))
+            noted.append(Noted(where, fault.place, fault.found, fault.expected, line, fault.row))
         return by_cause(noted)
+
+    def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
+        """Adds a fault of a file, or of a row."""
+        file, row = (place.file, place.row) if isinstance(place, Place) else (place, 0)
+        self.faults.append((file, TableFault(row, column, found, expected)))
 
     def check(self) -> None:
         """Raises one `InputError` for all faults, with a note for each cause, if there are any."""
@@ -122,8 +121,7 @@ def read_questions(
         return reading
     if exact:
         if given or columns:
-            fault = TableFault(0, "exact", "it with columns that somebody named", "one of both")
-            reading.faults.append((layout.folder / NAME, fault))
+            reading.fault(layout.folder / NAME, "exact", "it with columns that somebody named", "one of both")
         reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
     else:
         named = {*given, *(columns or {})}
@@ -197,43 +195,34 @@ def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     if not exact and not columns.one("answer") and not columns.one("criteria"):
         listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
         found = f"no column for the right answer{f' among {listed}' if listed else ''}"
-        expected = "one, or --map answer=COLUMN"
-        reading.faults.append((sheets[0].file, TableFault(1, "", found, expected)))
+        reading.fault(Place(sheets[0].file, 1), "", found, "one, or --map answer=COLUMN")
         return
-    guessed: dict[str, list[tuple[int, str]]] = {}
-    doubted: dict[str, list[int]] = {}
     reader_of_rows = RowReader
     if exact:
         from proctor.tasks.questions.exact import ExactReader
 
         reader_of_rows = ExactReader
+    reader = reader_of_rows(sheets[0], columns, reading.layout.settings, reading.folder)
     for sheet in sheets:
-        reader = reader_of_rows(sheet, reading.columns, reading.layout.settings, reading.folder)
+        reader.sheet = sheet
         for row in sheet.rows:
             item = reader.item(row, len(reading.places) + 1)
             item_id = item.id if item is not None else _id_of(row, reading)
             known = reading.places.get(item_id)
             if known is not None:
-                column = reading.columns.one("id")
-                found = (
-                    f"{item_id!r} again (row {known.row}{'' if known.file == sheet.file else f' of {known.file.name}'})"
-                )
-                reader.faults.append(TableFault(row.number, column, found, "each id once"))
+                file = "" if known.file == sheet.file else f" of {known.file.name}"
+                reader.fault(row, columns.one("id"), f"{item_id!r} again (row {known.row}{file})", "each id once")
                 item_id = f"{item_id}\0{row.number}"
             reading.places[item_id] = Place(sheet.file, row.number)
             if item is not None and known is None:
                 reading.items.append(item)
-        reading.faults += [(sheet.file, fault) for fault in reader.faults]
-        reading.shown += reader.shown
-        for kind, rows in reader.guessed.items():
-            guessed.setdefault(kind, []).extend(rows)
-        for kind, numbers in reader.doubted.items():
-            doubted.setdefault(kind, []).extend(numbers)
-    reading.notes.append(_formats_line(reading, guessed))
+    reading.faults += reader.faults
+    reading.shown += reader.shown
+    reading.notes.append(_formats_line(reading, reader.guessed))
     if exact:
         reading.facets = reading.layout.settings.facets or []
     else:
-        lines = (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items))
+        lines = (_doubts_line(reader.doubted), _places_line(reading.items), _shares_line(reading.items))
         reading.notes += [line for line in (*lines, sound_line(reading.items)) if line]
         _add_groups(reading)
         _add_facets(reading)
@@ -294,10 +283,8 @@ def _add_groups(reading: QuestionSet) -> None:
         return
     bare = [item for item in without if not item.media]
     for item in bare[: len(bare) if column or len(bare) < len(without) else 1]:
-        place = reading.places[item.id]
-        found = "no group, and no media to take it from"
         expected = "a column with what must be resampled together (--map group=COLUMN; the id, where each stands alone)"
-        reading.faults.append((place.file, TableFault(place.row, column, found, expected)))
+        reading.fault(reading.places[item.id], column, "no group, and no media to take it from", expected)
     groups = _by_files(without, reading.folder.frame_folders)
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
@@ -314,20 +301,14 @@ def _add_groups(reading: QuestionSet) -> None:
 
 def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:
     """By item the first name among all files that connect it with other items; a folder of frames counts as one."""
-    first: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while first.setdefault(name, name) != name:
-            first[name] = first[first[name]]
-            name = first[name]
-        return name
-
-    shown = [(item.id, [folders.get(one.source, one.source) for one in item.media]) for item in items if item.media]
-    for _, names in shown:
-        for name in names[1:]:
-            one, other = sorted((top(names[0]), top(name)))
-            first[other] = one
-    return {item_id: top(names[0]) for item_id, names in shown}
+    shown = {item.id: [folders.get(one.source, one.source) for one in item.media] for item in items if item.media}
+    if not shown:
+        return {}
+    codes = linked(list(shown.values())).tolist()
+    first: dict[int, str] = {}
+    for code, names in zip(codes, shown.values(), strict=True):
+        first[code] = min([*names, *([first[code]] if code in first else [])])
+    return dict(zip(shown, (first[code] for code in codes), strict=True))
 
 
 def _add_facets(reading: QuestionSet) -> None:
@@ -361,20 +342,18 @@ def _check_protocol(reading: QuestionSet) -> None:
     ]
     for where, name, choices in named:
         if name not in choices:
-            reading.faults.append((file, TableFault(0, where, repr(name), one_of(choices, name))))
+            reading.fault(file, where, repr(name), one_of(choices, name))
     for name in settings.conditions if reading.items and not reading.faults else ():
         why = CONDITIONS.get(name).unfit(reading.items)
         if why:
-            reading.faults.append((file, TableFault(0, "conditions", f"{name!r}, and {why}", "another condition")))
+            reading.fault(file, "conditions", f"{name!r}, and {why}", "another condition")
     if settings.prompt and not (file.parent / settings.prompt).resolve().is_relative_to(file.parent.resolve()):
-        reading.faults.append((file, TableFault(0, "prompt", repr(settings.prompt), "a template in this folder")))
+        reading.fault(file, "prompt", repr(settings.prompt), "a template in this folder")
     elif settings.prompt and not (file.parent / settings.prompt).is_file():
-        reading.faults.append(
-            (file, TableFault(0, "prompt", f"no file {settings.prompt!r}", "a template in this folder"))
-        )
+        reading.fault(file, "prompt", f"no file {settings.prompt!r}", "a template in this folder")
     if reading.layout.name in BENCHMARKS.names():
         found = f"{reading.layout.name!r}, the name of an installed benchmark"
-        reading.faults.append((file, TableFault(0, "name", found, "another one (`name: …`)")))
+        reading.fault(file, "name", found, "another one (`name: …`)")
 
 
 def _metrics(items: Sequence[Item]) -> list[Metric]:

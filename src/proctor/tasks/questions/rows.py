@@ -69,7 +69,7 @@ class RowReader:
     columns: ColumnMap
     settings: Settings
     folder: MediaFolder
-    faults: list[TableFault] = field(default_factory=list)
+    faults: list[tuple[Path, TableFault]] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     doubted: dict[str, list[int]] = field(default_factory=dict)
     shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
@@ -111,21 +111,21 @@ class RowReader:
             )
         except ValidationError as error:
             problem = first_problem(error)
-            self._fault(row, "", problem.found, problem.expected)
+            self.fault(row, "", problem.found, problem.expected)
             return None
 
     def _cell(self, row: SheetRow, field_name: str) -> Any:
         return row.cells.get(self.columns.one(field_name))
 
-    def _fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
-        self.faults.append(TableFault(row.number, column, found, expected))
+    def fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
+        self.faults.append((self.sheet.file, TableFault(row.number, column, found, expected)))
 
     def _tried(self, row: SheetRow, column: str, read: Callable[[], T]) -> T | None:
         """The result of `read`; None, with a fault in this column, if it raises."""
         try:
             return read()
         except ParseError as error:
-            self._fault(row, column, repr(error.found[:80]), error.expected)
+            self.fault(row, column, repr(error.found[:80]), error.expected)
             return None
 
     def _id(self, row: SheetRow, number: int) -> str:
@@ -135,7 +135,7 @@ class RowReader:
         text = cell_text(undirected(row.cells.get(column)))
         wrong = unfit(text) or ("nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters")
         if wrong:
-            self._fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
+            self.fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
         return text
 
     def _text(self, row: SheetRow, name: str) -> str:
@@ -143,11 +143,11 @@ class RowReader:
         cell = row.cells.get(column)
         text = cell_text(cell)
         if not text:
-            self._fault(row, column, "nothing", f"the {name}")
+            self.fault(row, column, "nothing", f"the {name}")
         elif unfit(text):
-            self._fault(row, column, unfit(text), "a text")
+            self.fault(row, column, unfit(text), "a text")
         elif isinstance(cell, dt.date | dt.time | list | dict):
-            self._fault(row, column, _described(cell), "a text")
+            self.fault(row, column, _described(cell), "a text")
         return text
 
     def _media(self, row: SheetRow) -> tuple[Media, ...] | None:
@@ -155,7 +155,7 @@ class RowReader:
         start, end = self._seconds(row, "start"), self._seconds(row, "end")
         if end is not None and end <= (start or 0.0):
             shown = cell_text(self._cell(row, "end"))
-            self._fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
+            self.fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
             return None
         sound = self.columns.one("audio")
         heard = row.cells.get(sound)
@@ -193,11 +193,11 @@ class RowReader:
             filled = [cell for cell in cells if cell]
             if cells[: len(filled)] != filled:
                 gap = self.columns.options[cells.index("")]
-                self._fault(row, gap, "nothing", "an option, since others follow")
+                self.fault(row, gap, "nothing", "an option, since others follow")
                 return None
             dated = [one for one in self.columns.options if isinstance(row.cells.get(one), dt.date | dt.time)]
             if dated:
-                self._fault(row, dated[0], _described(row.cells[dated[0]]), "an option as a text")
+                self.fault(row, dated[0], _described(row.cells[dated[0]]), "an option as a text")
                 return None
         else:
             column = self.columns.one("options")
@@ -214,9 +214,9 @@ class RowReader:
         plain = [" ".join(option.casefold().split()) for option in options]
         twice = next((option for option in options if plain.count(" ".join(option.casefold().split())) > 1), None)
         if twice is not None:
-            self._fault(row, column, f"the option {twice[:60]!r} twice", "different options")
+            self.fault(row, column, f"the option {twice[:60]!r} twice", "different options")
         elif len(options) == 1 or len(options) > _MOST_OPTIONS:
-            self._fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
+            self.fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
         else:
             return True
         return False
@@ -233,10 +233,10 @@ class RowReader:
         if self._unanswered(row) and not is_empty(self._cell(row, "criteria")):
             return FreeTextFormat()
         if is_empty(cell):
-            self._fault(row, column, "nothing", "the right answer")
+            self.fault(row, column, "nothing", "the right answer")
             return None
         if isinstance(cell, dt.date):
-            self._fault(row, column, _described(cell), "an answer as a text")
+            self.fault(row, column, _described(cell), "an answer as a text")
             return None
         found = self._tried(row, column, lambda: guessed_format(cell, self.settings, known))
         found = self._adjusted(row, found)
@@ -263,7 +263,7 @@ class RowReader:
         if is_empty(cell) or answer is None:
             return ()
         if answer.kind != "free_text":
-            self._fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
+            self.fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
             return ()
         return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
@@ -275,7 +275,7 @@ class RowReader:
         cell = row.cells.get(column) if answer.any_text else undirected(row.cells.get(column))
         text = cell_text(cell)
         if not text or (answer.kind == "free_text" and text.casefold() in NO_ANSWER):
-            self._fault(row, column, repr(text) if text else "nothing", "the right answer")
+            self.fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
         marks = self.columns.marks
         found = self._tried(row, column, lambda: reference_of(answer, cell, context, marks))
