@@ -22,17 +22,9 @@ import numpy as np
 from PIL import Image
 
 from proctor.construction import Annotation
-from proctor.construction.annotators import (
-    ACCEPT,
-    REJECT,
-    BoxProposal,
-    DetectorPlan,
-    RecordDecision,
-    corrected,
-    held_out_detections,
-    propose,
-    sure_score,
-)
+from proctor.construction.annotators.decisions import RecordDecision
+from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
+from proctor.construction.annotators.proposals import ACCEPT, REJECT, BoxProposal, corrected, propose, sure_score
 from proctor.stats import Resampling, ratio, sums_interval
 from proctor.tasks.simulated.pictures import Renderer
 from proctor.tasks.simulated.script import draw_script
@@ -52,7 +44,7 @@ def simulated(videos: int, seconds: int, seed: int) -> tuple[list[Annotation], d
         name = f"sim-{number:03d}"
         script = draw_script(seed, name, float(seconds))
         renderer = Renderer(script, SIZE, seed)
-        tracks = observe(script, renderer).tracks
+        tracks = observe(script, renderer).annotation
         seen = tuple(one for one in tracks.sightings if one.box and (one.visibility or 0) >= LEAST_VISIBLE)
         truths.append(Annotation(video=tracks.video, sightings=seen, moments=tracks.moments))
         pictures[name] = [Image.fromarray(renderer.picture(float(second)).pixels) for second in range(seconds)]

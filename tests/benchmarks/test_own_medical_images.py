@@ -17,7 +17,7 @@ from pydicom.dataset import Dataset
 import proctor as api
 from proctor.core import Image, InputError, Scan, VideoClip
 from proctor.media import read_image
-from proctor.tasks.questions.reading import read_questions
+from proctor.tasks.questions.question_set import read_questions
 from tests.support.medical_files import AXIAL, dicom, nifti
 from tests.support.program import proctor
 

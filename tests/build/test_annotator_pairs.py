@@ -8,17 +8,9 @@ import numpy as np
 import pytest
 
 from proctor.construction import AnnotatedBox, AnnotatedMoment, Annotation, Sighting
-from proctor.construction.annotators import (
-    CHOICES,
-    DIFFERENCE_COLUMNS,
-    RecordDecision,
-    TrackComparison,
-    adjudicated,
-    agreement_of,
-    compare_tracks,
-    read_decisions,
-    table_of,
-)
+from proctor.construction.annotators import DIFFERENCE_COLUMNS, table_of
+from proctor.construction.annotators.decisions import RecordDecision, read_decisions
+from proctor.construction.annotators.pairs import CHOICES, TrackComparison, adjudicated, agreement_of, compare_tracks
 from proctor.core import InputError
 from tests.support.drawn_tracks import drawn
 from tests.support.hand_tracks import HAND, VIDEO, track

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting, complete
-from proctor.construction.annotators import compare_tracks
+from proctor.construction.annotators.pairs import compare_tracks
 from proctor.construction.files import read_annotations
 from proctor.core import write_whole
 from proctor.tasks.focus.builder import ask_focus

@@ -13,8 +13,17 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image, ImageDraw
 
 from proctor.construction import AnnotatedBox, AnnotatedVideo, Annotation, Sighting
-from proctor.construction.annotators import DetectorNetwork, DetectorPlan, folds_of, held_out_detections, propose
-from proctor.construction.annotators.detector import _from_weights, _Network, _pictures, _seeded
+from proctor.construction.annotators.detector import (
+    DetectorNetwork,
+    DetectorPlan,
+    _from_weights,
+    _Network,
+    _pictures,
+    _seeded,
+    folds_of,
+    held_out_detections,
+)
+from proctor.construction.annotators.proposals import propose
 from proctor.core import InputError
 
 SIDE = 64

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proctor.construction.annotators import PresenceVote, clips_of, estimate_presence, read_votes
+from proctor.construction.annotators.presence import PresenceVote, clips_of, estimate_presence, read_votes
 from proctor.core import InputError
 from proctor.stats import Resampling
 

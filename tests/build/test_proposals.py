@@ -8,21 +8,18 @@ import numpy as np
 import pytest
 
 from proctor.construction import AnnotatedBox, Annotation, ReadDefaults, Sighting
-from proctor.construction.annotators import (
+from proctor.construction.annotators import PROPOSAL_COLUMNS, table_of, with_proposals
+from proctor.construction.annotators.decisions import RecordDecision, read_decisions
+from proctor.construction.annotators.proposals import (
     ACCEPT,
-    PROPOSAL_COLUMNS,
     REJECT,
     BoxDetection,
     BoxProposal,
-    RecordDecision,
     asked_back,
     corrected,
     propose,
-    read_decisions,
     read_detections,
     sure_score,
-    table_of,
-    with_proposals,
 )
 from proctor.construction.cvat import read_cvat, to_cvat
 from proctor.core import InputError

@@ -18,7 +18,7 @@ from proctor.core import InputError
 from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.pictures import CLASSES, Renderer
 from proctor.tasks.simulated.script import Scene, Script, draw_script
-from proctor.tasks.simulated.simulation import EventLog, observe, sighting
+from proctor.tasks.simulated.simulation import observe, sighting
 
 Pixels = NDArray[np.int16]
 
@@ -36,8 +36,8 @@ def frames_of(path: Path) -> list[Pixels]:
         return [frame.to_ndarray(format="rgb24").astype(np.int16) for frame in file.decode(video=0)]
 
 
-def truth_of(folder: Path, video: str) -> tuple[EventLog, Annotation]:
-    log = EventLog.model_validate_json((folder / "events" / f"{video}.json").read_text())
+def truth_of(folder: Path, video: str) -> tuple[Script, Annotation]:
+    log = Script.model_validate_json((folder / "events" / f"{video}.json").read_text())
     tracks = Annotation.model_validate_json((folder / "tracks" / f"{video}.json").read_text())
     return log, tracks
 
@@ -256,12 +256,14 @@ def test_tracks_name_the_video_and_the_moments_of_the_log(folder: Path) -> None:
 
 
 def test_a_script_without_events_is_just_tissue() -> None:
-    truth = observe(Script("v", 8.0, ()), Renderer(Script("v", 8.0, ()), (256, 144), 0))
-    assert (truth.tracks.sightings, truth.tracks.moments, truth.tracks.video.seconds) == ((), (), 8.0)
+    truth = observe(
+        Script(video="v", seconds=8.0, events=()), Renderer(Script(video="v", seconds=8.0, events=()), (256, 144), 0)
+    )
+    assert (truth.annotation.sightings, truth.annotation.moments, truth.annotation.video.seconds) == ((), (), 8.0)
 
 
 def test_the_picture_moves_and_is_textured() -> None:
-    script = Script("v", 8.0, ())
+    script = Script(video="v", seconds=8.0, events=())
     renderer = Renderer(script, (256, 144), 0)
     one, other = (renderer.picture(time).pixels.astype(float) for time in (0.0, 3.0))
     assert one.std() > 20

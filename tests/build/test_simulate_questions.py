@@ -47,8 +47,8 @@ class Files:
     """One video's log and tracks as plain JSON, read in another way than the rules do."""
 
     def __init__(self, truth: Truth) -> None:
-        self.events: list[dict[str, Any]] = truth.log.model_dump(mode="json")["events"]
-        tracks = truth.tracks.model_dump(mode="json")
+        self.events: list[dict[str, Any]] = truth.script.model_dump(mode="json")["events"]
+        tracks = truth.annotation.model_dump(mode="json")
         self.size = (tracks["video"]["width"], tracks["video"]["height"])
         self.moments: dict[float, list[dict[str, Any]]] = {
             float(second): [] for second in range(int(tracks["video"]["seconds"]))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from proctor.core import OPTION_POOL, InputError, reader_of, reader_of_paths
+from proctor.tasks.questions.exact import write_choices
+from proctor.tasks.questions.question_set import read_questions
 from proctor.tasks.questions.reader import benchmark_of
-from proctor.tasks.questions.reading import read_questions
-from proctor.tasks.questions.writer import write_choices
 from tests.construction.test_repair import longest, made
 from tests.support.program import proctor
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from proctor.construction import AnnotatedBox, Annotation, Sighting
-from proctor.construction.annotators import BoxProposal
+from proctor.construction.annotators.proposals import BoxProposal
 
 Fault = tuple[str, int, str, str]
 """Video, second, instance and kind: missing, mislabelled or misplaced."""

@@ -166,7 +166,7 @@ def test_what_was_not_found_is_guessed_with_the_reason() -> None:
         question="When does a thin curved needle first come into view?",
         answer=TimestampsFormat(tolerance=1.0),
     )
-    empty = Renderer(Script("v", 8.0, ()), (256, 144), 0)
+    empty = Renderer(Script(video="v", seconds=8.0, events=()), (256, 144), 0)
     frames = [Frame(jpeg(empty.picture(time).pixels), time, "") for time in (0.0, 0.2, 0.4, 0.6)]
     answer = asyncio.run(ClassicalVision().answer(item, Frames(frames)))
     assert answer.extra == {"evidence": "guess", "because": "what it asks for was not found"}
@@ -199,7 +199,7 @@ def test_its_name_and_settings() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
 def test_each_class_is_found_where_it_lies_and_no_other(kind: ObjectClass) -> None:
-    empty = Renderer(Script("v", 8.0, ()), (384, 216), 4)
+    empty = Renderer(Script(video="v", seconds=8.0, events=()), (384, 216), 4)
     for seed in range(3):
         drawn = sprite(kind, 1.0, np.random.default_rng(seed))
         pixels = empty.picture(1.0).pixels.astype(np.float32)
@@ -217,7 +217,7 @@ def test_each_class_is_found_where_it_lies_and_no_other(kind: ObjectClass) -> No
 
 def test_tissue_alone_shows_nothing() -> None:
     for seed in range(5):
-        empty = Renderer(Script("v", 8.0, ()), (384, 216), seed)
+        empty = Renderer(Script(video="v", seconds=8.0, events=()), (384, 216), seed)
         picture = detect(jpeg(empty.picture(2.0).pixels))
         assert picture.detections == ()
         assert not picture.blank
@@ -298,7 +298,7 @@ def test_labels_that_were_not_seen_come_last() -> None:
 
 
 def test_a_picture_is_segmented_once() -> None:
-    empty = Renderer(Script("v", 8.0, ()), (256, 144), 0)
+    empty = Renderer(Script(video="v", seconds=8.0, events=()), (256, 144), 0)
     frames = [Frame(jpeg(empty.picture(time).pixels), time, "") for time in (0.0, 0.5, 1.0)]
     system = ClassicalVision()
     for name in ("q1", "q2"):

@@ -1,5 +1,5 @@
-"""From annotated videos to questions with references: boxes second by second with class and instance, and moments of
-importance; their import, export, checks and completion; and the questions that they answer."""
+"""From annotated videos to questions with references: annotations (boxes a second with class and instance, insertions
+and retrievals), their import, export, checks and completion, and the questions that they answer."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,15 @@
-"""What is annotated of one video: boxes second by second, each of an instance and its class, and moments of
-importance. Everything else (checks, questions, other tools' files) starts from here."""
+"""The annotation of one video: a box a second for every instance, with its class, and the moments at which instances
+are inserted or retrieved."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -17,19 +18,19 @@ from proctor.core import InputError
 OBJECTS: MappingProxyType[str, str] = MappingProxyType(
     json.loads(files(__package__).joinpath("objects.json").read_text(encoding="utf-8"))
 )
-"""Classes of foreign objects with their definitions, in our own words. The list is open."""
+"""Known classes of foreign objects with their definitions. Other classes are allowed."""
 
 ARISING = frozenset({"Specimen", "Gallstone"})
-"""Classes that come from the body itself, so that nobody inserts them."""
+"""Classes that come from the body itself: they are not inserted."""
 
 STAYING = frozenset({"Clip", "Mesh", "External Drain", "Absorbable Hemostatic Agent"})
-"""Classes that may stay when the operation ends, so that nothing is wrong where they are not retrieved."""
+"""Classes that may remain in the body after the operation."""
 
 _KNOWN = {name.casefold(): name for name in OBJECTS}
 
 
 def official_name(name: str) -> str | None:
-    """The class as `OBJECTS` has it, whatever the case and the white space; None for a class of one's own.
+    """The class as spelled in `OBJECTS`, ignoring case and white space; None for other classes.
 
     >>> official_name("specimen  bag"), official_name("anvil")
     ('Specimen Bag', None)
@@ -37,14 +38,17 @@ def official_name(name: str) -> str | None:
     return _KNOWN.get(" ".join(name.replace("_", " ").split()).casefold())
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 FORMAT_VERSION = 1
 """The version of the file that an `Annotation` is written as."""
 
 MOST_SIGHTINGS = 250_000
-"""Of a video: 35 instances in view all the time for two hours. More would need gigabytes of memory."""
+"""For one video: 35 instances in view for two hours. More would need gigabytes of memory."""
 
 RESERVED = ("instance", "hidden", "in_patient", "filled", "visibility", "inserted_at", "retrieved_at", "moment")
-"""Names of attributes that mean something here and so can't be somebody's own."""
+"""Attributes with a fixed meaning, which annotators can't use for their own."""
 
 MomentKind = Literal["insertion", "retrieval"]
 
@@ -65,8 +69,8 @@ class _Frozen(BaseModel):
 
 
 class AnnotatedBox(_Frozen):
-    """A rectangle in pixels, origin at the top left of the picture. Whatever was drawn is kept: it may reach
-    outside, or be empty; `find` (checks) tells of it."""
+    """A rectangle in pixels, origin at the top left of the frame. It may reach outside the frame or be empty, which
+    `find` reports."""
 
     x: float
     y: float
@@ -92,7 +96,7 @@ class AnnotatedBox(_Frozen):
         return shared / union if union > 0 else 0.0
 
     def towards(self, other: AnnotatedBox, share: float) -> AnnotatedBox:
-        """The box at `share` (0–1) of the straight way to another one."""
+        """Linear interpolation: this box at `share` 0, the other one at 1."""
         return AnnotatedBox(
             x=self.x + share * (other.x - self.x),
             y=self.y + share * (other.y - self.y),
@@ -104,10 +108,9 @@ class AnnotatedBox(_Frozen):
 class Sighting(_Frozen):
     """One instance at one whole second of the video.
 
-    `box` is None where the annotator says that it is there and not to be seen (covered); a second without a
-    sighting says nothing of that kind. `occluded`: partly covered, so that no question relies on it.
-    `visibility` is the share of it that shows (0–1) where that is known. `in_patient` is False where it is
-    seen outside the body (in the trocar, on the drape). `filled`: added by `complete`, drawn by nobody.
+    `box` is None if the annotator marked the instance as there but covered; a second without a sighting says nothing.
+    `occluded`: partly covered, so that no question relies on it. `visibility`: the visible share (0–1), if known.
+    `in_patient` is False outside the body (in the trocar, on the drape). `filled`: added by `complete`.
     """
 
     second: int = Field(ge=0)
@@ -129,12 +132,12 @@ class Sighting(_Frozen):
 
     @property
     def clear(self) -> bool:
-        """Whether it is plainly to be seen inside the body, and was drawn by somebody."""
+        """Whether it was drawn by an annotator, inside the body and not occluded."""
         return self.box is not None and self.in_patient and not self.occluded and not self.filled
 
 
 class AnnotatedMoment(_Frozen):
-    """A moment of importance: an instance enters the body, or leaves it, at `time` seconds."""
+    """An instance enters the body, or leaves it, at `time` seconds."""
 
     kind: MomentKind
     instance: Name
@@ -143,8 +146,8 @@ class AnnotatedMoment(_Frozen):
 
 
 class AnnotatedVideo(_Frozen):
-    """The video: `file` as it lies in the media folder, size in pixels, length in seconds, frames per second
-    (at least 1), and the kind of procedure where it is known."""
+    """The video: `file` in the media folder, size in pixels, length in seconds, frames per second (at least 1), and the
+    kind of procedure, if known."""
 
     id: Name
     file: Name
@@ -156,17 +159,17 @@ class AnnotatedVideo(_Frozen):
 
     @property
     def whole_seconds(self) -> int:
-        """How many whole seconds it has a picture of: 0, 1 … up to this, without this."""
+        """The number of whole seconds 0, 1 … with a frame."""
         return math.ceil(self.seconds)
 
     def frame_of(self, time: float) -> int:
-        """The number of the frame that is nearest to a time, the first frame being 0."""
+        """The number of the frame nearest to a time, from 0."""
         return math.floor(time * self.fps + 0.5)
 
 
 class Annotation(_Frozen):
-    """Everything that is annotated of one video. Sightings stand in order of second and instance, moments in
-    order of time, however they were given; so two annotations that say the same are equal."""
+    """All that is annotated of one video. Sightings are sorted by second and instance, moments by time, so that
+    annotations with the same content are equal."""
 
     kind: Literal["annotated video"] = "annotated video"
     format_version: int = Field(default=FORMAT_VERSION, ge=1, le=FORMAT_VERSION)
@@ -183,30 +186,28 @@ class Annotation(_Frozen):
 
     def by_second(self) -> dict[int, list[Sighting]]:
         """The sightings of every second that has some, in order."""
-        found: dict[int, list[Sighting]] = {}
-        for one in self.sightings:
-            found.setdefault(one.second, []).append(one)
-        return found
+        return _grouped(self.sightings, lambda one: one.second)
 
     def by_instance(self) -> dict[str, list[Sighting]]:
         """The sightings of every instance that has some, each in order of time."""
-        found: dict[str, list[Sighting]] = {}
-        for one in self.sightings:
-            found.setdefault(one.instance, []).append(one)
-        return found
+        return _grouped(self.sightings, lambda one: one.instance)
 
     def moments_by_instance(self) -> dict[str, list[AnnotatedMoment]]:
         """The moments of every instance that has some, each in order of time."""
-        found: dict[str, list[AnnotatedMoment]] = {}
-        for one in self.moments:
-            found.setdefault(one.instance, []).append(one)
-        return found
+        return _grouped(self.moments, lambda one: one.instance)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that are named, sorted."""
+        """All classes, sorted."""
         named = {one.class_name for one in self.sightings} | {one.class_name for one in self.moments}
         return tuple(sorted(named))
+
+
+def _grouped(values: Iterable[V], key: Callable[[V], K]) -> dict[K, list[V]]:
+    found: dict[K, list[V]] = {}
+    for one in values:
+        found.setdefault(key(one), []).append(one)
+    return found
 
 
 def _place(one: Sighting) -> tuple[int, str, str, str]:
@@ -215,8 +216,7 @@ def _place(one: Sighting) -> tuple[int, str, str, str]:
 
 @dataclass(frozen=True)
 class ReadDefaults:
-    """What a file may lack and its user knows: frames per second, the kind of procedure. A file's own word
-    counts before it."""
+    """Values for files that lack them: frames per second, the kind of procedure."""
 
     fps: float | None = None
     procedure: str = ""
@@ -226,14 +226,13 @@ class ReadDefaults:
             raise InputError("fps", found=f"{self.fps:g}", expected="1 to 1000")
 
 
-_CALM_S = 1.5  # around a moment of importance nobody can say to the second what is in view
+_CALM_S = 1.5  # around an insertion or a retrieval it is unclear to the second what is in view
 
 
 class Timeline:
-    """An annotated video up to `end` seconds (without it: all of it). Nothing later is known here.
+    """An annotated video up to `end` seconds (default: all of it); nothing later is used.
 
-    What is said about whole seconds (`quiet`) and about instances (`plain`) may be said better by somebody who
-    knows more than an annotation does: the simulator overrides both.
+    Subclasses that know more than an annotation, such as the simulator, override `quiet` and `plain`.
     """
 
     def __init__(self, annotation: Annotation, end: float | None = None) -> None:
@@ -244,7 +243,7 @@ class Timeline:
         self._arrivals = [one for one in arrivals(annotation) if one.time <= self.end]
 
     def moments(self, kind: MomentKind, class_name: str | None = None) -> list[AnnotatedMoment]:
-        """Insertions or retrievals, of one class or of all, in order of time."""
+        """Insertions or retrievals, of one class or all, in order of time."""
         return [one for one in self._moments if one.kind == kind and class_name in {None, one.class_name}]
 
     def insertions(self, class_name: str | None = None) -> list[AnnotatedMoment]:
@@ -254,42 +253,42 @@ class Timeline:
         return self.moments("retrieval", class_name)
 
     def first(self, kind: MomentKind) -> dict[str, float]:
-        """Per class to which it happens: when it does so first, in order of time."""
+        """The time of the first such moment of each class, in order of time."""
         found: dict[str, float] = {}
         for one in self.moments(kind):
             found.setdefault(one.class_name, one.time)
         return found
 
     def first_in(self) -> dict[str, float]:
-        """Per class that is inserted: when that happens first, in order of time."""
+        """The time of the first insertion of each class, in order of time."""
         return self.first("insertion")
 
     def first_out(self) -> dict[str, float]:
-        """Per class that is retrieved: when that happens first, in order of time."""
+        """The time of the first retrieval of each class, in order of time."""
         return self.first("retrieval")
 
     def first_there(self) -> dict[str, float]:
-        """Per class that is ever in the body, be it inserted or come loose there: since when, in order of time."""
+        """The time since which each class is in the body, inserted or come loose there, in order of time."""
         found: dict[str, float] = {}
         for one in self._arrivals:
             found.setdefault(one.class_name, one.time)
         return found
 
     def inside(self, class_name: str | None = None) -> list[str]:
-        """The instances that are in the body at the end, in order of arrival."""
+        """The instances in the body at the end, in order of arrival."""
         return [name for name, there in self._stays(class_name).items() if there]
 
     def outside(self, class_name: str | None = None) -> list[str]:
-        """The instances that were in the body and are not at the end: however often one went in and out, it is one."""
+        """The instances that were in the body and are not at the end, each once."""
         return [name for name, there in self._stays(class_name).items() if not there]
 
     def returned(self) -> list[str]:
-        """The instances that were taken out and are in the body again at the end."""
+        """The instances that were retrieved and are in the body again at the end."""
         went = {one.instance for one in self.retrievals()}
         return [name for name in self.inside() if name in went]
 
     def _stays(self, class_name: str | None) -> dict[str, bool]:
-        """Per instance that ever was in the body whether it is at the end."""
+        """Whether each instance that ever was in the body is there at the end."""
         there: dict[str, bool] = {}
         # of what happens at one time the arrival comes first
         for one in sorted([*self._arrivals, *self.retrievals()], key=lambda one: one.time):
@@ -298,11 +297,11 @@ class Timeline:
         return there
 
     def in_view(self, second: int) -> list[Sighting]:
-        """What is plainly to be seen at a second."""
+        """The clear sightings at a second."""
         return [one for one in self._by_second.get(second, []) if one.clear]
 
     def last_clear(self, instance: str) -> Sighting | None:
-        """The last sighting of an instance, where it is plainly to be seen then."""
+        """The last box of an instance, if it is clear."""
         mine = [
             one
             for _, seen in sorted(self._by_second.items())
@@ -312,7 +311,7 @@ class Timeline:
         return mine[-1] if mine and mine[-1].clear else None
 
     def shown(self, class_name: str) -> list[int]:
-        """The seconds at which something of a class is to be seen inside the body, be it in part."""
+        """The seconds at which a class has a box inside the body."""
         return [
             second
             for second, seen in sorted(self._by_second.items())
@@ -320,8 +319,8 @@ class Timeline:
         ]
 
     def quiet(self) -> list[int]:
-        """Seconds of which it can be said what is in view: the same instances a second before, then and a second
-        after, each plainly to be seen once or not at all, and nothing is just coming or going."""
+        """The seconds at which it is clear what is in view: the same instances a second before and after, each with one
+        clear sighting, and no insertion or retrieval nearby."""
         changes = [one.time for one in self._moments]
         seconds = range(int(self.end) + 1)
         names = [[one.instance for one in self.in_view(second)] for second in seconds]
@@ -337,7 +336,7 @@ class Timeline:
         ]
 
     def plain(self, instance: str) -> bool:
-        """Whether the instance can be followed from its insertion on, as far as is known."""
+        """Whether the instance can be followed from its insertion on."""
         del instance
         return True
 
@@ -352,10 +351,10 @@ class Timeline:
 
 
 def arrivals(annotation: Annotation) -> list[AnnotatedMoment]:
-    """When each instance came to be in the body, in order of time: its insertions; and for a specimen or a stone that
-    nobody inserted the second at which it is first seen there, since it comes loose in the body itself."""
-    inserted = {one.instance for one in annotation.moments if one.kind == "insertion"}
+    """When each instance came to be in the body, in order of time: its insertions, or its first sighting there for a
+    specimen or a stone, which come loose in the body."""
     found = [one for one in annotation.moments if one.kind == "insertion"]
+    inserted = {one.instance for one in found}
     for instance, seen in annotation.by_instance().items():
         here = [one for one in seen if one.in_patient]
         if here and instance not in inserted and official_name(here[0].class_name) in ARISING:

@@ -1,5 +1,4 @@
-"""Which questions are asked: a seeded choice among candidates, balanced so that the text alone reveals nothing, and
-where the right one stands among the options."""
+"""Select questions among candidates by seed, balanced so that the text alone reveals nothing, and order their options."""
 
 from __future__ import annotations
 
@@ -24,21 +23,21 @@ from proctor.core.formats import (
 
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)")
 _WORDS = ("none", *NUMBER_WORDS[1:13])
-_ENOUGH = 3  # videos from which on an answer that is always the same is known beforehand
+_ENOUGH = 3  # videos after which an answer that never varies can be guessed
 
 
 def leaks_answer(candidate: CandidateQuestion, *shown: float) -> bool:
-    """Whether the text names the answer: the right option and no other, the number, a time within tolerance (also a
-    time that every question shows: that of asking, and of a segment its start), the pattern's text, the class."""
+    """Whether the text contains the answer: the right option alone, the number, a time within tolerance, the pattern's
+    text, or the class. `shown` are times that every question shows (the time of asking, the start of a segment)."""
     text = candidate.question.casefold()
     if isinstance(candidate.format, ChoiceFormat):
         named = [option for option in candidate.options if option.casefold() in text]
         return named == [candidate.answer]
     if isinstance(candidate.format, TimestampsFormat) and isinstance(candidate.answer, list):
-        told = [float(int(h) * 3600 + int(m) * 60 + int(s)) for h, m, s in _TIME.findall(text)]
-        told += shown
+        named_times = [float(int(h) * 3600 + int(m) * 60 + int(s)) for h, m, s in _TIME.findall(text)]
         answers = [float(str(time)) for time in candidate.answer]
-        return any(abs(one - other) <= candidate.format.tolerance for one in told for other in answers)
+        tolerance = candidate.format.tolerance
+        return any(abs(one - other) <= tolerance for one in (*named_times, *shown) for other in answers)
     if isinstance(candidate.format, CountFormat | PercentageFormat):
         return float(str(candidate.answer)) in _numbers(text)
     if isinstance(candidate.format, PatternFormat):
@@ -55,23 +54,23 @@ def _numbers(text: str) -> set[float]:
 
 
 def constant_answers(pool: Mapping[str, Sequence[CandidateQuestion]]) -> set[tuple[str, tuple[str, ...]]]:
-    """The yes-or-no rules, with the classes that they name, that all of three or more videos answer alike: about
-    these classes, or whatever the classes."""
+    """The yes-or-no rules, with the classes that they name, whose answer is the same in three or more videos: for these
+    classes, or for all classes."""
     answers: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
     videos: dict[tuple[str, tuple[str, ...] | None], set[str]] = {}
-    asked = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
-    for video, candidate in asked:
+    binary = [(v, one) for v, some in pool.items() for one in some if isinstance(one.format, BinaryFormat)]
+    for video, candidate in binary:
         for about in (candidate.mentions, None):
             answers.setdefault((candidate.rule, about), set()).add(candidate.key)
             videos.setdefault((candidate.rule, about), set()).add(video)
-    known = {key for key, said in answers.items() if len(said) == 1 and len(videos[key]) >= _ENOUGH}
+    known = {key for key, keys in answers.items() if len(keys) == 1 and len(videos[key]) >= _ENOUGH}
     return {
-        (one.rule, one.mentions) for _, one in asked if (one.rule, one.mentions) in known or (one.rule, None) in known
+        (one.rule, one.mentions) for _, one in binary if (one.rule, one.mentions) in known or (one.rule, None) in known
     }
 
 
 FORMATS = ("choice", "count", "binary", "classes", "timestamps", "ordering")
-"""The formats, in the order in which they take turns."""
+"""The formats, in order of their turns."""
 
 
 _Slot = tuple[str, str]  # a kind of candidates, and a part of it
@@ -86,14 +85,13 @@ def choose(
     slot_of: Callable[[CandidateQuestion], tuple[str, str]] = lambda candidate: ("", candidate.format.kind),
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[CandidateQuestion]]:
-    """`per_video` questions of each video, the formats taking turns; fewer where there are not enough candidates.
+    """Selects `per_video` questions for each video, or fewer if there are not enough candidates.
 
-    Other `turns` may be named: kinds take turns, and within each of them its parts; `slot_of` says of which kind and
-    part a candidate is. Where a part has nothing (more) to ask of a video, its turn goes to the next. Among the
-    candidates of a part the one is taken that disturbs these balances least, ties at random: answers within a rule and
-    within a format, answers given what the text tells, rules, and within a video how often each class is
-    named in questions and offered as an option (a class that is asked about more often would be suspected
-    of being there). `progress` is called with turns done and turns in all.
+    Formats take turns; with other `turns`, kinds do, and within each kind its parts (`slot_of` gives the kind and part
+    of a candidate). A part without candidates passes its turn on. Of a part's candidates the one that keeps these
+    counts most even is taken, ties at random: answers within a rule, within a format and given the text's cue, rules,
+    and within a video the classes named in questions and offered as options (a class that is named more often would
+    seem more likely to be there). `progress` is called with turns done and turns in all.
     """
     chosen: dict[str, list[CandidateQuestion]] = {video: [] for video in pool}
     slots = [(kind, part) for kind, parts in turns.items() for part in parts]
@@ -117,7 +115,7 @@ def choose(
 
 
 def _order(turn: int, turns: Mapping[str, Sequence[str]]) -> list[_Slot]:
-    """Whose turn it is, and who is asked instead: the kinds in a circle, and after each round of them their parts."""
+    """The order of slots in a turn: kinds rotate, and after each round their parts do."""
     kinds, rounds = list(turns), turn // len(turns)
     in_turn = [kinds[(turn + step) % len(kinds)] for step in range(len(kinds))]
     return [
@@ -126,7 +124,7 @@ def _order(turn: int, turns: Mapping[str, Sequence[str]]) -> list[_Slot]:
 
 
 def _text(candidate: CandidateQuestion) -> tuple[str, frozenset[str], float | None]:
-    """What makes two questions of one video the same; of two choices with one stem only one is asked."""
+    """Two questions of a video with the same value are duplicates, as are two choices with one stem."""
     return candidate.question, frozenset(getattr(candidate.format, "labels", ())), candidate.end
 
 
@@ -138,26 +136,26 @@ def _best(
     rng: np.random.Generator,
 ) -> CandidateQuestion | None:
     for slot in order:
-        asked = by_slot[slot]
-        if asked:
-            lots = rng.random(len(asked))
-            costs = [ledger.cost(candidate, video) + lot for candidate, lot in zip(asked, lots, strict=True)]
-            return asked[int(np.argmin(costs))]
+        candidates = by_slot[slot]
+        if candidates:
+            noise = rng.random(len(candidates))
+            costs = [ledger.cost(candidate, video) + tie for candidate, tie in zip(candidates, noise, strict=True)]
+            return candidates[int(np.argmin(costs))]
     return None
 
 
-# By how much it matters that answers are even within a format, a rule, a rule given the text's cue …
+# Weights of even answers within a format, a rule, a rule given the text's cue, and of other even counts.
 _WITHIN = {"format": 4.0, "rule": 6.0, "cue": 3.0}
 _RULE, _RULE_IN_VIDEO, _NAMED, _OFFERED, _COMMON = 1.5, 8.0, 2.0, 1.0, 4.0
 
 
 class _Ledger:
-    """What was taken so far, and what one more candidate would cost."""
+    """Counts of what was selected so far, and the cost of one more candidate."""
 
     def __init__(self, pool: dict[str, list[CandidateQuestion]]) -> None:
         self._used: Counter[tuple[str, ...]] = Counter()
         self._keys: dict[tuple[str, ...], set[str]] = {}
-        self._rarest: dict[tuple[str, ...], int] = {}  # by scope; forgotten when an answer is taken in it
+        self._rarest: dict[tuple[str, ...], int] = {}  # a cache by scope
         for candidate in (candidate for candidates in pool.values() for candidate in candidates):
             for scope in self._scopes(candidate):
                 self._keys.setdefault(scope, set()).add(candidate.key)
@@ -166,12 +164,12 @@ class _Ledger:
 
     @staticmethod
     def _scopes(candidate: CandidateQuestion) -> list[tuple[str, ...]]:
-        """Within what answers are to be even."""
+        """The scopes within which answers should be even."""
         return [("format", candidate.format.kind), ("rule", candidate.rule), ("cue", candidate.rule, candidate.cue)]
 
     @staticmethod
     def _uses(candidate: CandidateQuestion, video: str) -> dict[tuple[str, ...], float]:
-        """What else is to be used evenly, with its weight."""
+        """What else should be used evenly, with its weight."""
         uses = {("rule", candidate.rule): _RULE, ("rule in video", video, candidate.rule): _RULE_IN_VIDEO}
         uses |= {("named", video, name): _NAMED for name in candidate.mentions}
         return uses | {("offered", video, name): _OFFERED for name in candidate.choices}
@@ -183,10 +181,8 @@ class _Ledger:
         self._used.update(self._uses(candidate, video).keys())
 
     def cost(self, candidate: CandidateQuestion, video: str) -> float:
-        """By how much its answer is ahead of the rarest one in each scope, and how used up the rest is.
-
-        An answer that few videos can give comes first where it can be had.
-        """
+        """How far its answer is ahead of the rarest one in each scope, plus the weighted counts of the rest. Answers
+        that few videos can give cost less."""
         ahead = sum(
             _WITHIN[scope[0]] * (self._used[*scope, candidate.key] - self._least(scope))
             for scope in self._scopes(candidate)
@@ -195,7 +191,6 @@ class _Ledger:
         return ahead + common + sum(weight * self._used[use] for use, weight in self._uses(candidate, video).items())
 
     def _least(self, scope: tuple[str, ...]) -> int:
-        """How often the rarest answer within a scope was taken."""
         if scope not in self._rarest:
             self._rarest[scope] = min(self._used[*scope, key] for key in self._keys[scope])
         return self._rarest[scope]
@@ -204,10 +199,10 @@ class _Ledger:
 def deal_options(
     options: Sequence[Sequence[str]], right: Sequence[int], rng: np.random.Generator
 ) -> list[tuple[list[str], str]]:
-    """Reshuffles the options of many choices: per choice the options in their new order and the key's letter.
+    """Shuffles the options of many choices; returns for each the options in their new order and the right letter.
 
-    `right[i]` is the index of the right one among `options[i]`. Among choices of the same size every letter
-    is the key equally often (up to one), which of them where is at random, and so are the places of the others.
+    `right[i]` is the index of the right one among `options[i]`. Among choices of the same size every letter is right
+    equally often (up to one); everything else is random.
     """
     decks: dict[int, list[int]] = {}
     for size in sorted({len(some) for some in options}):
@@ -226,7 +221,7 @@ def deal_options(
 
 
 def check_bounds(bounds: Iterable[tuple[str, float, float, float]]) -> None:
-    """Raises `InputError` for the first of some numbers (name, value, least, most) that is out of its range."""
+    """Raises `InputError` for the first (name, value, low, high) whose value is out of range."""
     for name, value, low, high in bounds:
         if not low <= value <= high:
             raise InputError(name, found=f"{value:g}", expected=f"{low:g} to {high:g}")

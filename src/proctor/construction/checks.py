@@ -1,4 +1,4 @@
-"""What is wrong, or odd, with an annotation: every finding with its place, for programs and for people."""
+"""Check annotations for errors and oddities, and fill short gaps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from itertools import combinations, pairwise
 
 from proctor.construction.annotation import ARISING, AnnotatedMoment, Annotation, Sighting, official_name
 
-_SLOW = 0.25  # share of the picture's width that an object may move in a second and still be the same way
+_SLOW = 0.25  # share of the frame's width per second up to which motion is interpolated
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A gap that was filled: the instance, the first and the last second without a box."""
+    """A filled gap: the instance, and the first and last second without a box."""
 
     video: str
     instance: str
@@ -25,7 +25,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Completion:
-    """The completed annotation, what was filled in it, and what is found in it as it now is."""
+    """A completed annotation, the gaps that were filled, and the findings in the completed annotation."""
 
     annotation: Annotation
     filled: tuple[Filled, ...]
@@ -33,18 +33,16 @@ class Completion:
 
     @property
     def open(self) -> tuple[TrackFinding, ...]:
-        """The findings that a person has to decide."""
+        """The findings that a person must decide on."""
         return tuple(one for one in self.findings if one.needs_person)
 
 
 def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
-    """Fills gaps of up to `longest_s` seconds (0 fills none) with boxes on the straight way from the last box
-    before to the first box after, each marked `filled`.
+    """Fills gaps of up to `longest_s` seconds (0 fills none) with interpolated boxes, each marked `filled`.
 
-    A gap is left alone where the instance is said to be covered, enters or leaves the body in it, changes its
-    class, is in two places before or after, is seen outside the body, or moved by more than a quarter of the
-    picture's width per second. Nothing else is changed. Seconds that it fills may be seconds in which the
-    object really was out of sight, so the default is short.
+    A gap stays if the instance is covered, enters or leaves the body in it, changes its class, is in two places before
+    or after it, is outside the body, or moves by more than a quarter of the frame's width per second. The default is
+    short, since the object may really have been out of sight.
     """
     moments = {instance: [one.time for one in some] for instance, some in annotation.moments_by_instance().items()}
     added: list[Sighting] = []
@@ -67,7 +65,7 @@ def complete(annotation: Annotation, longest_s: int = 2) -> Completion:
 
 
 def _between(before: Sighting, after: Sighting, longest_s: int, width: int) -> list[Sighting]:
-    """What stands between two sightings; nothing where a straight line would be a guess."""
+    """The interpolated sightings in a gap; none where interpolation would be a guess."""
     start, end = before.box, after.box
     steps = after.second - before.second
     if start is None or end is None or steps - 1 > longest_s or before.class_name != after.class_name:
@@ -89,19 +87,19 @@ def _between(before: Sighting, after: Sighting, longest_s: int, width: int) -> l
 
 
 NEAR_S = 5.0
-"""A moment needs a box of its instance within this many seconds, inside the stay that it begins or ends."""
+"""A moment needs a box of its instance within this many seconds."""
 LEEWAY_S = 2.0
-"""A box may stand this many seconds before an insertion or after a retrieval: hands are slow."""
+"""A box may be this many seconds before an insertion or after a retrieval."""
 JUMP = 0.6
-"""A box that moves by more than this share of the picture's diagonal in a second has jumped."""
+"""A box that moves by more than this share of the frame's diagonal in a second has jumped."""
 MISSED_S = 10
-"""Up to this length a gap between two boxes at the same place looks like boxes that were forgotten."""
+"""Up to this length, boxes are probably missing in a gap between two boxes at the same place."""
 
 
 @dataclass(frozen=True)
 class TrackFinding:
-    """One thing found in one video: the kind of fault, the instance (empty where it is none's), the time in
-    seconds where it has one, what it is in words, and whether a person has to decide."""
+    """A finding in one video: its kind, the instance ("" for none), the time in seconds (None without one), a
+    description, and whether a person must decide."""
 
     kind: str
     video: str
@@ -117,23 +115,22 @@ class TrackFinding:
 
 
 def find(annotation: Annotation) -> list[TrackFinding]:
-    """All findings on one video, in order of time.
+    """All findings in one video, in order of time.
 
-    Kinds: `two-places` (an instance with two boxes in one second), `class-changes`, `gap` (out of sight between
-    two boxes; needs a person where both lie at the same place and no more than 10 s apart, for then boxes seem
-    to be forgotten), `outside-frame` (needs a person where nothing of the box is inside), `degenerate` (less
-    than one pixel wide or high), `jump` (more than 0.6 of the diagonal in a second), `outside-video`,
-    `moment-without-box` (none within 5 s), `retrieval-before-insertion`, `inserted-twice`, `retrieved-twice`,
-    `seen-before-insertion`, `seen-after-retrieval` (by more than 2 s), `never-inserted` (no need of a person for
-    what arises in the body: specimen, gallstone), `no-moments`, `no-boxes`, `unknown-class`.
+    Kinds: `two-places` (an instance with two boxes in one second), `class-changes`, `gap` (seconds without a box; a
+    person decides if both ends are at the same place and at most 10 s apart: boxes may be missing), `outside-frame` (a
+    person decides if no part is inside), `degenerate` (less than one pixel wide or high), `jump` (more than 0.6 of the
+    diagonal in a second), `outside-video`, `moment-without-box` (none within 5 s), `retrieval-before-insertion`,
+    `inserted-twice`, `retrieved-twice`, `seen-before-insertion`, `seen-after-retrieval` (by more than 2 s),
+    `never-inserted` (no decision for specimens and gallstones), `no-moments`, `no-boxes`, `unknown-class`.
     """
     found = [one for check in CHECKS for one in check(annotation)]
     return sorted(found, key=lambda one: (-1.0 if one.time is None else one.time, one.kind, one.instance))
 
 
 def gaps(sightings: list[Sighting]) -> Iterator[tuple[Sighting, Sighting]]:
-    """Of one instance's sightings those pairs between which it is out of sight without being said to be covered:
-    the last before and the first after."""
+    """The gaps of one instance: the last sighting before and the first after seconds without one, unless it is covered
+    at either end."""
     boxes = sorted(sightings, key=lambda one: one.second)
     for before, after in pairwise(boxes):
         if after.second > before.second + 1 and before.box is not None and after.box is not None:
@@ -159,8 +156,8 @@ def _class_changes(annotation: Annotation) -> Iterator[TrackFinding]:
         named.setdefault(sighting.instance, []).append((float(sighting.second), sighting.class_name))
     for moment in annotation.moments:
         named.setdefault(moment.instance, []).append((moment.time, moment.class_name))
-    for instance, said in named.items():
-        for (_, one), (time, other) in pairwise(sorted(said)):
+    for instance, names in named.items():
+        for (_, one), (time, other) in pairwise(sorted(names)):
             if (official_name(one) or one) != (official_name(other) or other):
                 yield TrackFinding("class-changes", annotation.video.id, instance, time, f"{one}, then {other}")
 
@@ -220,7 +217,7 @@ def _outside_video(annotation: Annotation) -> Iterator[TrackFinding]:
 
 
 def _moments(annotation: Annotation) -> Iterator[TrackFinding]:
-    """Each instance's moments must take turns, begin with an insertion and have boxes near."""
+    """Each instance's moments must alternate, begin with an insertion and have boxes nearby."""
     seen = annotation.by_instance()
     for instance, moments in annotation.moments_by_instance().items():
         arising = official_name(moments[0].class_name) in ARISING
@@ -242,7 +239,7 @@ _TWICE = {"insertion": "inserted-twice", "retrieval": "retrieved-twice"}
 
 
 def _stays(annotation: Annotation) -> Iterator[TrackFinding]:
-    """Boxes at times at which the instance is not in the body, and instances that never came in."""
+    """Boxes of instances that are not in the body, and instances that were never inserted."""
     if annotation.sightings and not annotation.moments:
         detail = "no insertion and no retrieval of anything"
         yield TrackFinding("no-moments", annotation.video.id, "", None, detail)
@@ -277,7 +274,7 @@ def _strays(
             kind, detail = "seen-before-insertion", f"inserted at {following.time:g} s"
         else:
             continue
-        if kind not in reported:  # once for an instance: the first box says it
+        if kind not in reported:  # once for each instance
             reported.add(kind)
             yield TrackFinding(kind, annotation.video.id, one.instance, float(one.second), detail)
 

@@ -1,22 +1,50 @@
-"""`proctor build convert`, and what commands share that read annotated videos."""
+"""`proctor build convert` and `proctor build repair`, and the arguments of commands that read annotated videos."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import JsonValue
 
 from proctor.construction.annotation import ReadDefaults
 from proctor.construction.checks import Completion, complete
 from proctor.construction.files import files_of, read_annotations, write_folder
-from proctor.core import PluginReport, Steps, count_of
+from proctor.core import (
+    ACCURACY,
+    BENCHMARKS,
+    DASH,
+    BenchmarkReader,
+    InputError,
+    Item,
+    Option,
+    PluginReport,
+    Steps,
+    UsageError,
+    benchmark_path,
+    count_of,
+    interval,
+    percent,
+    plain_table,
+    reader_of_paths,
+    whole_folder,
+    write_whole,
+)
+from proctor.core.formats import ChoiceFormat
+
+if TYPE_CHECKING:
+    from proctor.audits.items import FormatAudit
+    from proctor.construction.repair import RepairedChoices, RepairSettings
+    from proctor.stats import Estimate
 
 
 class TracksAs(StrEnum):
-    """What tracks are written as."""
+    """Formats that tracks are written in."""
 
     CVAT = "cvat"
     COCO = "coco"
@@ -57,16 +85,15 @@ def convert(
     Example: proctor build convert simulated/tracks --to cvat --out for-cvat
     """
     completions = completed(tracks, ReadDefaults(fps, procedure), fill, steps)
-    annotations = [one.annotation for one in completions]
-    files = write_folder(annotations, to.value, out)
+    files = write_folder([one.annotation for one in completions], to.value, out)
     filled = sum(len(one.filled) for one in completions)
-    line = f"{count_of(len(annotations), 'video')} in {count_of(len(files), 'file')} in {out}"
+    line = f"{count_of(len(completions), 'video')} in {count_of(len(files), 'file')} in {out}"
     line += f"; {count_of(filled, 'gap')} filled" if filled else ""
-    return PluginReport({"videos": len(annotations), "files": [*files], "filled": filled}, (line,))
+    return PluginReport({"videos": len(completions), "files": [*files], "filled": filled}, (line,))
 
 
 def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: Steps) -> list[Completion]:
-    """The videos of track files, checked, their short gaps filled."""
+    """The annotations in track files, checked, with short gaps filled."""
     files = files_of(tracks)
     with steps("reading tracks", len(files)) as progress:
         annotations = read_annotations(files, defaults, progress=progress)
@@ -76,3 +103,190 @@ def completed(tracks: Sequence[Path], defaults: ReadDefaults, fill: int, steps: 
             completions.append(complete(one, fill))
             progress(number, len(annotations))
     return completions
+
+
+RECORD = "repair.json"
+TABLE = "to-confirm.csv"
+_ALWAYS = (
+    "least-offered", "nearest-to-question", "nearest-to-group", "most-like-group-name", "nearest-in-meaning",
+    "similar-questions", "right-elsewhere", "not-right-elsewhere",
+)  # fmt: skip
+"""Baselines that are always shown: exchanged options could help them."""
+_BEST = 6
+
+
+def repair(
+    benchmark: Annotated[
+        str, Option("A benchmark's name, or a path.", metavar="BENCHMARK", names=BENCHMARKS.names, argument=True)
+    ],
+    out: Annotated[Path, Option("A new folder.")],
+    steps: Steps,
+    data: Annotated[Path | None, Option("The folder with the benchmark's own files.")] = None,
+    same: Annotated[
+        list[str] | None,
+        Option("Exchange only where this tag is the same; repeatable. [default: the benchmark's]", metavar="TAG"),
+    ] = None,
+    similar: Annotated[float, Option("How alike to the right option a wrong one may be.", low=0, high=1)] = 0.5,
+    keep: Annotated[float, Option("The share of the items that must stay.", low=0, high=1)] = 0.9,
+    embeddings: Annotated[bool, Option("Also bound likeness of meaning (extra semantic).")] = False,
+    limit: Annotated[int, Option("Rounds of the search: proposals for each item.", low=1)] = 100,
+    draws: Annotated[int, Option("Bootstrap draws behind each interval.", low=100)] = 2000,
+    seed: Annotated[int, Option("The seed of every draw; recorded.")] = 0,
+) -> PluginReport:
+    """Repair choices that can be guessed.
+
+    Right answers of other questions of the same kind replace wrong options, so that length, form, wording, overlap and
+    position reveal nothing. No model is asked. Writes the benchmark's own files, repair.json with every replaced option,
+    and to-confirm.csv for a clinician. Exit code 1 if questions can still be guessed.
+
+    Example: proctor build repair my-questions/ --out repaired
+    """
+    from proctor.audits.items import audit_items
+    from proctor.construction.repair import RepairSettings, accepted_repair
+    from proctor.metrics.text import default_encoder
+
+    reader, data = _reader(benchmark, data)
+    if type(reader).write_choices is BenchmarkReader.write_choices:
+        reader.write_choices(data, out, {})  # raises
+    loaded = reader.load(data)
+    items = [item for item in loaded.counted() if isinstance(item.answer, ChoiceFormat)]
+    known = {tag for item in items for tag in item.tags}
+    within = tuple(same) if same is not None else reader.exchange_within
+    if unknown := [tag for tag in within if tag not in known]:
+        raise InputError("--same", found=repr(unknown[0]), expected=f"one of {', '.join(sorted(known)) or 'none'}")
+    encode = default_encoder() if embeddings else None
+    settings = RepairSettings(seed=seed, same=within, similar=similar, keep=keep, rounds=limit)
+    with steps("searching", 1) as progress:
+        made, settings = accepted_repair(items, settings, beside=loaded.items, encode=encode, progress=progress)
+    with whole_folder(out) as folder:
+        reader.write_choices(data, folder, {item.id: made.items.get(item.id) for item in items})
+        again = {item.id: item for item in reader.load(folder).counted() if isinstance(item.answer, ChoiceFormat)}
+        _check_same(made.items, again, folder)
+        with steps("auditing", 2) as progress:
+            audits = []
+            for number, some in enumerate((items, list(again.values())), start=1):
+                found = audit_items(some, seed=seed, draws=draws, facets=(), encode=encode).format("choice")
+                audits.append(found)
+                progress(number, 2)
+        before, after = audits
+        record = _record(loaded.name, settings, made, before, after, embeddings=embeddings)
+        write_whole(folder / RECORD, json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        write_whole(folder / TABLE, _table_to_confirm(made, items))
+    return _report(record, made, before, after, out)
+
+
+def _reader(benchmark: str, data: Path | None) -> tuple[BenchmarkReader, Path]:
+    """The reader of a benchmark and the path of its files; a path instead of a name gives both."""
+    path = benchmark_path(benchmark) if data is None else None
+    if path is not None:
+        return reader_of_paths(), path
+    reader = BENCHMARKS.get(benchmark)
+    if data is None:
+        raise UsageError("--data", f"the folder with the files of {benchmark}")
+    return reader, data
+
+
+def _check_same(made: dict[str, Item], read: dict[str, Item], folder: Path) -> None:
+    """Raises `InputError` if the repaired items differ when read again."""
+    first, again = ({key: (one.options, one.reference) for key, one in some.items()} for some in (made, read))
+    wrong = [name for name in first.keys() | again.keys() if first.get(name) != again.get(name)]
+    if wrong:
+        raise InputError(folder, f"item {min(wrong)}", found="other options when read again", expected="those written")
+
+
+def _record(
+    benchmark: str,
+    settings: RepairSettings,
+    made: RepairedChoices,
+    before: FormatAudit | None,
+    after: FormatAudit | None,
+    *,
+    embeddings: bool,
+) -> dict[str, JsonValue]:
+    plain = {
+        "benchmark": benchmark,
+        "settings": {**asdict(settings), "embeddings": embeddings},
+        "kept": len(made.items),
+        "left_out": made.left_out,
+        "pools": made.pools,
+        "objective": made.objective,
+        "cues_above_chance": made.cues,
+        "before": asdict(before) if before else None,
+        "after": asdict(after) if after else None,
+        "options": [asdict(one) for one in made.options],
+    }
+    found: dict[str, JsonValue] = json.loads(json.dumps(plain))
+    return found
+
+
+def _table_to_confirm(made: RepairedChoices, items: Sequence[Item]) -> str:
+    import csv
+    import io
+
+    by_id = {item.id: item for item in items}
+    table = io.StringIO(newline="")
+    rows = csv.writer(table, lineterminator="\n")
+    heads = ("item", "letter", "question", "right option", "new wrong option", "old wrong option", "right answer of")
+    rows.writerow(
+        (*heads, "similarity to the right option", "seconds apart", "state", "true of the clip too? (yes/no)")
+    )
+    for one in made.options:
+        if one.to_confirm:
+            item = made.items[one.item]
+            key = item.options[ord(str(item.reference.answer)) - ord("A")] if item.reference else ""
+            gap = "" if one.gap_s is None else f"{one.gap_s:g}"
+            texts = (by_id[one.item].question, key, one.new, one.old)
+            rows.writerow((one.item, one.letter, *map(_cell, texts), one.source, one.similarity, gap, one.state, ""))
+    return table.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet reads as a formula."""
+    return f"'{text}" if text[:1] in "=+-@" else text
+
+
+def _report(
+    record: dict[str, JsonValue],
+    made: RepairedChoices,
+    before: FormatAudit | None,
+    after: FormatAudit | None,
+    out: Path,
+) -> PluginReport:
+    rows = [] if before is None or after is None else _rows(before, after)
+    heads = ("Text-only baseline", ">Before", ">95 % interval before", ">After", ">95 % interval after")
+    table = plain_table("What can be answered without looking.", heads, tuple(rows))
+    total = len(made.items) + len(made.left_out)
+    replaced = sum(one.to_confirm for one in made.options)
+    lines = [
+        f"{len(made.items)} of {count_of(total, 'item')} repaired, in {count_of(len(made.pools), 'pool')}; {out}",
+        f"{count_of(replaced, 'option')} to be confirmed by a clinician: {out / TABLE}",
+        *(f"Left out: {name}: {why}" for name, why in sorted(made.left_out.items())),
+    ]
+    notes = ["Options of a pool are right answers of one another: keep pools together in every split."]
+    return PluginReport(record, (table, *lines), tuple(notes), ok=after is not None and _silent(after))
+
+
+def _rows(before: FormatAudit, after: FormatAudit) -> list[tuple[str, ...]]:
+    old, new = ({one.name: one for one in audit.baselines} for audit in (before, after))
+    names = dict.fromkeys([*list(old)[:_BEST], *list(new)[:_BEST], *(name for name in _ALWAYS if name in new)])
+    rows: list[tuple[str, ...]] = []
+    for label, one, other in (
+        ("best, chosen on other groups", before.selected, after.selected),
+        *((name, old.get(name), new.get(name)) for name in names),
+    ):
+        cells = [_accuracy(found.accuracy if found else None) for found in (one, other)]
+        rows.append((label, *cells[0], *cells[1]))
+    if after.pools is not None:
+        rows.append(("knows the right answers of all other groups", DASH, DASH, *_accuracy(after.pools.known)))
+    rows.append(("chance", percent(before.chance), "", percent(after.chance), ""))
+    return rows
+
+
+def _accuracy(found: Estimate | None) -> tuple[str, str]:
+    return (DASH, DASH) if found is None else (percent(found.value), interval(ACCURACY, found.ci_low, found.ci_high))
+
+
+def _silent(after: FormatAudit) -> bool:
+    """Whether no baseline is significantly above chance, and the best one's interval covers chance."""
+    loud = any(one.p_holm is not None and one.p_holm <= 0.05 for one in after.baselines)
+    return not loud and (after.selected is None or after.selected.covers_chance is not False)

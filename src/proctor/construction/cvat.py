@@ -1,9 +1,9 @@
-"""CVAT's "CVAT for video 1.1" XML: to annotations and back."""
+"""Read and write CVAT's XML format "CVAT for video 1.1"."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -26,12 +26,11 @@ from proctor.core import InputError, refusal
 
 _SHAPES = ("polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton")
 _MOMENTS: dict[str, MomentKind] = {"inserted_at": "insertion", "retrieved_at": "retrieval"}
-_CLICKED: tuple[MomentKind, ...] = ("insertion", "retrieval")
 
 
 @dataclass(frozen=True)
 class _Key:
-    """A key frame of a track, with the attributes that hold from it on."""
+    """A key frame of a track, with the attributes that hold from then on."""
 
     frame: int
     box: AnnotatedBox
@@ -43,11 +42,11 @@ class _Key:
 
 @dataclass
 class _Track:
-    """One `<track>`: its label, its number, what holds for all of it, its key frames in order."""
+    """One `<track>`: its element, the attributes that hold for all of it, and its key frames in order."""
 
     label: str
     number: str
-    line: int
+    node: Node
     own: dict[str, str] = field(default_factory=dict)
     keys: list[_Key] = field(default_factory=list)
 
@@ -55,19 +54,22 @@ class _Track:
     def instance(self) -> str:
         return self.own.get("instance") or f"{self.label}-{self.number}"
 
+    def error(self, found: str, expected: str) -> InputError:
+        place = f"line {self.node.line}, <track> {self.number}"
+        return InputError(self.node.file, place, found=found, expected=expected)
+
 
 def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
-    """The annotation in one XML file of CVAT, as the tool itself would show it at every whole second.
+    """The annotation in an XML file of CVAT, as CVAT shows it at the frame nearest to every whole second.
 
-    Only key frames count. Between two of them a box goes straight from one to the other, whatever the second
-    one says; `outside`, `occluded` and attributes hold from a key frame up to the next; after the last one the
-    box stays to the end of the task unless it is outside. At second s the frame nearest to s is looked at.
+    Only key frames are read. Between two of them a box is interpolated linearly; `outside`, `occluded` and attributes
+    hold from a key frame to the next; after the last one the box stays to the end of the task unless it is outside.
 
-    The attribute `instance` says which instance a track is (tracks of one value are one instance that was
-    lost and found again); without it a track is an instance of its own, `label-id`. Moments: the attribute
-    `moment` turns to `insertion` or `retrieval` on a key frame, or `inserted_at`/`retrieved_at` hold seconds
-    or hh:mm:ss, several separated by commas. An outside box with `hidden` = true says that the object is
-    there and covered. `defaults` has what CVAT's file lacks: the frame rate, the procedure.
+    Tracks with the same attribute `instance` are one instance that was lost and found again; a track without it is an
+    instance of its own, `label-id`. Moments: the attribute `moment` changes to `insertion` or `retrieval` at a key
+    frame, or `inserted_at`/`retrieved_at` hold seconds or hh:mm:ss, separated by commas. An outside box with `hidden` =
+    true means that the object is there and covered. `defaults` are the frame rate and the procedure, which CVAT's files
+    lack.
     """
     root = read_xml(file, content, _is_track)
     if root.tag != "annotations":
@@ -75,7 +77,7 @@ def read_cvat(file: Path, content: bytes, defaults: ReadDefaults) -> Annotation:
     if root.find("image") is not None:
         raise InputError(file, found="CVAT for images", expected="CVAT for video 1.1, which has tracks")
     video, stop = _video(file, root, defaults)
-    tracks = _Tracks(file, video, stop)
+    tracks = _Tracks(video, stop)
     read_xml(file, content, tracks.ended)
     try:
         return Annotation(video=video, sightings=tuple(tracks.sightings), moments=tuple(tracks.moments))
@@ -88,10 +90,10 @@ def _is_track(node: Node, above: Sequence[Node]) -> bool:
 
 
 class _Tracks:
-    """Takes the tracks of a file one by one, and their boxes one by one, so that only what they show is kept."""
+    """Reads tracks box by box, keeping only their sightings and moments."""
 
-    def __init__(self, file: Path, video: AnnotatedVideo, stop: int) -> None:
-        self._file, self._video, self._stop = file, video, stop
+    def __init__(self, video: AnnotatedVideo, stop: int) -> None:
+        self._video, self._stop = video, stop
         self._track: _Track | None = None
         self.sightings: list[Sighting] = []
         self.moments: set[AnnotatedMoment] = set()
@@ -103,29 +105,27 @@ class _Tracks:
                 self._track = None
             return True
         if len(above) == 2 and above[1].tag == "track":
-            _add_shape(self._file, self._open(above[1]), node)
+            _add_shape(self._open(above[1]), node)
             return True
         return False
 
     def _open(self, element: Node) -> _Track:
         if self._track is None:
-            self._track = _track(self._file, element)
+            self._track = _track(element)
         return self._track
 
     def _show(self, track: _Track) -> None:
-        place = f"line {track.line}, <track> {track.number}"
         if not track.keys:
-            raise InputError(self._file, place, found="no key frame", expected="one or more")
-        for one in _sightings(self._file, track, self._video, self._stop):
+            raise track.error("no key frame", "one or more")
+        for one in _sightings(track, self._video, self._stop):
             if len(self.sightings) == MOST_SIGHTINGS:
                 found = f"more than {MOST_SIGHTINGS:,} boxes, one for each second of each track"
-                raise InputError(self._file, place, found=found, expected="several videos")
+                raise track.error(found, "several videos")
             self.sightings.append(one)
-        self.moments |= set(_moments(self._file, track, self._video))
+        self.moments |= set(_moments(track, self._video))
 
 
 def _video(file: Path, root: Node, defaults: ReadDefaults) -> tuple[AnnotatedVideo, int]:
-    """The video and the last frame of the task."""
     meta = root.find("meta")
     if meta is None:
         raise InputError(file, found="no <meta>", expected="<meta> with the task and its size")
@@ -178,86 +178,77 @@ def _number(file: Path, element: Node | None, name: str) -> float | None:
     return value
 
 
-def _track(file: Path, element: Node) -> _Track:
+def _track(element: Node) -> _Track:
     for name in ("id", "label"):
         if not element.get(name).strip():
-            place = f"line {element.line}, <track>"
-            raise InputError(file, place, found=f"no {name}", expected=f"an attribute {name!r}")
-    return _Track(element.get("label").strip(), element.get("id").strip(), element.line)
+            raise element.error(f"no {name}", f"an attribute {name!r}")
+    return _Track(element.get("label").strip(), element.get("id").strip(), element)
 
 
-def _add_shape(file: Path, track: _Track, shape: Node) -> None:
+def _add_shape(track: _Track, shape: Node) -> None:
     if shape.tag in _SHAPES:
-        raise InputError(file, _line(shape), found=f"<{shape.tag}>", expected="<box>: only boxes are read")
+        raise shape.error(f"<{shape.tag}>", "<box>: only boxes are read")
     if shape.tag == "box":
-        _add_key(file, track, shape)
+        _add_key(track, shape)
     if len(track.keys) > MOST_SIGHTINGS:
-        found = f"more than {MOST_SIGHTINGS:,} key frames in a track"
-        raise InputError(file, _line(shape), found=found, expected="several videos")
+        raise shape.error(f"more than {MOST_SIGHTINGS:,} key frames in a track", "several videos")
 
 
-def _add_key(file: Path, track: _Track, shape: Node) -> None:
-    """Adds a key frame; attributes that it does not name hold on from the one before."""
+def _add_key(track: _Track, shape: Node) -> None:
+    """Adds a key frame; attributes that it does not name keep their former values."""
     named = {one.get("name"): one.text.strip() for one in shape.all("attribute")}
     for name in ("instance", *_MOMENTS):
         value = named.pop(name, "")
         known = track.own.setdefault(name, value) or value
         if value not in {"", known}:
-            found, expected = f"{name} {value!r}", f"{known!r} as before in the track"
-            raise InputError(file, _line(shape), found=found, expected=expected)
+            raise shape.error(f"{name} {value!r}", f"{known!r} as before in the track")
         track.own[name] = known
-    if not _flag(file, shape, "keyframe", missing=True):
+    if not _flag(shape, "keyframe", missing=True):
         return
-    frame = _value(file, shape, "frame")
+    frame = _value(shape, "frame")
     if frame != int(frame) or frame < 0:
-        raise InputError(file, _line(shape), found=f"frame {frame:g}", expected="a whole number of 0 or more")
+        raise shape.error(f"frame {frame:g}", "a whole number of 0 or more")
     before = track.keys[-1] if track.keys else None
     if before is not None and frame <= before.frame:
-        found, expected = f"key frame {frame:g} after {before.frame}", "key frames in order, each once"
-        raise InputError(file, _line(shape), found=found, expected=expected)
-    left, top, right, bottom = (_value(file, shape, edge) for edge in ("xtl", "ytl", "xbr", "ybr"))
+        raise shape.error(f"key frame {frame:g} after {before.frame}", "key frames in order, each once")
+    left, top, right, bottom = (_value(shape, edge) for edge in ("xtl", "ytl", "xbr", "ybr"))
     track.keys.append(
         _Key(
             frame=int(frame),
             box=AnnotatedBox(x=left, y=top, width=round(right - left, 6), height=round(bottom - top, 6)),
-            outside=_flag(file, shape, "outside"),
-            occluded=_flag(file, shape, "occluded"),
-            attributes=_going_on(before.attributes if before else {}, named),
+            outside=_flag(shape, "outside"),
+            occluded=_flag(shape, "occluded"),
+            attributes=_updated(before.attributes if before else {}, named),
             line=shape.line,
         )
     )
 
 
-def _going_on(before: dict[str, str], named: dict[str, str]) -> dict[str, str]:
-    """The attributes from here on: the same dictionary where nothing changes, as from most key frames to the next."""
+def _updated(before: dict[str, str], named: dict[str, str]) -> dict[str, str]:
+    """The attributes from here on; usually nothing changes, and key frames share one dictionary."""
     return before if named.items() <= before.items() else {**before, **named}
 
 
-def _line(element: Node) -> str:
-    return f"line {element.line}, <{element.tag}>"
-
-
-def _value(file: Path, element: Node, name: str) -> float:
+def _value(element: Node, name: str) -> float:
     text = element.get(name)
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        found = f"{name} {text[:60]!r}" if text else f"no {name}"
-        raise InputError(file, _line(element), found=found, expected="a number")
+        raise element.error(f"{name} {text[:60]!r}" if text else f"no {name}", "a number")
     return value
 
 
-def _flag(file: Path, element: Node, name: str, *, missing: bool = False) -> bool:
+def _flag(element: Node, name: str, *, missing: bool = False) -> bool:
     text = element.get(name, "1" if missing else "0")
     if text not in {"0", "1"}:
-        raise InputError(file, _line(element), found=f"{name} {text[:60]!r}", expected="0 or 1")
+        raise element.error(f"{name} {text[:60]!r}", "0 or 1")
     return text == "1"
 
 
-def _sightings(file: Path, track: _Track, video: AnnotatedVideo, stop: int) -> Iterator[Sighting]:
-    """What the track shows at every whole second from its first key frame on."""
+def _sightings(track: _Track, video: AnnotatedVideo, stop: int) -> Iterator[Sighting]:
+    """The track's sightings at every whole second from its first key frame on."""
     at = 0
     for second in range(video.whole_seconds):
         frame = video.frame_of(second)
@@ -274,12 +265,12 @@ def _sightings(file: Path, track: _Track, video: AnnotatedVideo, stop: int) -> I
             box = box.towards(following.box, (frame - key.frame) / (following.frame - key.frame))
         hidden = key.attributes.get("hidden") == "true"
         if not key.outside or hidden:
-            yield _sighting(file, track, key, second, None if key.outside else box)
+            yield _sighting(track, key, second, None if key.outside else box)
 
 
-def _sighting(file: Path, track: _Track, key: _Key, second: int, box: AnnotatedBox | None) -> Sighting:
-    said = dict(key.attributes)
-    special = {name: said.pop(name, "") for name in ("hidden", "in_patient", "filled", "visibility", "moment")}
+def _sighting(track: _Track, key: _Key, second: int, box: AnnotatedBox | None) -> Sighting:
+    others = dict(key.attributes)
+    special = {name: others.pop(name, "") for name in ("hidden", "in_patient", "filled", "visibility", "moment")}
     try:
         return Sighting(
             second=second,
@@ -290,32 +281,30 @@ def _sighting(file: Path, track: _Track, key: _Key, second: int, box: AnnotatedB
             in_patient=special["in_patient"] != "false",
             filled=special["filled"] == "true",
             visibility=float(special["visibility"]) if special["visibility"] else None,
-            attributes={name: value for name, value in said.items() if value},
+            attributes={name: value for name, value in others.items() if value},
         )
     except ValidationError as error:
-        raise refusal(file, f"line {key.line}, <box>", error) from error
+        raise refusal(track.node.file, f"line {key.line}, <box>", error) from error
     except ValueError as error:
         found = f"visibility {special['visibility'][:60]!r}"
-        raise InputError(file, f"line {key.line}, <box>", found=found, expected="a number") from error
+        raise InputError(track.node.file, f"line {key.line}, <box>", found=found, expected="a number") from error
 
 
-def _moments(file: Path, track: _Track, video: AnnotatedVideo) -> Iterator[AnnotatedMoment]:
+def _moments(track: _Track, video: AnnotatedVideo) -> Iterator[AnnotatedMoment]:
     for name, kind in _MOMENTS.items():
         for text in filter(None, (part.strip() for part in track.own.get(name, "").split(","))):
             time = _time(text)
             if time is None:
-                found = f"{name} {text[:60]!r}"
-                place = f"line {track.line}, <track> {track.number}"
-                raise InputError(file, place, found=found, expected="seconds or hh:mm:ss")
+                raise track.error(f"{name} {text[:60]!r}", "seconds or hh:mm:ss")
             yield AnnotatedMoment(kind=kind, instance=track.instance, class_name=track.label, time=time)
     before = ""
     for key in track.keys:
-        said = key.attributes.get("moment", "")
-        for kind in _CLICKED:
-            if said == kind != before:
+        moment = key.attributes.get("moment", "")
+        for kind in _MOMENTS.values():
+            if moment == kind != before:
                 time = key.frame / video.fps
                 yield AnnotatedMoment(kind=kind, instance=track.instance, class_name=track.label, time=time)
-        before = said
+        before = moment
 
 
 def _time(text: str) -> float | None:
@@ -338,13 +327,12 @@ _TrackKey = tuple[str, str, int]
 
 
 def to_cvat(annotation: Annotation) -> bytes:
-    """The XML file (UTF-8) that CVAT imports as "CVAT 1.1" and `read_cvat` reads back as the same annotation.
+    """An XML file (UTF-8) for CVAT's import "CVAT 1.1", which `read_cvat` reads back as the same annotation.
 
-    One track for every instance (and one more for every class it changes to and every second place it is in);
-    every annotated second is a key frame; where nothing is annotated the track is outside. What CVAT's format
-    has no place for stands in attributes (`instance`, `inserted_at`, `retrieved_at`, `hidden`, `in_patient`,
-    `filled`, `visibility`), which the task's labels declare, and in `<meta><proctor>` (frame rate, length). Boxes
-    after the end of the video (`find` tells of them) have no frame and are left out.
+    Each instance is a track (and another for every class it changes to, and every second place it is in); every
+    annotated second is a key frame; elsewhere the track is outside. What CVAT's format lacks is kept in attributes
+    (`instance`, `inserted_at`, `retrieved_at`, `hidden`, `in_patient`, `filled`, `visibility`), which the task's labels
+    declare, and in `<meta><proctor>` (frame rate, length). Boxes after the end of the video are left out.
     """
     root = Element("annotations")
     SubElement(root, "version").text = "1.1"
@@ -361,7 +349,7 @@ def to_cvat(annotation: Annotation) -> bytes:
 
 
 def _tracks(annotation: Annotation) -> dict[_TrackKey, list[Sighting]]:
-    """The sightings track by track; a second sighting in one second goes to a track of its own."""
+    """The sightings by track; a second sighting of an instance in one second belongs to another track."""
     found: dict[_TrackKey, list[Sighting]] = {}
     for one in annotation.sightings:
         if one.second >= annotation.video.whole_seconds:
@@ -379,8 +367,7 @@ def _tracks(annotation: Annotation) -> dict[_TrackKey, list[Sighting]]:
 
 def _moments_of(annotation: Annotation, instance: str, class_name: str) -> dict[str, str]:
     own = [one for one in annotation.moments if (one.instance, one.class_name) == (instance, class_name)]
-    named = {"inserted_at": "insertion", "retrieved_at": "retrieval"}
-    times = {name: ", ".join(repr(one.time) for one in own if one.kind == kind) for name, kind in named.items()}
+    times = {name: ", ".join(repr(one.time) for one in own if one.kind == kind) for name, kind in _MOMENTS.items()}
     return {name: text for name, text in times.items() if text}
 
 
@@ -389,28 +376,20 @@ def _meta(root: Element, annotation: Annotation) -> None:
     meta = SubElement(root, "meta")
     task = SubElement(meta, "task")
     last = max(video.frame_of(video.seconds) - 1, video.frame_of(video.whole_seconds - 1))
-    texts = {
-        "name": video.id,
-        "size": str(last + 1),
-        "mode": "interpolation",
-        "overlap": "0",
-        "start_frame": "0",
-        "stop_frame": str(last),
-        "frame_filter": "",
-    }
-    for name, text in texts.items():
-        SubElement(task, name).text = text
+    texts = {"name": video.id, "size": str(last + 1), "mode": "interpolation", "overlap": "0", "start_frame": "0"}
+    _add_texts(task, texts | {"stop_frame": str(last), "frame_filter": ""})
     labels = SubElement(task, "labels")
     for class_name in annotation.classes:
         _label(labels, class_name, annotation)
-    size = SubElement(task, "original_size")
-    SubElement(size, "width").text = str(video.width)
-    SubElement(size, "height").text = str(video.height)
+    _add_texts(SubElement(task, "original_size"), {"width": str(video.width), "height": str(video.height)})
     SubElement(meta, "source").text = video.file
-    own = SubElement(meta, "proctor")
     kept = {"id": video.id, "file": video.file, "fps": repr(video.fps), "seconds": repr(video.seconds)}
-    for name, text in (kept | {"procedure": video.procedure}).items():
-        SubElement(own, name).text = text
+    _add_texts(SubElement(meta, "proctor"), kept | {"procedure": video.procedure})
+
+
+def _add_texts(element: Element, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        SubElement(element, name).text = text
 
 
 def _label(labels: Element, class_name: str, annotation: Annotation) -> None:
@@ -419,16 +398,9 @@ def _label(labels: Element, class_name: str, annotation: Annotation) -> None:
     attributes = SubElement(label, "attributes")
     own = {name for one in annotation.sightings if one.class_name == class_name for name in one.attributes}
     for name in (*_IMMUTABLE, *_FLAGS, "visibility", *sorted(own)):
-        attribute = SubElement(attributes, "attribute")
-        values = {
-            "name": name,
-            "mutable": str(name not in _IMMUTABLE),
-            "input_type": "checkbox" if name in _FLAGS else "text",
-            "default_value": _FLAGS.get(name, ""),
-            "values": _FLAGS.get(name, ""),
-        }
-        for key, text in values.items():
-            SubElement(attribute, key).text = text
+        kind = {"mutable": str(name not in _IMMUTABLE), "input_type": "checkbox" if name in _FLAGS else "text"}
+        values = dict.fromkeys(("default_value", "values"), _FLAGS.get(name, ""))
+        _add_texts(SubElement(attributes, "attribute"), {"name": name} | kind | values)
 
 
 def _boxes(track: Element, sightings: list[Sighting], video: AnnotatedVideo, own: dict[str, str]) -> None:

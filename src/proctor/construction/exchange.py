@@ -1,5 +1,6 @@
-"""Which right answers serve as wrong options of which questions: blocks of questions that exchange them, found by a
-seeded search that minimises a written objective."""
+"""Which right answers can serve as wrong options of which questions: how alike texts are, and a seeded search for blocks of
+questions that exchange their right answers.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +9,227 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from proctor.audits.items import tfidf, words
+from proctor.core import AudioClip, InputError, Item, VideoClip
+from proctor.core.formats import option_letters
+from proctor.metrics.text import Encoder, rouge_l, tokens
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+_Clip = VideoClip | AudioClip
+_STEM = 5  # letters: "rotate", "rotating" and "rotation" are one word
+_UNLIKE = 0.3  # below it nothing is decided by ROUGE-L
+_SHORT = 3  # words of up to three letters carry no content
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Comparisons of n items; `keys` are their right answers. Arrays are n × n: rows are items, columns the right answers
+    of other items as their options.
+
+    `similar`: similarity to the item's right answer (see `alike`, 0 to 1); `meaning`: cosine of their embeddings (None
+    without an encoder); `supported`: share of content words in what is known of the item's clip; `topic`: TF-IDF
+    similarity to the right answer; `stems`: TF-IDF similarity of the questions; `form`: difference in length and in the
+    form of the first words. `own_cues` are the scores of text-only baselines, by name.
+    """
+
+    keys: tuple[str, ...]
+    similar: Floats
+    meaning: Floats | None
+    supported: Floats
+    topic: Floats
+    stems: Floats
+    form: Floats
+    own_cues: dict[str, Floats]
+    groups: tuple[str, ...]
+
+    @property
+    def cue_names(self) -> list[str]:
+        return [*self.own_cues, "like right answers to similar questions"]
+
+    def cues(self, pool: NDArray[np.int64]) -> dict[str, Floats]:
+        """The scores of right answers as options by each baseline that blocks don't rule out. Similar questions count
+        from other pools only."""
+        apart = pool[:, None] != pool[None, :]
+        return {**self.own_cues, "like right answers to similar questions": (self.stems * apart) @ self.topic}
+
+
+def read_texts(items: Sequence[Item], *, beside: Sequence[Item] = (), encode: Encoder | None = None) -> Texts:
+    """Compares the items' texts; the references of items `beside` say what an overlapping clip shows."""
+    keys = [right_answer(item) for item in items]
+    questions = [item.question for item in items]
+    # Right answers count as often as they are offered, as in the repaired questions.
+    offers = [key for key, item in zip(keys, items, strict=True) for _ in item.options[1:]]
+    weights: Any = tfidf([*questions, *keys, *offers], (1, 2))
+    of_questions, of_answers = weights[: len(items)], weights[len(items) : 2 * len(items)]
+    topic, stems = (of_answers @ of_answers.T).toarray(), (of_questions @ of_questions.T).toarray()
+    content = [_content(key) for key in keys]
+    similar = _similar(keys, content)
+    known = _known(items, beside)
+    supported = np.array([[len(own & shown) / max(1, len(own)) for own in content] for shown in known])
+    to_stem = (of_questions @ of_answers.T).toarray()
+    cues = {
+        "words of the question": _word_shares(keys, questions),
+        "similarity to the question": to_stem,
+        "similarity to the group": _to_group(items, topic, to_stem),
+        "words of the group's name": _word_shares(keys, [item.group.replace("_", " ") for item in items]),
+    }
+    meaning = None
+    if encode is not None:
+        vectors = np.asarray(encode([*questions, *keys]), dtype=np.float64)
+        meaning = vectors[len(items) :] @ vectors[len(items) :].T
+        cues["meaning of the question"] = vectors[: len(items)] @ vectors[len(items) :].T
+    cues["all of these"] = np.sum([_standard(score) for score in cues.values()], axis=0)
+    groups = tuple(item.group for item in items)
+    return Texts(tuple(keys), similar, meaning, supported, topic, stems, _form(keys), cues, groups)
+
+
+def right_answer(item: Item) -> str:
+    """The text of a choice's right option. Raises `InputError` for an invalid reference and for equal options."""
+    letters = option_letters(len(item.options))
+    answer = None if item.reference is None else item.reference.answer
+    if answer not in letters:
+        raise InputError(f"item {item.id}, reference", found=repr(answer), expected=f"one of {', '.join(letters)}")
+    if len({option.casefold().strip() for option in item.options}) < len(item.options):
+        raise InputError(f"item {item.id}, options", found="one option twice", expected="different options")
+    return item.options[letters.index(str(answer))]
+
+
+def gap_s(one: Item, other: Item) -> float | None:
+    """The seconds between two items' clips of one video, 0 if they overlap or show the same image; None without a
+    common medium.
+
+    >>> from proctor.core.formats import FreeTextFormat
+    >>> first, second = (
+    ...     Item(id=name, group="v", question="?", answer=FreeTextFormat(), media=(VideoClip(source="v", start=a, end=b),))
+    ...     for name, a, b in (("1", 0, 10), ("2", 12, 20))
+    ... )
+    >>> gap_s(first, second), gap_s(first, first)
+    (2.0, 0.0)
+    """
+    pairs = [(left, right) for left in one.media for right in other.media if left.source == right.source]
+    gaps = [
+        _between(left, right) if isinstance(left, _Clip) and isinstance(right, _Clip) else 0.0 for left, right in pairs
+    ]
+    return min(gaps, default=None)
+
+
+def _between(one: VideoClip | AudioClip, other: VideoClip | AudioClip) -> float:
+    first, second = sorted((one, other), key=lambda clip: clip.start)
+    return max(0.0, second.start - first.end) if first.end is not None else 0.0
+
+
+def _known(items: Sequence[Item], beside: Sequence[Item]) -> list[set[str]]:
+    """The content words known of each item's clip: its rationale, and the references of overlapping items. The item's
+    own right option is not included; similarity to it is bounded separately."""
+    by_group: dict[str, list[Item]] = {}
+    for one in beside:
+        by_group.setdefault(one.group, []).append(one)
+    found = []
+    for item in items:
+        texts = [item.reference.rationale or ""] if item.reference else []
+        for one in by_group.get(item.group, []):
+            if one.id != item.id and one.reference is not None and gap_s(item, one) == 0:
+                texts += [one.reference.rationale or "", "" if one.options else str(one.reference.answer or "")]
+        found.append(_content(" ".join(texts)))
+    return found
+
+
+def _to_group(items: Sequence[Item], topic: Floats, to_stem: Floats) -> Floats:
+    """The mean similarity of each right answer to the questions and right answers of an item's group, without those of
+    the item and without itself."""
+    groups = np.array([item.group for item in items])
+    found = np.zeros(topic.shape)
+    for row in range(len(items)):
+        mates = np.flatnonzero((groups == groups[row]) & (np.arange(len(items)) != row))
+        if len(mates):
+            answers = topic[mates].sum(axis=0)
+            answers[mates] -= 1.0
+            others = np.full(len(items), float(len(mates)))
+            others[mates] -= 1
+            found[row] = answers / np.maximum(others, 1) + to_stem[mates].mean(axis=0)
+    return found
+
+
+def _standard(scores: Floats) -> Floats:
+    return np.asarray((scores - scores.mean()) / max(float(scores.std()), 1e-9))
+
+
+def _form(keys: Sequence[str]) -> Floats:
+    length = np.log([max(1, len(key)) for key in keys])
+    first = np.array([_first_form(key) for key in keys])
+    return np.asarray(np.abs(length[:, None] - length[None, :]) + 0.5 * (first[:, None] != first[None, :]))
+
+
+def _first_form(text: str) -> str:
+    """The form of a text's first word: a number, "to", an article, an -ing or -ed form, lower case; "" for others."""
+    first = (words(text) or [""])[0]
+    forms = {"number": first[:1].isdigit(), "to": first == "to", "article": first in {"a", "an", "the"}}
+    forms |= {"-ing": first.endswith("ing"), "-ed": first.endswith("ed"), "small": text[:1].islower()}
+    return next((name for name, fits in forms.items() if fits), "")
+
+
+def _content(text: str) -> set[str]:
+    return {word[:_STEM] for word in words(text) if len(word) > _SHORT}
+
+
+def _word_shares(texts: Sequence[str], others: Sequence[str]) -> Floats:
+    """The share of each text's words (columns) that the others (rows) contain."""
+    own, there = [set(words(text)) for text in texts], [set(words(other)) for other in others]
+    return np.array([[len(some & seen) / max(1, len(some)) for some in own] for seen in there])
+
+
+def alike(one: str, other: str) -> float:
+    """The similarity of two options, 0 to 1: the larger of ROUGE-L and of the F1 of content words (by five letters).
+
+    >>> alike("Rotate the probe to the long axis", "Rotating the probe to the long axis")
+    1.0
+    >>> alike("Gluteus medius", "Achilles tendon")
+    0.0
+    """
+    return max(_f1(_content(one), _content(other)), rouge_l(one, other))
+
+
+def _f1(one: set[str], other: set[str]) -> float:
+    return 2 * len(one & other) / max(1, len(one) + len(other))
+
+
+def _similar(keys: Sequence[str], content: Sequence[set[str]]) -> Floats:
+    """`alike` for all pairs; ROUGE-L is only computed if the common words allow a value above 0.3."""
+    known: dict[str, int] = {}
+    token_ids = [[known.setdefault(word, len(known)) for word in tokens(key)] for key in keys]
+    counts = np.zeros((len(keys), max(1, len(known))), dtype=np.int16)
+    for row, some in enumerate(token_ids):
+        np.add.at(counts[row], some, 1)
+    lengths = counts.sum(axis=1)
+    similar = np.eye(len(keys))
+    for one in range(len(keys)):
+        most = 2 * np.minimum(counts[one], counts[:one]).sum(axis=1) / np.maximum(1, lengths[one] + lengths[:one])
+        for other in range(one):
+            value = _f1(content[one], content[other])
+            if most[other] > max(value, _UNLIKE):
+                value = max(value, rouge_l(keys[one], keys[other]))
+            similar[one, other] = similar[other, one] = value
+    return similar
+
 
 CUES = 400.0
-"""The weight of the cues: one place that is 5 points off chance costs as much as 1.0 in the mean cost of an option."""
+"""The weight of the cues: a share that is 5 points off chance costs as much as 1.0 in the mean cost of an option."""
 FORBIDDEN = 1e6
-"""What an option costs that must not be: more than all else together."""
-_ROUNDING = 1e-6  # what many sums of costs may be off
+"""The cost of a forbidden option: more than everything else together."""
+_ROUNDING = 1e-6  # error of sums of costs
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Questions 0 to n − 1 in `classes`, that may exchange right answers within each. `cost[i, j]` is what the right
-    answer of j costs as an option of i, `forbidden[i, j]` says that it must not be one; `cues` are what baselines go
-    by: the score of the right answer of j as an option of i (cues × n × n), equal where it does not tell them apart.
-    `options` is how many options a question has."""
+    """Questions 0 to n − 1, in `classes` within which they may exchange right answers. `cost[i, j]` is the cost of the
+    right answer of j as an option of i, `forbidden[i, j]` rules it out; `cues` are its scores by text-only baselines
+    (cues × n × n). `options` is the number of options of each question."""
 
     classes: Sequence[Sequence[int]]
     cost: Floats
@@ -38,9 +240,9 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Blocks:
-    """What a search found: the blocks, the mean cost of an option, the share of questions whose right option has each
-    place by each cue (cues × places, the lowest score first; ties by their shares), the pairs that must not be
-    (question, source), and the objective."""
+    """The result of a search: the blocks, the mean cost of an option, the share of questions whose right option has each
+    rank by each cue (cues × ranks, the lowest score first; ties are shared), the forbidden pairs (question, source), and
+    the objective."""
 
     blocks: tuple[tuple[int, ...], ...]
     cost: float
@@ -49,7 +251,7 @@ class Blocks:
     objective: float
 
     def options(self, width: int) -> dict[int, list[int]]:
-        """Of each question the questions whose right answers are its options: its own first."""
+        """By question the questions whose right answers are its options, its own first."""
         return {block[place]: _offered(block, place, width) for block in self.blocks for place in range(len(block))}
 
 
@@ -59,31 +261,29 @@ def _offered(block: Sequence[int], place: int, width: int) -> list[int]:
 
 @cache
 def _round(size: int, width: int) -> NDArray[np.int64]:
-    """Of each place in a block the places of its options."""
+    """The places in a block of the options of each place."""
     return np.asarray((np.arange(size)[:, None] + np.arange(width)) % size)
 
 
 def exchange(
     problem: Exchange, rng: np.random.Generator, *, rounds: int, progress: Callable[[int, int], None] | None = None
 ) -> Blocks:
-    """Blocks of m questions with the same m options (m = `options`), each the right answer of one of them; what remains
-    of a class makes blocks of up to 2m − 1, in which a question offers the right answers of itself and of the next m −
-    1.
+    """Forms blocks of m questions (m = `options`) whose options are the right answers of the block. The last block of a
+    class has up to 2m − 1 questions; there a question offers its own right answer and those of the next m − 1.
 
-    So each text is offered m times and right once, and in a block of m a rule that reads the options alone, whatever it
-    reads, takes the same option in all of its questions and is right in one. Lengths, wording, form, numbers and how
-    often a text is offered tell nothing; no search is needed for that. The search is for the rest, and minimises
+    Each text is then offered m times and right once. In a block of m, any rule that reads the options alone selects the
+    same option in all questions and is right in one: length, wording, form, numbers and frequency of a text reveal
+    nothing. For everything else a search minimises
 
-        J = mean of cost[i, j] over the wrong options + 400 · Σ over cues [Σ over places (share − 1/m)² + (gap / 4)²]
+        J = mean of cost[i, j] over the wrong options + 400 · Σ over cues [Σ over ranks (share − 1/m)² + (gap / 4)²]
 
-    where the share of place k is that of the questions whose right option is the k-th by a cue's score, and the gap is
-    by how many standard deviations of the score right options are above the wrong ones beside them, on average: so a
-    baseline gains neither by the highest score, nor by the lowest, nor by what is never either, nor by how far they are
-    apart
+    where the share of rank k is that of the questions whose right option has rank k by a cue's score, and the gap is the
+    mean difference between right and wrong options in standard deviations of the score. A baseline then gains neither
+    from the highest or lowest score, nor from any other rank, nor from differences. A forbidden option costs 1e6.
 
-    (a forbidden option costs 1e6) by simulated annealing: two questions of a class change places,
-    `rounds` times the number of questions, the temperature falls from 0.02 to 0; without cues it ends where nothing can
-    be better. The same `rng` gives the same blocks. Classes of fewer than m questions raise `ValueError`.
+    The search is simulated annealing: `rounds` times the number of questions, two questions of a class swap places; the
+    temperature falls from 0.02 to 0. Without cues it stops at the minimum. The same `rng` gives the same blocks. Raises
+    `ValueError` for a class of fewer than m questions.
     """
     search = _Search(problem, rng)
     steps = rounds * sum(map(len, problem.classes))
@@ -126,7 +326,7 @@ class _Search:
 
     @property
     def perfect(self) -> bool:
-        """Whether no exchange can make it better: without cues the least that options may cost is a bound."""
+        """Whether the objective has reached its bound, which is known without cues only."""
         return not len(self._spread) and self.value <= self._least + _ROUNDING
 
     def step(self, temperature: float) -> None:
@@ -165,15 +365,15 @@ class _Search:
         return cost / self._n + CUES * float(((hits / self._n - self._target) ** 2).sum())
 
     def _measured(self, blocks: list[list[int]]) -> tuple[Floats, Floats]:
-        """What `_measure` says of blocks that may differ in size; those of one size are measured in one go."""
+        """`_measure` for blocks of any sizes; blocks of one size are measured together."""
         if len({len(block) for block in blocks}) == 1:
             return self._measure(blocks)
         found = [self._measure([block]) for block in blocks]
         return np.concatenate([hits for hits, _ in found]), np.concatenate([costs for _, costs in found])
 
     def _measure(self, blocks: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        """Of each of several blocks of one size how many of its right options have each place by each cue, and the sum
-        of their questions' mean costs of an option."""
+        """For each of several blocks of one size: the number of right options with each rank by each cue, and the sum of
+        the mean costs of an option over its questions."""
         width, rows = self._problem.options, np.asarray(blocks)
         pairs = rows[:, :, None] * len(self._cost) + rows.take(_round(rows.shape[1], width), axis=1)
         hits = np.empty((len(rows), len(self._spread), width + 1))
@@ -186,15 +386,15 @@ class _Search:
 
 
 def _shares(width: int) -> Floats:
-    """Which share of each place the right option has, where b options are below it and e are equal, itself included:
-    row b · (width + 1) + e."""
+    """The share of each rank that the right option has if b options score lower and e equal it, itself included: row
+    b · (width + 1) + e."""
     below, equal, places = np.arange(width)[:, None, None], np.arange(width + 1)[:, None], np.arange(width)
     taken = (below <= places) & (places < below + equal)
     return (taken / np.maximum(equal, 1)).reshape(-1, width)
 
 
 def block_sizes(count: int, width: int) -> list[int]:
-    """As many blocks of `width` as there can be; what remains makes the last one longer.
+    """The sizes of blocks of `width`, the last of which has the remainder, too.
 
     >>> block_sizes(12, 4), block_sizes(7, 4), block_sizes(11, 4)
     ([4, 4, 4], [7], [4, 7])

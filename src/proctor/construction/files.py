@@ -1,5 +1,4 @@
-"""Files of tracks: COCO JSON with instances over time, and annotations from files of whatever kind, told apart by what
-is in them."""
+"""Read and write files of tracks: COCO JSON with instances over time, CVAT's XML, and Proctor's own JSON."""
 
 from __future__ import annotations
 
@@ -79,14 +78,13 @@ class _CocoBox(_Numbered):
 
 
 def read_coco(file: Path, content: dict[str, Any], defaults: ReadDefaults) -> list[Annotation]:
-    """One annotation for each video of a COCO file.
+    """The annotation of each video in a COCO file.
 
-    `images` have `video_id` (not needed where there is one video) and `time` in seconds, or `frame_index` or
-    `frame_id`, which need a frame rate (`videos[].fps`, or `defaults`). The image nearest to a whole second stands
-    for it, others are not used. `annotations` have an instance: `instance`, or `track_id`, there or among their
-    `attributes`. Further attributes: `occluded`, `outside` (it is there and covered), `in_patient`, `filled`,
-    `visibility`. `videos` may be missing; they hold `fps`, `duration` in seconds (without it the last image is
-    the last second), `procedure_type` and `moments`. Raises `InputError` for what does not fit together.
+    `images` have a `video_id` (optional with one video) and a `time` in seconds, or a `frame_index` or `frame_id`,
+    which need a frame rate (`videos[].fps`, or `defaults`). Only the image nearest to each whole second is used.
+    `annotations` have an `instance` or a `track_id`, there or among their `attributes`. Other attributes: `occluded`,
+    `outside` (there and covered), `in_patient`, `filled`, `visibility`. The optional `videos` hold `fps`, `duration` in
+    seconds (default: to the last image), `procedure_type` and `moments`. Raises `InputError` for inconsistent parts.
     """
     videos = _parts(file, content, "videos", _CocoVideo, optional=True)
     images = _parts(file, content, "images", _CocoImage)
@@ -169,7 +167,7 @@ def _annotation(
 
 
 def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dict[int, _CocoImage]:
-    """For every whole second that has one, the image nearest to it."""
+    """The image nearest to each whole second that has one."""
     found: dict[int, tuple[float, _CocoImage]] = {}
     for image in images:
         frame = image.frame_index if image.frame_index is not None else image.frame_id
@@ -189,13 +187,13 @@ def _nearest(file: Path, images: Sequence[_CocoImage], fps: float | None) -> dic
 
 def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: dict[int, str]) -> Sighting:
     place = f"annotations, entry {number}"
-    said = dict(box.attributes)
-    given = (box.instance, said.pop("instance", None), box.track_id, said.pop("track_id", None))
+    attributes = dict(box.attributes)
+    given = (box.instance, attributes.pop("instance", None), box.track_id, attributes.pop("track_id", None))
     names = [one for one in given if one is not None]
     if not names:
         raise InputError(file, place, found="no instance", expected="track_id or instance")
-    outside = said.pop("outside", False) is True
-    said.pop("keyframe", None)  # CVAT's own note
+    outside = attributes.pop("outside", False) is True
+    attributes.pop("keyframe", None)  # written by CVAT
     x, y, width, height = box.bbox
     try:
         return Sighting(
@@ -203,11 +201,11 @@ def _sighting(file: Path, number: int, box: _CocoBox, second: int, categories: d
             instance=names[0] if isinstance(names[0], str) else f"track-{names[0]}",
             class_name=categories[box.category_id],
             box=None if outside else AnnotatedBox(x=x, y=y, width=width, height=height),
-            occluded=said.pop("occluded", False) is True,
-            in_patient=said.pop("in_patient", True) is not False,
-            filled=said.pop("filled", False) is True,
-            visibility=_share(file, place, said.pop("visibility", None)),
-            attributes={name: str(value) for name, value in said.items() if str(value)},
+            occluded=attributes.pop("occluded", False) is True,
+            in_patient=attributes.pop("in_patient", True) is not False,
+            filled=attributes.pop("filled", False) is True,
+            visibility=_share(file, place, attributes.pop("visibility", None)),
+            attributes={name: str(value) for name, value in attributes.items() if str(value)},
         )
     except ValidationError as error:
         raise refusal(file, place, error) from error
@@ -222,8 +220,8 @@ def _share(file: Path, place: str, value: object) -> float | None:
 
 
 def to_coco(annotations: Sequence[Annotation]) -> dict[str, Any]:
-    """The COCO file of some videos, which `read_coco` reads back as the same annotations: an image for every
-    second that has a sighting, and for the others none. What is covered has an empty box and `outside`."""
+    """A COCO file that `read_coco` reads back as the same annotations, with an image for every second that has a
+    sighting. Covered instances have an empty box and the attribute `outside`."""
     names = sorted({name for one in annotations for name in one.classes})
     category = {name: number for number, name in enumerate(names, start=1)}
     images: list[dict[str, Any]] = []
@@ -298,8 +296,8 @@ _EXPECTED = "CVAT for video 1.1 (XML), COCO (JSON) or Proctor's own JSON"
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files named, and of every folder its .xml and .json files in order of name. Raises `InputError` for
-    a path that is not there and for a folder without such a file."""
+    """The files, and the .xml and .json files of folders, sorted by name. Raises `InputError` for a missing path and for
+    a folder without such a file."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -317,11 +315,10 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 def read_annotations(
     paths: Sequence[Path], defaults: ReadDefaults | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> list[Annotation]:
-    """The annotations in files or folders, each video once, in order of the video's name.
+    """The annotations in files or folders, sorted by the video's name; formats are recognised by content.
 
-    `progress` is called with files done and files in all. The kind of a file is seen from its content. Raises
-    `InputError` for an unreadable or a too large file (512 MiB), for one of another kind, for whatever is wrong in it,
-    and for a video that comes twice.
+    `progress` is called with files done and files in all. Raises `InputError` for a file that is unreadable, larger
+    than 512 MiB, of another format, or invalid, and for a video that comes twice.
     """
     found: dict[str, tuple[Path, Annotation]] = {}
     files = files_of(paths)
@@ -374,8 +371,8 @@ def _own(file: Path, parsed: dict[str, object], defaults: ReadDefaults) -> Annot
 
 
 def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> dict[str, bytes]:
-    """File names with contents: one file per video (`cvat`, `json`), or one for all of them (`coco`).
-    Raises `InputError` where two videos' names differ in signs alone that no file name should have."""
+    """File names and contents: one file per video (`cvat`, `json`), or one for all (`coco`). Raises `InputError` if two
+    videos' names make the same file name."""
     if kind == "coco":
         return {"coco.json": _dump(to_coco(annotations))}
     found: dict[str, bytes] = {}
@@ -388,8 +385,8 @@ def write_annotations(annotations: Sequence[Annotation], kind: TrackFormat) -> d
 
 
 def write_folder(annotations: Sequence[Annotation], kind: TrackFormat, out: Path) -> list[str]:
-    """Writes what `write_annotations` makes into the new folder `out`, all of it or nothing; returns the names.
-    Raises `InputError` where `out` holds something."""
+    """Writes the files of `write_annotations` into the new folder `out`, all or nothing; returns their names. Raises
+    `InputError` if `out` is not empty."""
     contents = write_annotations(annotations, kind)
     with whole_folder(out) as half:
         for name, content in contents.items():
@@ -402,5 +399,4 @@ def _dump(value: object) -> bytes:
 
 
 def _plain(name: str) -> str:
-    """A video's name as a file name: it may come from anybody's file."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name).lstrip(".") or "_"

@@ -1,5 +1,4 @@
-"""Choice questions whose wrong options tell nothing: these become right answers of other questions, without any
-model."""
+"""Repair choice questions that can be guessed: right answers of other questions replace their wrong options."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, exchange
-from proctor.construction.likeness import Texts, alike, gap_s, read_texts
+from proctor.construction.exchange import Blocks, Bools, Exchange, Floats, Texts, alike, exchange, gap_s, read_texts
 from proctor.core import OPTION_POOL, InputError, Item, Reference, count_of, generator
 from proctor.core.formats import ChoiceFormat, option_letters
 from proctor.metrics.text import Encoder
@@ -21,19 +19,19 @@ TO_CONFIRM = "to be confirmed by a clinician"
 _ATTEMPTS = 12
 _QUICK = 30  # rounds
 _SEARCHES = 3
-_NEAR_S = 30.0  # seconds: what is said this soon before or after may well be true of a clip, too
+_NEAR_S = 30.0  # what is said this soon before or after a clip may be true of it, too
 
 
 @dataclass(frozen=True)
 class RepairSettings:
-    """`same` are the tags that items must share to exchange options; of these, what is one value within each group (the
-    organ) bounds the pools, the others (the type of question) the classes within a pool. A pool holds `pool_items`
-    items at least, where there are as many.
+    """Items exchange options if they have the tags `same` in common. Those with one value within each group (the organ)
+    delimit pools, the others (the type of question) classes within a pool. Pools are merged until they hold `pool_items`
+    items.
 
-    `similar` bounds how alike a wrong option may be to the right one (and, with an encoder, `similar_meaning` the
-    cosine of their embeddings), `supported` the share of its content words in what is known of the clip. `keep` of the
-    items must stay; while more than that are left, items whose own words give them away to a baseline above `most` are
-    left out. `rounds` are proposals of the search for each item; `search` counts whole searches (see
+    `similar` is the largest similarity of a wrong option to the right one (with an encoder also `similar_meaning`, the
+    cosine of their embeddings), `supported` the largest share of its content words in what is known of the clip. At
+    least the share `keep` of the items must stay; the others may be left out, if a baseline that exceeds an accuracy of
+    `most` answers them. `rounds` is the number of search steps per item, `search` the number of the search (see
     `accepted_repair`)."""
 
     seed: int = 0
@@ -50,10 +48,10 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class ReplacedOption:
-    """A wrong option of an item: what stood there, what stands there now (at `letter`), and the item whose right answer
-    that is. `similarity` is to the item's right answer, `supported` the share of its content words in what is known of
-    the clip; `gap_s` are the seconds between both clips, where they are of one medium. `state` is `TO_CONFIRM`, or
-    "as published" where the new text is an old option of the item."""
+    """A replaced wrong option: the old text, the new one (at `letter`), and the item whose right answer it is.
+    `similarity` is to the item's right answer, `supported` the share of content words in what is known of the clip,
+    `gap_s` the seconds between both clips of one medium. `state` is `TO_CONFIRM`, or "as published" if the new text is
+    an old option of the item."""
 
     item: str
     letter: str
@@ -68,14 +66,14 @@ class ReplacedOption:
 
     @property
     def to_confirm(self) -> bool:
-        """Whether a clinician has to confirm it."""
+        """Whether a clinician must confirm it."""
         return self.state == TO_CONFIRM
 
 
 @dataclass(frozen=True)
 class RepairedChoices:
-    """The repaired items by id, every replaced option, which items are left out and why, the groups of each pool; by
-    how much each cue of the objective is above chance, and the objective that was reached."""
+    """The repaired items by id, the replaced options, the items left out with the reason, the groups of each pool, how
+    far each cue is above chance, and the value of the objective."""
 
     items: dict[str, Item]
     options: tuple[ReplacedOption, ...]
@@ -93,53 +91,52 @@ def repair_items(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> RepairedChoices:
-    """Gives the choice items among `items` wrong options that are right answers of others, so that who does not look
-    can do no better than chance; stems and right options stay. `beside` are items that are not repaired, of which the
-    text is known (uncounted ones, free responses): what they say of an overlapping clip is true there.
+    """Replaces the wrong options of choice items by right answers of others, so that text-only baselines do no better
+    than chance; stems and right options stay. The texts of items `beside` (uncounted ones, free responses) are assumed
+    to be true of overlapping clips.
 
-    Options are exchanged within classes (one pool, equal tags, as many options) in blocks (see `exchange`, which states
-    the objective). What an option costs:
+    Options are exchanged within classes (one pool, equal tags, equal numbers of options) in blocks (see `exchange` for
+    the objective). The cost of an option:
 
         |ln of the ratio of lengths| + 0.5 if the first words are of another form          (form)
         + 1 if both clips are of one group, + 1 more if they are less than 30 s apart      (may be true here as well)
         + 2 × share of its content words in what is known of the clip                      (the same)
         − 2 × min(0.3, TF-IDF similarity to the right option) − TF-IDF similarity of the stems   (same organ, same view)
 
-    Forbidden are options more alike to the right one than `similar`, supported more than `supported`, and answers about
-    an overlapping clip. The cues in the objective are the baselines that the blocks don't silence, most and least of
-    each: words shared with the stem, TF-IDF similarity to the stem, to the rest of the group and to its name, right
-    answers to similar questions of other pools, and with `encode` the similarity of meaning to the stem. Which letter
-    is right is dealt evenly by the seed.
+    Forbidden are options above the bounds of the settings, and answers about an overlapping clip. The cues in the
+    objective are the baselines that blocks don't rule out, most and least of each: words shared with the stem, TF-IDF
+    similarity to the stem, to the rest of the group and to its name, right answers to similar questions of other pools,
+    and with `encode` the similarity of meaning to the stem. The right letters are spread evenly by the seed.
 
-    Raises `InputError` where no choice item has a wrong option, a reference is none of the options, or fewer than
-    `keep` of the items could stay; the message says why.
+    Raises `InputError` if there is no choice item with a reference, for an invalid reference, and if fewer than `keep`
+    of the items could stay, with the reasons.
     """
-    asked = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
-    if not asked:
+    choices = [item for item in items if isinstance(item.answer, ChoiceFormat) and item.reference is not None]
+    if not choices:
         raise InputError("items", found="no choice question with a reference", expected="questions with options")
-    asked.sort(key=lambda item: item.id)
-    left_out = {item.id: "several right options" for item in asked if item.reference and item.reference.accepted}
-    texts = read_texts(asked, beside=[*items, *beside], encode=encode)
-    matters = _Matters(asked, texts, settings)
-    quick = True  # a short search shows which items can't stay; the long one follows
+    choices.sort(key=lambda item: item.id)
+    left_out = {item.id: "several right options" for item in choices if item.reference and item.reference.accepted}
+    texts = read_texts(choices, beside=[*items, *beside], encode=encode)
+    costs = _OptionCosts(choices, texts, settings)
+    quick = True  # a short search shows which items can't stay, before the full one
     for attempt in range(_ATTEMPTS):
-        rows = [row for row, item in enumerate(asked) if item.id not in left_out]
-        pools = _pools(asked, rows, texts, settings)
-        classes = _classes(asked, rows, pools, settings)
+        rows = [row for row, item in enumerate(choices) if item.id not in left_out]
+        pools = _pools(choices, rows, texts, settings)
+        classes = _classes(choices, rows, pools, settings)
         for key, some in list(classes.items()):
             if len(some) < key[-1]:
-                left_out |= {asked[row].id: "too few questions of its kind to exchange with" for row in some}
+                left_out |= {choices[row].id: "too few questions of its kind to exchange with" for row in some}
                 del classes[key]
-        _check_kept(asked, left_out, settings)
+        _check_kept(choices, left_out, settings)
         rng = generator(settings.seed, "repair", str(settings.search), str(attempt))
-        found = matters.search(classes, pools, rng, None if quick else progress, quick=quick)
-        out = _stubborn(matters, found, left_out, len(asked), quick=quick or attempt == _ATTEMPTS - 1)
+        found = costs.search(classes, pools, rng, None if quick else progress, quick=quick)
+        out = _excluded(costs, found, left_out, len(choices), quick=quick or attempt == _ATTEMPTS - 1)
         if not out and not quick:
             break
         quick = bool(out) and quick
-        left_out |= {asked[row].id: why for row, why in out.items()}
-        _check_kept(asked, left_out, settings)
-    return _dealt(asked, matters, found, left_out, pools)
+        left_out |= {choices[row].id: why for row, why in out.items()}
+        _check_kept(choices, left_out, settings)
+    return _repaired(choices, costs, found, left_out, pools)
 
 
 def accepted_repair(
@@ -150,9 +147,8 @@ def accepted_repair(
     encode: Encoder | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[RepairedChoices, RepairSettings]:
-    """The first of up to three searches after which no baseline of the item audit, rule or classifier, is above `most`;
-    else the one whose best baseline is the weakest; with the settings that give it. On few items a baseline is above by
-    luck."""
+    """The result of the first of up to three searches after which no baseline of the item audit exceeds `most`, else of
+    the one with the weakest best baseline; and its settings. With few items a baseline may exceed it by chance."""
     tries: list[tuple[float, RepairedChoices, RepairSettings]] = []
     for search in range(settings.search, settings.search + _SEARCHES):
         tried = replace(settings, search=search)
@@ -167,13 +163,13 @@ def accepted_repair(
     return made, used
 
 
-def _check_kept(asked: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
-    kept = 1 - len(left_out) / len(asked)
+def _check_kept(choices: Sequence[Item], left_out: Mapping[str, str], settings: RepairSettings) -> None:
+    kept = 1 - len(left_out) / len(choices)
     if kept < settings.keep or kept == 0:
         reasons = "; ".join(
             f"{count_of(count, 'item')}: {why}" for why, count in Counter(left_out.values()).most_common()
         )
-        found = f"{len(asked) - len(left_out)} of {count_of(len(asked), 'item')} that can be repaired ({reasons})"
+        found = f"{len(choices) - len(left_out)} of {count_of(len(choices), 'item')} that can be repaired ({reasons})"
         raise InputError("repair", found=found, expected=f"{settings.keep:.0%} of them at least")
 
 
@@ -182,7 +178,7 @@ _Class = tuple[str, tuple[str, ...], int]
 
 @dataclass(frozen=True)
 class _Found:
-    """The blocks of each number of options, over rows; by how much each cue is above chance, and its scores."""
+    """The blocks by number of options, how far each cue is above chance, and the cues' scores."""
 
     blocks: dict[int, Blocks]
     cues: Floats
@@ -192,16 +188,16 @@ class _Found:
         return {row: offered for width, one in self.blocks.items() for row, offered in one.options(width).items()}
 
 
-class _Matters:
-    """What an option costs, what is forbidden, and what the cues see."""
+class _OptionCosts:
+    """The costs of options, forbidden options, and the search for blocks."""
 
-    def __init__(self, asked: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
-        self.asked, self.texts, self.settings = asked, texts, settings
-        groups = np.array([item.group for item in asked])
+    def __init__(self, choices: Sequence[Item], texts: Texts, settings: RepairSettings) -> None:
+        self.choices, self.texts, self.settings = choices, texts, settings
+        groups = np.array([item.group for item in choices])
         same = groups[:, None] == groups[None, :]
         gaps = np.full(same.shape, np.inf)
         for one, other in zip(*np.nonzero(np.triu(same, 1)), strict=True):
-            gap = gap_s(asked[int(one)], asked[int(other)])
+            gap = gap_s(choices[int(one)], choices[int(other)])
             gaps[one, other] = gaps[other, one] = np.inf if gap is None else gap
         self.gaps = gaps
         near = same * 1.0 + (gaps < _NEAR_S)
@@ -222,9 +218,9 @@ class _Matters:
         *,
         quick: bool,
     ) -> _Found:
-        """Blocks for all classes; a quick search looks for allowed ones alone."""
+        """Blocks for all classes; a quick search only avoids forbidden options."""
         rounds = min(_QUICK, self.settings.rounds) if quick else self.settings.rounds
-        pool = np.unique([pools[item.group] for item in self.asked], return_inverse=True)[1]
+        pool = np.unique([pools[item.group] for item in self.choices], return_inverse=True)[1]
         scores = self.texts.cues(pool)
         cues = np.stack(list(scores.values())).round(6)
         found, shares, total = {}, np.zeros((len(cues), 2)), 0
@@ -244,49 +240,46 @@ class _Matters:
         return [f"{sign} {name}" for name in self.texts.cue_names for sign in ("most", "least")]
 
 
-def _pools(asked: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
-    """The pool of each group: groups of the same kind, merged (the smallest with the one that is most alike) until each
-    pool has enough items, and of every class none or enough to exchange."""
+def _pools(choices: Sequence[Item], rows: Sequence[int], texts: Texts, settings: RepairSettings) -> dict[str, str]:
+    """The pool of each group. Groups of the same kind are merged, the smallest pool with the most similar one, until
+    each has enough items, and enough of every class to exchange."""
     members = defaultdict[str, list[int]](list)
     for row in rows:
-        members[asked[row].group].append(row)
-    steady = _steady(asked, rows, settings)
-    kind = {group: _values(asked[some[0]], steady) for group, some in members.items()}
+        members[choices[row].group].append(row)
+    steady = _steady(choices, rows, settings)
+    kind = {group: _values(choices[some[0]], steady) for group, some in members.items()}
     pools = [[group] for group in sorted(members)]
     while True:
         of = [[row for group in pool for row in members[group]] for pool in pools]
-        choices = [
+        small = [
             (len(of[place]), pool[0], place, others)
             for place, pool in enumerate(pools)
-            if not _enough(asked, of[place], settings)
+            if not _enough(choices, of[place], settings)
             and (others := [o for o, one in enumerate(pools) if o != place and kind[one[0]] == kind[pool[0]]])
         ]
-        if not choices:
+        if not small:
             break
-        _, _, place, others = min(choices)
+        _, _, place, others = min(small)
         best = max(others, key=lambda other: texts.topic[np.ix_(of[place], of[other])].mean())
         merged = sorted([*pools[place], *pools[best]])
         pools = [one for number, one in enumerate(pools) if number not in {place, best}] + [merged]
     pools.sort(key=lambda pool: (kind[pool[0]], pool))
-    named = {group: _pool_name(number, kind[pool[0]]) for number, pool in enumerate(pools, 1) for group in pool}
-    return {item.group: named.get(item.group, "") for item in asked}
+    names = [" ".join([f"{number:02d}", *kind[pool[0]]]) for number, pool in enumerate(pools, 1)]
+    named = {group: name for name, pool in zip(names, pools, strict=True) for group in pool}
+    return {item.group: named.get(item.group, "") for item in choices}
 
 
-def _pool_name(number: int, kind: Sequence[str]) -> str:
-    return " ".join([f"{number:02d}", *kind])
-
-
-def _steady(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
-    """The tags to share that have one value within each group."""
+def _steady(choices: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> list[str]:
+    """The tags of `same` with one value within each group."""
     values = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
         for tag in settings.same:
-            values[tag, asked[row].group].add(str(asked[row].tags.get(tag, "")))
+            values[tag, choices[row].group].add(str(choices[row].tags.get(tag, "")))
     return [tag for tag in settings.same if all(len(some) == 1 for (one, _), some in values.items() if one == tag)]
 
 
-def _enough(asked: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> bool:
-    counts = Counter((_values(asked[row], settings.same), len(asked[row].options)) for row in rows)
+def _enough(choices: Sequence[Item], rows: Sequence[int], settings: RepairSettings) -> bool:
+    counts = Counter((_values(choices[row], settings.same), len(choices[row].options)) for row in rows)
     return len(rows) >= settings.pool_items and all(count >= width for (_, width), count in counts.items())
 
 
@@ -295,20 +288,20 @@ def _values(item: Item, tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _classes(
-    asked: Sequence[Item], rows: Sequence[int], pools: Mapping[str, str], settings: RepairSettings
+    choices: Sequence[Item], rows: Sequence[int], pools: Mapping[str, str], settings: RepairSettings
 ) -> dict[_Class, list[int]]:
     classes = defaultdict[_Class, list[int]](list)
     for row in rows:
-        item = asked[row]
+        item = choices[row]
         classes[pools[item.group], _values(item, settings.same), len(item.options)].append(row)
     return dict(classes)
 
 
-def _stubborn(
-    matters: _Matters, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
+def _excluded(
+    costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], total: int, *, quick: bool
 ) -> dict[int, str]:
-    """The rows to leave out before another search, with the reason: where no allowed option was left; after a whole
-    search, while there is room, those that a cue above the bound answers."""
+    """The rows to leave out of the next search, with the reason: those with forbidden options only; after a full search
+    also those that a cue above the bound answers, as far as `keep` allows."""
     pairs = [pair for one in found.blocks.values() for pair in one.forbidden]
     if pairs:
         often = Counter(row for pair in pairs for row in pair)
@@ -317,7 +310,7 @@ def _stubborn(
             if one not in out and other not in out:
                 out[max(one, other, key=lambda row: (often[row], row))] = "no wrong option that is unlike the right one"
         return out
-    settings = matters.settings
+    settings = costs.settings
     room = int((1 - settings.keep) * total + 1e-9) - len(left_out)
     offered = found.options()
     chance = float(np.mean([1 / len(some) for some in offered.values()]))
@@ -329,19 +322,19 @@ def _stubborn(
     margin = {row: scores[row, row] - scores[row, some[1:]].max() for row, some in offered.items()}
     given = sorted((row for row in margin if margin[row] > 0), key=lambda row: (-margin[row], row))
     wanted = int(np.ceil(above[worst] * len(offered) / (1 - chance))) + 1
-    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({matters.cue_names()[worst]})")
+    return dict.fromkeys(given[: min(room, wanted)], f"its own words tell ({costs.cue_names()[worst]})")
 
 
-def _dealt(
-    asked: Sequence[Item], matters: _Matters, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
+def _repaired(
+    choices: Sequence[Item], costs: _OptionCosts, found: _Found, left_out: Mapping[str, str], pools: Mapping[str, str]
 ) -> RepairedChoices:
     offered = found.options()
     rows = sorted(offered)
-    texts = [[matters.texts.keys[source] for source in offered[row]] for row in rows]
-    rng = generator(matters.settings.seed, "repair", str(matters.settings.search), "letters")
+    texts = [[costs.texts.keys[source] for source in offered[row]] for row in rows]
+    rng = generator(costs.settings.seed, "repair", str(costs.settings.search), "letters")
     items, replaced = {}, []
     for row, (options, letter) in zip(rows, deal_options(texts, [0] * len(rows), rng), strict=True):
-        item = asked[row]
+        item = choices[row]
         reference = item.reference or Reference(answer=letter)
         items[item.id] = item.model_copy(
             update={
@@ -350,39 +343,39 @@ def _dealt(
                 "tags": {**item.tags, OPTION_POOL: pools[item.group]},
             }
         )
-        replaced += _replaced(item, options, letter, offered[row], row, matters)
-    names = sorted({pools[asked[row].group] for row in rows})
-    in_pool = {name: tuple(sorted({asked[r].group for r in rows if pools[asked[r].group] == name})) for name in names}
+        replaced += _replaced(item, options, letter, offered[row], row, costs)
+    names = sorted({pools[choices[row].group] for row in rows})
+    in_pool = {
+        name: tuple(sorted({choices[r].group for r in rows if pools[choices[r].group] == name})) for name in names
+    }
     objective = float(sum(one.objective for one in found.blocks.values()))
-    shares = dict(zip(matters.cue_names(), map(float, found.cues), strict=True))
+    shares = dict(zip(costs.cue_names(), map(float, found.cues), strict=True))
     return RepairedChoices(items, tuple(replaced), dict(left_out), in_pool, shares, objective)
 
 
 def _replaced(
-    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, matters: _Matters
+    item: Item, options: Sequence[str], letter: str, sources: Sequence[int], row: int, costs: _OptionCosts
 ) -> list[ReplacedOption]:
-    """The wrong options in their new order, each beside the old one that stood in the same place among the wrong
-    ones."""
-    key = matters.texts.keys[row]
+    key = costs.texts.keys[row]
     before = [option for option in item.options if option != key]
-    by_text = {matters.texts.keys[source]: source for source in sources}
+    by_text = {costs.texts.keys[source]: source for source in sources}
     wrong = [
         (place, text) for place, text in zip(option_letters(len(options)), options, strict=True) if place != letter
     ]
     found = []
     for (place, text), old in zip(wrong, before, strict=True):
         source = by_text[text]
-        gap = float(matters.gaps[row, source])
+        gap = float(costs.gaps[row, source])
         found.append(
             ReplacedOption(
                 item=item.id,
                 letter=place,
                 old=old,
                 new=text,
-                source=matters.asked[source].id,
-                source_group=matters.asked[source].group,
+                source=costs.choices[source].id,
+                source_group=costs.choices[source].group,
                 similarity=round(alike(key, text), 3),
-                supported=round(float(matters.texts.supported[row, source]), 3),
+                supported=round(float(costs.texts.supported[row, source]), 3),
                 gap_s=round(gap, 2) if np.isfinite(gap) else None,
                 state="as published" if text in before else TO_CONFIRM,
             )

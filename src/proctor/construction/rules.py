@@ -1,8 +1,7 @@
-"""From an annotated video to questions: rules that need nothing but boxes and moments, in anybody's words.
+"""Rules that turn an annotated video into candidate questions, with the wording of any benchmark.
 
-A rule offers a question only where the annotation settles it: times far enough apart, nothing half covered
-at the moment asked for. Which of the offers are asked is decided elsewhere (`balance`), so that answers are
-balanced over all videos.
+A rule offers a question only if the annotation settles its answer: times are far enough apart, and nothing is half
+covered at the time in question. `balance` selects among the candidates of all videos.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from proctor.core.formats import (
 
 
 def plural(phrase: str) -> str:
-    """More than one of something.
+    """The plural of a phrase.
 
     >>> plural("mesh"), plural("white gauze sponge")
     ('meshes', 'white gauze sponges')
@@ -36,7 +35,7 @@ def plural(phrase: str) -> str:
 
 
 def with_article(phrase: str) -> str:
-    """One of something.
+    """A phrase with its indefinite article.
 
     >>> with_article("external drain"), with_article("needle")
     ('an external drain', 'a needle')
@@ -44,18 +43,17 @@ def with_article(phrase: str) -> str:
     return f"{'an' if phrase[0].casefold() in 'aeiou' else 'a'} {phrase}"
 
 
-_APART = 1.0  # seconds between two events of which a question asks which came first
+_APART = 1.0  # least seconds between two events whose order is asked for
 
 
 @dataclass(frozen=True)
 class CandidateQuestion:
     """A question that could be asked.
 
-    `answer` is in the format's canonical form, for a choice the right option's text. `key` is the answer as
-    it is to be balanced (a time as its quarter of the video), `cue` is what the question's text tells, and so
-    must not go together with a key: a class, a time of the video. `mentions` are the classes that the text
-    names, `choices` those that its options name. `rule` says which rule made it, `start` and `end` what of the video is
-    shown (None: to its end); it is asked at `end`.
+    `answer` is in the format's canonical form; for a choice, the right option's text. `key` is the answer for balancing
+    (a time as its quarter of the video); `cue` is what the question's text reveals (a class, a time of the video), which
+    must not predict the key. `mentions` are the classes in the text, `choices` those in the options. `rule` is the name
+    of its rule. The video is shown from `start` to `end` (None: its end); the question is asked at `end`.
     """
 
     question: str
@@ -72,23 +70,23 @@ class CandidateQuestion:
 
 
 def third(time: float, end: float) -> str:
-    """In which third of a video a time lies."""
+    """The third of a video that contains a time."""
     return f"third {int(3 * time / end)}"
 
 
 def apart(times: list[float]) -> bool:
-    """Whether all times are clearly one after another."""
+    """Whether all times are at least a second apart."""
     ordered = sorted(times)
     return all(b - a >= _APART for a, b in pairwise(ordered))
 
 
 @dataclass(frozen=True)
 class QuestionTemplates:
-    """How a benchmark asks: the classes it knows, each with the phrase for it, and the text of every rule.
+    """The wording of a benchmark: its classes, a phrase for each, and the text of every rule.
 
-    Texts name classes as `{a}`, `{b}` (the phrase), `{an_a}`, `{an_b}` (with its article) and `{many}` (the plural
-    of a). `most` is the largest count that is asked for. `attributes` are annotators' own, by class and name, with
-    their values.
+    Placeholders in texts are `{a}`, `{b}` (the phrase of a class), `{an_a}`, `{an_b}` (with article) and `{many}` (the
+    plural of a). `most` is the largest count in an answer. `attributes` are the values of annotators' own attributes, by
+    class and name.
     """
 
     names: tuple[str, ...]
@@ -114,12 +112,12 @@ class QuestionTemplates:
         return CandidateQuestion(question, BinaryFormat(), answer, "yes" if answer else "no", cue, mentions=mentions)
 
     def choice(self, question: str, right: str, others: list[str]) -> Iterator[CandidateQuestion]:
-        """A choice among four classes, for every three others that there are."""
+        """Choices among four classes: one for every three of the others."""
         for three in combinations(others, 3):
             yield self.among(question, right, (right, *three))
 
     def among(self, question: str, right: str, names: tuple[str, ...]) -> CandidateQuestion:
-        """A choice among these classes, the right one first."""
+        """A choice among classes, the right one first."""
         options = tuple(self.phrase(name) for name in names)
         return CandidateQuestion(question, ChoiceFormat(), self.phrase(right), right, options=options, choices=names)
 
@@ -131,28 +129,28 @@ class QuestionTemplates:
     def count(
         self, question: str, answer: int, cue: str = "", mentions: tuple[str, ...] = ()
     ) -> Iterator[CandidateQuestion]:
-        """How many, where that is a number that can be asked for."""
+        """A question with a count, if it is at most `most`."""
         if answer <= self.most:
             yield CandidateQuestion(question, CountFormat(), answer, str(answer), cue, mentions=mentions)
 
     def when(
         self, question: str, end: float, times: list[float], mentions: tuple[str, ...], *, several: bool = False
     ) -> CandidateQuestion:
-        """At which time, or times; right within a tolerance that grows with the video: 1 s and 4 s per 6 minutes."""
+        """A question for a time, or `several`."""
         form = TimestampsFormat(tolerance=self.tolerance(end), several=several)
         key = f"{len(times)} times" if several else f"quarter {int(4 * times[0] / end)}"
         return CandidateQuestion(question, form, self.moments(times), key, mentions=mentions)
 
     def tolerance(self, end: float) -> float:
-        """Seconds that a time may be off in a video of `end` seconds."""
+        """The tolerance of times in a video of `end` seconds: 1 s, plus 4 s per 6 minutes, up to 5 s."""
         return round(min(5.0, 1 + end * 4 / 360), 2)
 
     def moments(self, times: list[float]) -> list[JsonValue]:
-        """Times as they stand in an answer: to a tenth of a second."""
+        """Times as in an answer: to a tenth of a second."""
         return [round(time, 1) for time in times]
 
     def order(self, question: str, times: dict[str, float]) -> Iterator[CandidateQuestion]:
-        """Three or four classes in the order of their times; the labels come in alphabetical order."""
+        """Questions for the order of three or four classes; the labels are in alphabetical order."""
         for some in orders(times):
             right = sorted(some, key=lambda name: times[name])
             answer: list[JsonValue] = [str(name) for name in right]
@@ -161,7 +159,7 @@ class QuestionTemplates:
 
 
 def orders(times: dict[str, float]) -> Iterator[tuple[str, ...]]:
-    """All threes and fours of classes whose times are clearly one after another."""
+    """All sets of three or four classes whose times are at least a second apart."""
     for size in (3, 4):
         for some in combinations(times, size):
             if apart([times[name] for name in some]):
@@ -172,7 +170,7 @@ Rule = Callable[[Timeline, QuestionTemplates], Iterator[CandidateQuestion]]
 
 QUADRANTS = ("upper left", "upper right", "lower left", "lower right")
 
-_PLAINLY = 0.85  # from this visible share on the middle of the box is the middle of the object
+_PLAINLY = 0.85  # from this visible share on, the centre of the box is the centre of the object
 
 
 # Presence
@@ -188,10 +186,6 @@ def _seen_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
         for name in say.names:
             question = say.text("seen-at", name, time=clock_text(second))
             yield say.yes_no(question, name in shown, third(second, line.end), (name,))
-
-
-def _kinds_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield say.kinds(say.text("kinds-seen"), set(line.first_in()))
 
 
 def _kinds_seen_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -222,7 +216,7 @@ def _how_many_at(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQu
 
 
 def _how_many_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    if not line.returned():  # of what went out and came back nobody can say whether it "has been taken out"
+    if not line.returned():  # whether what came back "has been taken out" is ambiguous
         yield from say.count(say.text("how-many-out"), len(line.outside()))
 
 
@@ -266,24 +260,12 @@ def _before(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestio
 
 
 def _first(question: str, times: dict[str, float], say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    """Which of four classes is the first; those to which it never happens are options too."""
+    """Which of four classes is the first; at least two of them have a time."""
     for four in combinations(say.names, 4):
         known = [times[name] for name in four if name in times]
         if len(known) >= 2 and apart(known):
             right = next(name for name in four if times.get(name) == min(known))
             yield say.among(question, right, (right, *(name for name in four if name != right)))
-
-
-def _first_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield from _first(say.text("first-seen"), line.first_in(), say)
-
-
-def _order_seen(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield from say.order(say.text("order-seen"), line.first_in())
-
-
-def _order_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield from say.order(say.text("order-out"), line.first_out())
 
 
 # Retrieval
@@ -293,19 +275,12 @@ def _out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
         yield say.yes_no(say.text("out", name), name in gone, name, (name,))
 
 
-def _kinds_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield say.kinds(say.text("kinds-out"), set(line.first_out()))
-
-
-def _first_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    yield from _first(say.text("first-out"), line.first_out(), say)
-
-
 # Location
 def _where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     for second in line.times_to_ask():
         for name in say.names:
-            quadrant = _quadrant(line, second, name)
+            seen = only_one(line, second, name)
+            quadrant = None if seen is None else quadrant_of(line, seen)
             if quadrant is not None:
                 options = (quadrant, *(other for other in QUADRANTS if other != quadrant))
                 question = say.text("where", name, time=clock_text(second))
@@ -313,22 +288,15 @@ def _where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion
 
 
 def only_one(line: Timeline, second: int, name: str) -> Sighting | None:
-    """The only instance of a class in view at a second, where all of it shows."""
+    """The only instance of a class in view at a second, if it is fully visible."""
     shown = [seen for seen in line.in_view(second) if seen.class_name == name]
     if len(shown) != 1 or (shown[0].visibility is not None and shown[0].visibility < _PLAINLY):
         return None
     return shown[0]
 
 
-def _quadrant(line: Timeline, second: int, name: str) -> str | None:
-    """The quarter in which the only instance of a class is clearly to be seen."""
-    seen = only_one(line, second, name)
-    return None if seen is None else quadrant_of(line, seen)
-
-
 def quadrant_of(line: Timeline, seen: Sighting) -> str | None:
-    """The quarter of the picture in which a sighting's middle lies; None too near to a border of two, and where not
-    all of it shows."""
+    """The quadrant of the frame with a sighting's centre; None near a border of two, or if it is not fully visible."""
     if seen.box is None or (seen.visibility is not None and seen.visibility < _PLAINLY):
         return None
     x, y = seen.box.centre[0] / line.annotation.video.width, seen.box.centre[1] / line.annotation.video.height
@@ -338,13 +306,30 @@ def quadrant_of(line: Timeline, seen: Sighting) -> str | None:
 
 
 def rules_by_name(*rules: Rule) -> dict[str, Rule]:
-    """The rules by the names of their functions: `_how_many` is "how-many"."""
+    """Rules by the names of their functions: `_how_many` is "how-many"."""
     return {rule.__name__.strip("_").replace("_", "-"): rule for rule in rules}
 
 
-TRACK_RULES = rules_by_name(
-    _seen, _seen_at, _kinds_seen, _kinds_seen_at, _never, _how_many, _how_many_at, _plural, _how_many_out,
-    _when_seen, _when_each, _when_out, _before, _first_seen, _order_seen, _order_out, _out, _kinds_out, _first_out,
-    _where,
-)  # fmt: skip
-"""The rules by name."""
+TRACK_RULES: dict[str, Rule] = {
+    "seen": _seen,
+    "seen-at": _seen_at,
+    "kinds-seen": lambda line, say: iter([say.kinds(say.text("kinds-seen"), set(line.first_in()))]),
+    "kinds-seen-at": _kinds_seen_at,
+    "never": _never,
+    "how-many": _how_many,
+    "how-many-at": _how_many_at,
+    "plural": _plural,
+    "how-many-out": _how_many_out,
+    "when-seen": _when_seen,
+    "when-each": _when_each,
+    "when-out": _when_out,
+    "before": _before,
+    "first-seen": lambda line, say: _first(say.text("first-seen"), line.first_in(), say),
+    "order-seen": lambda line, say: say.order(say.text("order-seen"), line.first_in()),
+    "order-out": lambda line, say: say.order(say.text("order-out"), line.first_out()),
+    "out": _out,
+    "kinds-out": lambda line, say: iter([say.kinds(say.text("kinds-out"), set(line.first_out()))]),
+    "first-out": lambda line, say: _first(say.text("first-out"), line.first_out(), say),
+    "where": _where,
+}
+"""All rules by name."""

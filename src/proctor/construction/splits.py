@@ -1,4 +1,4 @@
-"""Training, validation and test parts that share nothing: whole clusters of groups dealt by a seed, and the check."""
+"""Split items into disjoint training, validation and test parts by seed, and check splits for leakage."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LONG = 4  # words; shorter answers ("red", "yes", "the liver") recur by nature
 
 @dataclass(frozen=True)
 class SplitLeak:
-    """What two or more parts share: a "group", a "medium", an "option pool" or another tag, a "question" (the same
-    words and options), or an "answer" of four words or more that is right in one part and offered, or right, in
-    another. Texts and media that are nearly the same are not compared here."""
+    """Something that two or more parts share: a "group", a "medium", an "option pool" or another tag, a "question" (the
+    same words and options), or an "answer" of four or more words that is right in one part and an option, or right, in
+    another. Near-duplicates of texts and media are not detected."""
 
     kind: str
     what: str
@@ -33,12 +33,11 @@ def split_items(
 ) -> dict[str, str]:
     """The part of each item, by its id.
 
-    What shares a group, a medium, an option pool or a value of the tags `together` (a patient, a site) is in one part,
-    and so is all that others link. Clusters are dealt in an order by `seed`, the large ones first, each to the part
-    that lacks most of its share of the items; so the parts are as near to their shares as clusters allow, and a part is
-    empty only where there are fewer clusters than parts.
+    Items that share a group, a medium, an option pool or a value of the tags `together` (a patient, a site), directly
+    or through others, form a cluster and are in one part. Clusters are assigned in a random order by `seed`, large ones
+    first, each to the part that lacks most of its share of the items. Every part gets at least one cluster.
 
-    Raises `InputError` for shares that are not positive or do not make 1, and for fewer clusters than parts.
+    Raises `InputError` for shares that are not positive or do not sum to 1, and for fewer clusters than parts.
     """
     if not shares or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
         found = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
@@ -51,7 +50,7 @@ def split_items(
         found = f"{count_of(len(clusters), 'cluster')} of items that belong together"
         raise InputError("items", found=found, expected=f"{len(shares)} at least, one for each part")
     rng = generator(seed, "split")
-    named = sorted(clusters, key=lambda code: min(clusters[code]))  # whatever the order of the items
+    named = sorted(clusters, key=lambda code: min(clusters[code]))  # independent of the order of items
     order = sorted((named[int(place)] for place in rng.permutation(len(named))), key=lambda code: -len(clusters[code]))
     filled = Counter[str]()
     part: dict[str, str] = {}
@@ -66,8 +65,8 @@ def split_items(
 
 
 def split_leaks(items: Sequence[Item], part: Mapping[str, str], *, together: Sequence[str] = ()) -> list[SplitLeak]:
-    """What the parts of a split share, in a fixed order; empty where it is clean. `part` is as of `split_items`, or as
-    somebody made it. Raises `InputError` for an item without a part."""
+    """What the parts of a split share, in a fixed order. `part` is from `split_items` or any other source. Raises
+    `InputError` for an item without a part."""
     missing = [item.id for item in items if item.id not in part]
     if missing:
         raise InputError("split", found=f"no part for {missing[0]!r}", expected="a part for each item")
@@ -77,8 +76,8 @@ def split_leaks(items: Sequence[Item], part: Mapping[str, str], *, together: Seq
     for item in items:
         for label in _labels(item, together):
             seen[str(label[0]), str(label[1])].append(item.id)
-        asked = " | ".join([_plain(item.question), *sorted(map(_plain, item.options)), *map(str, item.media)])
-        seen["question", asked].append(item.id)
+        text = " | ".join([_plain(item.question), *sorted(map(_plain, item.options)), *map(str, item.media)])
+        seen["question", text].append(item.id)
         answer = _answer(item)
         if answer:
             right[answer].append(item.id)
@@ -105,15 +104,15 @@ def _labels(item: Item, together: Sequence[str]) -> Iterator[tuple[str, Hashable
 
 
 def _answer(item: Item) -> str:
-    """The right answer in words, where it is long enough to be this item's own."""
+    """The right answer as text, if it is long enough to be specific to this item."""
     if item.reference is None or item.reference.answer is None:
         return ""
     if not isinstance(item.answer, ChoiceFormat | FreeTextFormat):
         return ""
-    said = str(item.reference.answer)
+    answer = str(item.reference.answer)
     if isinstance(item.answer, ChoiceFormat):
-        said = item.options[option_letters(len(item.options)).index(said)]
-    return _plain(said) if len(said.split()) >= _LONG else ""
+        answer = item.options[option_letters(len(item.options)).index(answer)]
+    return _plain(answer) if len(answer.split()) >= _LONG else ""
 
 
 def _plain(text: str) -> str:

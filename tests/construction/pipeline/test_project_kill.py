@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from proctor.construction.pipeline import Project, run_stages
-from proctor.construction.pipeline.running import Folder
+from proctor.construction.pipeline.runner import Folder
 from proctor.runs import Store
 from proctor.tasks.simulated import narrate_folder, simulate
 from tests.support.faulty_server import FaultyServer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from proctor.construction.pipeline import SourceVideo
-from proctor.construction.sources.applying import unused_of
+from proctor.construction.sources.copies import unused_of
 from proctor.construction.sources.proposals import (
     COLUMNS,
     Decision,

@@ -1,5 +1,5 @@
-"""`proctor build presence`, `boxes`, `proposals`, `corrections`, `tracks`, `adjudication`: each runs a project up to
-its stage, and writes what people need next: tables to fill in, and tracks."""
+"""`proctor build presence`, `boxes`, `proposals`, `corrections`, `tracks` and `adjudication`: each runs a project up to
+its stage, and writes tables and tracks for the next step of annotation."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ import typer
 from proctor.construction import annotators, pipeline
 from proctor.construction.commands import TracksAs
 from proctor.construction.files import write_folder
-from proctor.construction.pipeline.commands import Folder, noted, records_of, run_to, with_table
+from proctor.construction.pipeline.commands import Folder, noted, run_to, with_table
 from proctor.core import PluginReport, Steps, count_of
 
 if TYPE_CHECKING:
     from proctor.construction.annotation import Annotation
 
-Table = Annotated[
-    Path | None, typer.Option("--table", help="A new CSV file with what people do next.", show_default=False)
-]
+Table = Annotated[Path | None, typer.Option("--table", help="A new CSV file for the next step.", show_default=False)]
 Tracks = Annotated[Path | None, typer.Option("--tracks", help="A new folder for the boxes.", show_default=False)]
-As = Annotated[TracksAs, typer.Option("--to", help="What tracks are written as.")]
+As = Annotated[TracksAs, typer.Option("--to", help="The format of the tracks.")]
 
 
 def presence(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     """Estimate presence from votes on clips.
 
-    --table lists the clips that need another vote, the least known first; before any vote, all clips.
+    --table lists the clips that need another vote, the most uncertain first; before any vote, all clips.
 
     Example: proctor build presence theatre --table next-votes.csv
     """
@@ -47,7 +45,7 @@ def boxes(
 ) -> PluginReport:
     """Check boxes against presence.
 
-    --table lists the seconds at which boxes are due; --tracks writes the boxes as they were read.
+    --table lists the seconds at which boxes are needed; --tracks writes the boxes as read.
 
     Example: proctor build boxes theatre --table seconds.csv
     """
@@ -56,7 +54,7 @@ def boxes(
     if table is None:
         return report
     project = pipeline.Project(folder)
-    clips = [one.clip for one in records_of(project, annotators.Presence())]
+    clips = [one.clip for one in pipeline.records_of(project, annotators.Presence())]
     due = annotators.due_seconds(clips, annotators.videos_of(project))
     lines = [f"{one.video},{one.second},{_quoted(', '.join(one.classes))}" for one in due]
     return with_table(report, table, "\n".join(["video,second,classes", *lines]) + "\n", len(lines), "second")
@@ -67,14 +65,14 @@ def proposals(
 ) -> PluginReport:
     """Propose corrections by a detector.
 
-    --table lists them with the empty columns decision and by; --tracks writes the boxes with each proposal as a
-    track of its own. Nothing is changed.
+    --table lists them with empty columns decision and by; --tracks writes the boxes with each proposal as a track of
+    its own. No box is changed.
 
     Example: proctor build proposals theatre --table theatre/sources/proposals.csv
     """
     report, made = run_to(folder, steps, annotators.Proposals(), (table, tracks))
     proposed = [one.proposal for one in made]
-    stand = [one.annotation for one in records_of(pipeline.Project(folder), annotators.Boxes())]
+    stand = [one.annotation for one in pipeline.records_of(pipeline.Project(folder), annotators.Boxes())]
     report = _with_tracks(report, tracks, to, [annotators.with_proposals(one, proposed) for one in stand])
     return with_table(
         report, table, annotators.table_of(proposed, annotators.PROPOSAL_COLUMNS, decided=True), len(made), "proposal"
@@ -84,7 +82,7 @@ def proposals(
 def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.CVAT) -> PluginReport:
     """Apply the proposals that were accepted.
 
-    --tracks writes the corrected boxes: for two annotators, who give each object its own track.
+    --tracks writes the corrected boxes, for two annotators who give each object its own track.
 
     Example: proctor build corrections theatre --tracks for-cvat
     """
@@ -95,7 +93,7 @@ def corrections(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = Tr
 def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
     """Compare the tracks of two annotators.
 
-    --table lists every difference with the empty columns decision (a or b) and by, for a third person.
+    --table lists every difference with empty columns decision (a or b) and by, for a third person.
 
     Example: proctor build tracks theatre --table theatre/sources/differences.csv
     """
@@ -110,9 +108,9 @@ def tracks(folder: Folder, steps: Steps, table: Table = None) -> PluginReport:
 
 
 def adjudication(folder: Folder, steps: Steps, tracks: Tracks = None, to: As = TracksAs.JSON) -> PluginReport:
-    """Make one annotation of two, as decided.
+    """Merge two annotations as decided.
 
-    --tracks writes it, for `proctor build focus` and every other use.
+    --tracks writes the result, for `proctor build focus` and other uses.
 
     Example: proctor build adjudication theatre --tracks tracks
     """

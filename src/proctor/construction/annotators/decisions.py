@@ -1,4 +1,4 @@
-"""Tables that people fill in: rows with located faults, all listed at once, and a decision for each of some records."""
+"""Tables that people fill in: typed cells with all faults listed at once, and decisions about records."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from proctor.core import InputError, Noted, Sheet, SheetRow, by_cause, cell_text
 T = TypeVar("T")
 
 MOST_ROWS = 2_000_000
-"""Of a table of votes, detections or decisions."""
+"""The limit for tables of votes, detections and decisions."""
 
 
 class Cells:
-    """The cells of one row, read one by one; what is wrong with one is a fault of the sheet, and the value None."""
+    """The cells of one row. An invalid cell is added to the sheet's faults."""
 
     def __init__(self, sheet: Sheet, row: SheetRow) -> None:
         self._sheet, self._row, self.number = sheet, row, row.number
         self.sound = True
 
     def fault(self, column: str, found: str, expected: str) -> None:
-        """Notes a fault of this row."""
+        """Adds a fault of this row."""
         self.sound = False
         self._sheet.fault(self.number, column, found, expected)
 
@@ -37,7 +37,7 @@ class Cells:
         return text
 
     def number_in(self, column: str, low: float, high: float) -> float:
-        """A finite number from `low` to `high`; `low` where it is a fault."""
+        """A finite number from `low` to `high`; `low` for an invalid cell."""
         text = cell_text(self._row.cells.get(column))
         try:
             value = float(text.replace(",", ".") if self._sheet.decimal_comma else text)
@@ -49,7 +49,7 @@ class Cells:
         return value
 
     def choice(self, column: str, words: Mapping[str, T]) -> T | None:
-        """What one of some words, in any case, stands for; None where it is a fault."""
+        """The value of a word, ignoring case; None for an invalid cell."""
         text = cell_text(self._row.cells.get(column))
         if text.casefold() not in words:
             self.fault(column, repr(text[:40]) if text else "nothing", f"one of {', '.join(words)}")
@@ -57,15 +57,15 @@ class Cells:
         return words[text.casefold()]
 
     def empty(self, column: str) -> bool:
-        """Whether nothing stands in the column."""
+        """Whether the cell is empty."""
         return is_empty(self._row.cells.get(column))
 
 
 def read_rows(file: Path, columns: Sequence[str], read: Callable[[Cells], T | None]) -> list[T]:
-    """What `read` makes of each row of a table (`SHEET_SUFFIXES`), None being left out. Raises one `InputError` for
-    all faults, those of the file and those that `read` notes; several of them are its notes, a line for each cause."""
+    """The results of `read` for each row of a table (`SHEET_SUFFIXES`), without None. Raises one `InputError` for all
+    faults of the file and those that `read` adds; if there are several, its notes list them by cause."""
     sheet = read_sheet(file)
-    named = set(sheet.rows[0].cells) if sheet.rows else set(sheet.columns)  # columns that are still empty, too
+    named = set(sheet.rows[0].cells) if sheet.rows else set(sheet.columns)  # with columns that are still empty
     missing = [name for name in columns if name not in named] if sheet.columns else []
     if missing:
         sheet.fault(1, "", f"no column {missing[0]!r}", f"the columns {', '.join(columns)}")
@@ -97,7 +97,7 @@ class Decidable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecordDecision:
-    """What was decided about the record `id`, and by whom."""
+    """A decision about the record `id`, and who made it."""
 
     id: str
     choice: str
@@ -105,10 +105,10 @@ class RecordDecision:
 
 
 def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[str]) -> dict[str, RecordDecision]:
-    """The decisions of a table with the columns id, decision and by: those rows of `table_of` that somebody filled in.
+    """The decisions in a table with the columns id, decision and by (see `table_of`); rows without one are undecided.
 
-    A row without a decision is undecided. Raises `InputError` for a decision that is none of `choices` or names
-    nobody, for an id that is no record's, and for one that comes twice.
+    Raises `InputError` for a decision that is none of `choices` or has no name in `by`, and for an unknown or repeated
+    id.
     """
     known = {one.id for one in records}
     seen: dict[str, int] = {}
@@ -130,8 +130,8 @@ def read_decisions(file: Path, records: Iterable[Decidable], choices: Sequence[s
 
 
 def table_of(records: Sequence[Any], columns: Sequence[str], *, decided: bool = False) -> str:
-    """Records (dataclasses) as CSV with these columns; `decided` adds the empty columns decision and by. None is an
-    empty cell, numbers have at most six digits after the point."""
+    """Records (dataclasses) as CSV with these columns; `decided` adds empty columns decision and by. None is an empty
+    cell; numbers have at most six decimals."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*columns, *(("decision", "by") if decided else ())])

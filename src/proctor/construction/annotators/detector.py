@@ -1,8 +1,11 @@
-"""A detector that learns from annotators' boxes, in folds by video: what it says of a video comes from a network that
-has not seen it. RT-DETR from a small configuration, or any of transformers' detectors from weights by path."""
+"""Object detectors: one trained on annotators' boxes in folds by video, and one exported to ONNX.
+
+What the trained detector says of a video comes from a network that has not seen it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,17 +17,122 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveFloat
 
-from proctor.construction.annotation import Annotation
-from proctor.construction.annotators.networks import located, probabilities
+from proctor.construction.annotation import AnnotatedBox, Annotation
 from proctor.construction.annotators.proposals import BoxDetection
-from proctor.core import ConfigurationError, InputError, count_of, generator, pip_install, read_model
-from proctor.models import Letterbox
+from proctor.core import ConfigurationError, InputError, count_of, generator, pip_install, read_bytes, read_model
+from proctor.models import Letterbox, NetworkProcess
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+LEAST_SCORE = 0.05
+"""Detections with lower scores are dropped; `sure_score` decides which of the others count."""
+
+_MOST_MB = 1000
+_USUAL_SIDE = 640
+_LARGEST_SIDE = 4096
+_EXPECTED = "[1, queries, classes] and [1, queries, 4] (DETR, YOLOS, RT-DETR), or [1, 4 + classes, candidates] (YOLO)"
+
+Floats = NDArray[np.float32]
+
+
+class DetectorNetwork:
+    """An exported detector in ONNX: RT-DETR and YOLOS as exported by transformers, or YOLO.
+
+    Its input is 1 × 3 × height × width (RGB from 0 to 1, with grey borders). Its outputs are class scores and boxes:
+    DETR's (logits, and centre and size as shares of the input; one more logit than classes is "nothing" and makes scores
+    a softmax, else a sigmoid), or YOLO's (centre and size in pixels of the input, and a score from 0 to 1 for each
+    class). `classes` are the names in the network's order.
+
+    Raises `ConfigurationError` if onnxruntime is not installed, and `InputError` for a file that is unreadable, no
+    network, or has another layout.
+    """
+
+    def __init__(self, weights: Path, classes: Sequence[str]) -> None:
+        if not classes:
+            raise InputError(weights, "classes", found="none", expected="the names in the network's order")
+        try:
+            content = read_bytes(weights, _MOST_MB)
+        except OSError as error:
+            raise InputError(weights, found=error.strerror or "", expected="the weights of a network") from error
+        self._weights, self.classes = weights, tuple(classes)
+        self.sha256 = hashlib.sha256(content).hexdigest()
+        self._process = NetworkProcess(weights, "detector", "pip install 'proctor-eval[pose]'")
+        self._side = self._input(self._process.load(content))
+
+    def detections(self, video: str, frames: Iterable[tuple[int, Image]]) -> list[BoxDetection]:
+        """The detections in frames of a video (with their seconds), in pixels, with a score of `LEAST_SCORE` or more.
+
+        Raises `InputError` if the outputs don't fit the layout, or it takes too much time or memory."""
+        found = []
+        for second, picture in frames:
+            letterbox = Letterbox.of(picture.size, self._side)
+            scores, boxes = self._read(self._process.run(letterbox.fitted(picture.convert("RGB"), self._side)))
+            found += located(video, second, (scores, boxes), self.classes, letterbox)
+        return found
+
+    def _input(self, model: dict[str, Any]) -> tuple[int, int]:
+        inputs = model["inputs"]
+        shape = list(inputs[0][2]) if len(inputs) == 1 else []
+        if len(shape) != 4 or shape[1] != 3 or inputs[0][1] != "tensor(float)":
+            found = ", ".join(f"{kind} {size}" for _, kind, size in inputs)
+            expected = "one tensor(float) [1, 3, height, width] (export without half)"
+            raise InputError(self._weights, "input", found=found, expected=expected)
+        high, wide = (side if isinstance(side, int) and side > 0 else _USUAL_SIDE for side in shape[2:])
+        if max(high, wide) > _LARGEST_SIDE:
+            expected = f"at most {_LARGEST_SIDE} pixels a side"
+            raise InputError(self._weights, "input", found=f"{wide} x {high}", expected=expected)
+        return wide, high
+
+    def _read(self, outputs: list[Floats]) -> tuple[Floats, Floats]:
+        """Scores (queries × classes), and centres and sizes in pixels of the input (queries × 4)."""
+        n, (wide, high) = len(self.classes), self._side
+        if len(outputs) == 1 and outputs[0].ndim == 3 and outputs[0].shape[:2] == (1, 4 + n):
+            return outputs[0][0, 4:].T, outputs[0][0, :4].T
+        pair = outputs[:2]
+        if len(pair) == 2 and all(one.ndim == 3 and one.shape[0] == 1 for one in pair):
+            logits, boxes = sorted((one[0] for one in pair), key=lambda one: one.shape[1] == 4)
+            if logits.shape[1] in {n, n + 1} and boxes.shape == (len(logits), 4):
+                scale = np.array([wide, high, wide, high], dtype=np.float32)
+                return probabilities(logits, n), boxes * scale
+        shapes = ", ".join(str(list(one.shape)) for one in outputs)
+        raise InputError(self._weights, "output", found=f"{shapes} for {n} classes", expected=_EXPECTED)
+
+
+def probabilities(logits: Floats, classes: int) -> Floats:
+    """Class scores from logits (queries × classes, or one more for "nothing").
+
+    >>> probabilities(np.array([[0.0, 0.0]], dtype=np.float32), 2).tolist()
+    [[0.5, 0.5]]
+    >>> probabilities(np.array([[0.0, 0.0, 0.0]], dtype=np.float32), 2).round(2).tolist()
+    [[0.33000001311302185, 0.33000001311302185]]
+    """
+    if logits.shape[1] == classes:
+        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -80, 80))), dtype=np.float32)
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray((raised / raised.sum(axis=1, keepdims=True))[:, :classes], dtype=np.float32)
+
+
+def located(
+    video: str, second: int, found: tuple[Floats, Floats], classes: Sequence[str], letterbox: Letterbox
+) -> list[BoxDetection]:
+    """Detections in the frame's pixels from scores and boxes (centres and sizes in pixels of the input): each query with
+    its best class, without queries below `LEAST_SCORE`, non-finite boxes and boxes without extent."""
+    scores, boxes = found
+    detections = []
+    for row, (x, y, wide, high) in zip(scores, boxes.tolist(), strict=True):
+        best = int(np.argmax(row))
+        score = float(row[best])
+        if not (LEAST_SCORE <= score <= 1 and np.isfinite((x, y, wide, high)).all() and wide > 0 and high > 0):
+            continue
+        left, top = letterbox.undone(x - wide / 2, y - high / 2)
+        box = AnnotatedBox(x=left, y=top, width=wide / letterbox.scale, height=high / letterbox.scale)
+        detections.append(BoxDetection(video, second, classes[best], box, score))
+    return detections
+
+
 Frames = Callable[[str, Sequence[int]], Iterable["Image"]]
-"""The pictures of a video at some seconds, in their order."""
+"""The frames of a video at given seconds, in order."""
 
 Progress = Callable[[int, int], None]
 
@@ -35,14 +143,14 @@ _BATCH_OF_LOOKING = 16
 
 @dataclass(frozen=True)
 class DetectorPlan:
-    """How a detector is trained.
+    """The training of a detector.
 
-    `folds` networks are trained, each on the videos of all folds but one (videos of one group stay together), for
-    `steps` steps of `batch` pictures, which are fitted into `width` × `height` pixels (multiples of 32). `weights` is a
-    folder as transformers writes it (safetensors; RT-DETR, YOLOS and their like): fine-tuned with a rate of 1e-4.
-    Without it a small RT-DETR learns from scratch, with 3e-3. `seed` draws folds, pictures and first weights.
+    One network for each of `folds` is trained on the videos of all other folds (videos of a group share a fold), for
+    `steps` steps of `batch` frames of `width` × `height` pixels (multiples of 32). `weights` is a folder of transformers
+    (safetensors; RT-DETR, YOLOS and similar), fine-tuned with a learning rate of 1e-4. Without it a small RT-DETR is
+    trained from scratch, with 3e-3. `seed` draws folds, frames and initial weights.
 
-    Raises `InputError` for what is out of range.
+    Raises `InputError` for a value out of range.
     """
 
     folds: int = 3
@@ -71,8 +179,8 @@ class DetectorPlan:
 
 
 def folds_of(groups: Mapping[str, str], folds: int, seed: int) -> dict[str, int]:
-    """The fold of each video, from 0; `groups` are the videos' groups. Groups are dealt out in a drawn order, so that
-    the folds differ by one group at most. Raises `InputError` for fewer groups than folds."""
+    """The fold of each video, from 0; `groups` are the videos' groups. Groups are assigned in a random order; folds
+    differ by at most one group. Raises `InputError` for fewer groups than folds."""
     names = sorted(set(groups.values()))
     if len(names) < folds:
         found = f"{count_of(len(names), 'group')} of videos"
@@ -90,14 +198,14 @@ def held_out_detections(
     groups: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> list[BoxDetection]:
-    """What is found in each video, at `seconds`, by the network that was trained without its group.
+    """The detections in each video, at `seconds`, by the network that was trained without its group.
 
-    Boxes as they stand are learned from, with all their faults; what is covered or outside the picture is not.
-    `groups` are the videos' groups (without it each is its own). `progress` is called with steps done and in all.
-    The same arguments give the same detections on one kind of processor and number of threads.
+    Training uses the current boxes, errors included, without covered ones and those outside the frame. `groups` are the
+    videos' groups (default: each is its own). `progress` is called with steps done and in all. The same arguments give
+    the same detections on the same kind of processor and number of threads.
 
-    Raises `ConfigurationError` where PyTorch or transformers is missing, and `InputError` for too few groups, for no
-    boxes, for weights that can't be used, and for more pictures than memory is meant for (4 GB).
+    Raises `ConfigurationError` if PyTorch or transformers is missing, and `InputError` for too few groups, no boxes,
+    unusable weights, and more frames than fit into 4 GB.
     """
     videos = [one.video.id for one in annotations]
     fold = folds_of({name: (groups or {}).get(name, name) for name in videos}, plan.folds, plan.seed)
@@ -123,8 +231,8 @@ def held_out_detections(
 
 @dataclass(frozen=True)
 class _LearnedPicture:
-    """A picture as the network's input (height × width × 3, uint8) with its boxes: labels and, as shares of the input,
-    centres and sizes."""
+    """A frame as input (height × width × 3, uint8) with its boxes: labels, and centres and sizes as shares of the
+    input."""
 
     video: str
     second: int
@@ -177,7 +285,7 @@ def _pictures(
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Draws of PyTorch from this seed on, and afterwards as if there had been none."""
+    """Seeds PyTorch within the context, and restores its state afterwards."""
     torch = _torch()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -194,8 +302,6 @@ def _torch() -> Any:
 
 
 class _Network:
-    """One network while it learns, and when it has."""
-
     def __init__(self, plan: DetectorPlan, classes: Sequence[str]) -> None:
         self._torch, self._plan, self.classes = _torch(), plan, tuple(classes)
         self._mean, self._spread = np.full(3, 0.45, np.float32), np.full(3, 0.25, np.float32)
@@ -212,7 +318,7 @@ class _Network:
         self.losses: list[float] = []
 
     def learn(self, pictures: Sequence[_LearnedPicture], rng: np.random.Generator) -> None:
-        """One step on some pictures, each mirrored in half of the cases across and down, and made lighter or darker."""
+        """One training step; frames are mirrored at random along both axes and vary in brightness."""
         torch = self._torch
         pixels, labels = [], []
         for one in pictures:
@@ -238,7 +344,7 @@ class _Network:
             )
 
     def look(self, pictures: Sequence[_LearnedPicture]) -> list[BoxDetection]:
-        """What it finds, with `LEAST_SCORE` or more."""
+        """The detections with a score of `LEAST_SCORE` or more."""
         torch, found = self._torch, []
         self._model.eval()
         scale = np.array([self._plan.width, self._plan.height] * 2, dtype=np.float32)
@@ -257,8 +363,8 @@ class _Network:
 
 
 def _from_scratch(classes: int) -> Any:
-    """RT-DETR with 0.3 million parameters: a residual network of three stages, features at every 8th and 16th pixel,
-    two layers of decoder, 20 queries."""
+    """RT-DETR with 0.3 million parameters: a residual network of three stages, features with strides of 8 and 16, two
+    decoder layers, 20 queries."""
     from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
 
     width, channels = 48, [24, 48, 64]
@@ -295,7 +401,7 @@ def _from_weights(folder: Path, classes: Sequence[str]) -> Any:
 
 
 class _Processor(BaseModel):
-    """What `preprocessor_config.json` says of how pictures were normalised; the defaults are transformers' own."""
+    """The normalisation in `preprocessor_config.json`, with transformers' defaults."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
     do_normalize: bool = False
@@ -304,8 +410,8 @@ class _Processor(BaseModel):
 
 
 def _normalisation(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and spread of the pictures that the weights were made with; 0 and 1 where they were not normalised."""
+    """Mean and standard deviation by which the weights' training images were normalised; 0 and 1 for none."""
     file = folder / "preprocessor_config.json"
-    said = read_model(file, _Processor, "the settings of an image processor") if file.is_file() else _Processor()
-    mean, spread = (said.image_mean, said.image_std) if said.do_normalize else ((0, 0, 0), (1, 1, 1))
+    processor = read_model(file, _Processor, "the settings of an image processor") if file.is_file() else _Processor()
+    mean, spread = (processor.image_mean, processor.image_std) if processor.do_normalize else ((0, 0, 0), (1, 1, 1))
     return np.array(mean, dtype=np.float32), np.array(spread, dtype=np.float32)

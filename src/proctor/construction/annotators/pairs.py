@@ -1,5 +1,5 @@
-"""Two annotators' tracks of one video: how far they agree, what differs, and one annotation of both once a third person
-has decided about each difference."""
+"""Compare two annotators' tracks of one video: their agreement, their differences, and the merged annotation after a
+third person has decided on each difference."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from proctor.core import InputError
 from proctor.stats import Estimate, Floats, Resampling, ratio, sums_interval
 
 ALIKE = 0.5
-"""From this overlap (intersection over union) on, two boxes are of the same thing."""
+"""Boxes with at least this overlap (intersection over union) show the same object."""
 
 MOMENT_S = 1.0
-"""Seconds between two moments, up to which they are the same one."""
+"""Moments up to this many seconds apart are the same."""
 
 DifferenceKind = Literal["only-a", "only-b", "place", "class", "identity", "covered", "state", "moment"]
 CHOICES = ("a", "b")
@@ -28,13 +28,12 @@ CHOICES = ("a", "b")
 
 @dataclass(frozen=True, slots=True)
 class TrackDifference:
-    """What two annotators say differently from second `first` to `last`: `a` and `b` are its instances, ''
-    where one has none.
+    """A difference between two annotators from second `first` to `last`: `a` and `b` are their instances, '' for none.
 
-    only-a, only-b: a box that the other does not have. place: boxes of one instance that overlap by less than `ALIKE`.
-    class: another class. identity: the same box, as part of another track. covered: one draws a box, or says nothing,
-    where the other says covered. state: partly covered or not, inside the patient or not. moment: an insertion or a
-    retrieval that the other does not have within `MOMENT_S`; both moments, where each has one.
+    only-a, only-b: a box that the other annotator lacks. place: boxes of one instance that overlap by less than
+    `ALIKE`. class: another class. identity: the same box in another track. covered: covered according to one annotator
+    only. state: partly covered or not, inside the patient or not. moment: insertions or retrievals that differ in number
+    or by more than `MOMENT_S`.
     """
 
     id: str
@@ -52,9 +51,9 @@ DIFFERENCE_COLUMNS = tuple(TrackDifference.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class TrackComparison:
-    """Two annotations of one video. `partner` maps instances of b to instances of a, one to one, so that most boxes
-    belong to partners. `sums`: pairs of boxes of one class, boxes of a, boxes of b, pairs of any class, pairs whose
-    instances are partners, and the sum of the overlaps of all pairs."""
+    """The comparison of annotations a and b of one video. `partner` maps instances of b one to one to instances of a.
+    `sums`: pairs of boxes of one class, boxes of a, boxes of b, pairs of any class, pairs whose instances are partners,
+    and the sum of the overlaps of all pairs."""
 
     video: str
     partner: Mapping[str, str]
@@ -64,9 +63,9 @@ class TrackComparison:
 
 @dataclass(frozen=True, slots=True)
 class TrackAgreement:
-    """How far two annotators agree, over videos: F1 of boxes (same class, overlap of `ALIKE` or more), the share of
-    pairs of boxes with the same class, the F1 of identity (IDF1: Ristani et al. 2016, ECCV workshops: pairs whose
-    instances are partners), and the mean overlap of pairs. Intervals are clustered by video."""
+    """The agreement of two annotators over videos: F1 of boxes (same class, overlap of `ALIKE` or more), the share of
+    pairs with the same class, F1 of identity (IDF1, Ristani et al. 2016, ECCV workshops: pairs of partner instances), and
+    the mean overlap of pairs. Intervals are clustered by video."""
 
     boxes: Estimate
     classes: Estimate
@@ -76,9 +75,9 @@ class TrackAgreement:
 
 def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
     """Compares two annotators. At each second boxes are paired one to one for the largest sum of overlaps of at least
-    `ALIKE`, whatever their classes; instances are then partners one to one so that most pairs belong to partners.
+    `ALIKE`, ignoring classes; instances become partners one to one so that most pairs belong to partners.
 
-    Raises `InputError` for annotations of two videos, and for an instance in two places at one second.
+    Raises `InputError` for annotations of different videos, and for an instance in two places at one second.
     """
     if a.video.id != b.video.id:
         raise InputError("video", found=f"{a.video.id!r} and {b.video.id!r}", expected="the same")
@@ -107,8 +106,8 @@ def compare_tracks(a: Annotation, b: Annotation) -> TrackComparison:
 
 
 def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resampling()) -> TrackAgreement:
-    """The agreement over all videos; an estimate is None where there is nothing to compare, and has no interval with
-    fewer than three videos."""
+    """The agreement over all videos; an estimate is None with nothing to compare, and has no interval with fewer than
+    three videos."""
     table = np.array([one.sums for one in comparisons], dtype=np.float64).reshape(-1, 6)
     groups, within = [one.video for one in comparisons], plan.within(0, 1)
 
@@ -126,12 +125,11 @@ def agreement_of(comparisons: Sequence[TrackComparison], plan: Resampling = Resa
 def adjudicated(
     a: Annotation, b: Annotation, comparison: TrackComparison, decisions: Mapping[str, RecordDecision]
 ) -> tuple[Annotation, list[TrackDifference]]:
-    """One annotation of both, and the differences that nobody has decided: there, and where "a" was chosen, a stands;
-    where "b" was chosen, b does, under the names of a's instances. What is b's alone keeps its name, unless a has
-    another instance of that name: then "-b" is added.
+    """The merged annotation, and the undecided differences. Annotation a is used unless "b" was decided; then b is, with
+    the names of a's instances. Instances of b alone keep their names; "-b" is added if a has an instance of that name.
 
-    Raises `InputError` where the decisions put an instance in two places at one second, which one decision about a
-    swap of identities without the other does.
+    Raises `InputError` if decisions put an instance in two places at one second, as when only one of two swapped
+    identities is decided.
     """
     name = _Names(a, comparison.partner)
     mine = {(one.second, one.instance): one for one in a.sightings}
@@ -161,8 +159,6 @@ def adjudicated(
 
 
 class _Names:
-    """What b's instances are called in the common annotation."""
-
     def __init__(self, a: Annotation, partner: Mapping[str, str]) -> None:
         self._taken = {one.instance for one in a.sightings} | {one.instance for one in a.moments}
         self._partner = partner
@@ -187,7 +183,7 @@ def _seconds(a: Annotation, b: Annotation) -> Iterator[tuple[int, list[Sighting]
 
 
 def _paired(left: Sequence[Sighting], right: Sequence[Sighting]) -> list[tuple[Sighting, Sighting, float]]:
-    """Boxes one to one with their overlap; between equal sums the same class and the same name decide."""
+    """Boxes paired one to one, with their overlaps; the same class and name break ties."""
     one, other = ([each for each in some if each.box is not None] for some in (left, right))
     if not one or not other:
         return []
@@ -214,7 +210,7 @@ def _class(one: Sighting | AnnotatedMoment) -> str:
     return official_name(one.class_name) or one.class_name
 
 
-Said = tuple[DifferenceKind, str, str, str]
+_Found = tuple[DifferenceKind, str, str, str]
 
 
 def _differences(
@@ -222,7 +218,7 @@ def _differences(
     right: Sequence[Sighting],
     pairs: Sequence[tuple[Sighting, Sighting, float]],
     partner: Mapping[str, str],
-) -> Iterator[Said]:
+) -> Iterator[_Found]:
     for x, y, _ in pairs:
         yield from _of_pair(x, y, partner)
     mine = {x.instance: x for x in left if x.instance not in {one.instance for one, _, _ in pairs}}
@@ -242,7 +238,7 @@ def _differences(
         yield ("only-a" if x.box else "covered"), x.instance, "", f"{_what(x)} | nothing"
 
 
-def _of_pair(x: Sighting, y: Sighting, partner: Mapping[str, str]) -> Iterator[Said]:
+def _of_pair(x: Sighting, y: Sighting, partner: Mapping[str, str]) -> Iterator[_Found]:
     if _class(x) != _class(y):
         yield "class", x.instance, y.instance, f"{x.class_name} | {y.class_name}"
     if partner.get(y.instance) != x.instance:
@@ -260,7 +256,7 @@ def _state(one: Sighting) -> str:
 
 
 def _runs(seconds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch of seconds on end."""
+    """The first and last of each run of consecutive seconds."""
     first = last = seconds[0]
     for second in seconds[1:]:
         if second > last + 1:
@@ -270,8 +266,8 @@ def _runs(seconds: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def _difference(video: str, said: Said, first: int, last: int) -> TrackDifference:
-    kind, a, b, detail = said
+def _difference(video: str, found: _Found, first: int, last: int) -> TrackDifference:
+    kind, a, b, detail = found
     label = detail.partition(":")[0] if kind == "moment" else kind
     name = f"{video}@{first}-{last}:{label}:{a or '-'}|{b or '-'}"
     return TrackDifference(name, video, first, last, kind, a, b, detail)

@@ -1,17 +1,21 @@
-"""Which classes are present in each clip of five seconds, by several annotators: their votes, the majority, what is
-probably true, who answers without looking, and which clips need another vote."""
+"""Which classes are present in each clip of five seconds, from the votes of several annotators, and the boxes that this
+requires.
+
+Presence is estimated together with the annotators' reliability; clips that remain uncertain need another vote.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from proctor.construction.annotation import AnnotatedVideo, Annotation, official_name
 from proctor.construction.annotators.decisions import Cells, read_rows
 from proctor.stats import Estimate, LabelVotes, LatentLabels, Resampling, copying, dawid_skene, entropy
 
@@ -19,13 +23,13 @@ CLIP_S = 5
 """Seconds of a clip."""
 
 RISK = 0.05
-"""A clip needs another vote where its decision is wrong with a higher probability than this."""
+"""A clip needs another vote if its decision is wrong with a higher probability."""
 
 FEWEST_VOTES = 2
-"""A clip with fewer votes on a class needs another one, however reliable the annotator."""
+"""A clip with fewer votes on a class needs another one."""
 
 UNINFORMATIVE = 0.2
-"""An annotator whose reliability lies below this, at the high end of its interval, answers without looking."""
+"""An annotator is uninformative if the upper end of the reliability's interval is lower."""
 
 _WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
@@ -49,7 +53,7 @@ def clips_of(video: str, seconds: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PresenceVote:
-    """One annotator says whether a class is to be seen in the clip that starts at `start` seconds."""
+    """An annotator's vote on whether a class is visible in the clip that starts at `start` seconds."""
 
     video: str
     start: int
@@ -64,11 +68,11 @@ class PresenceVote:
 
 
 def read_votes(file: Path) -> list[PresenceVote]:
-    """The votes of a table with the columns clip (VIDEO@START, as `clips_of` names it), annotator, class and present
-    (yes, no, true, false, 1, 0). Other columns are passed over.
+    """The votes in a table with the columns clip (VIDEO@START, see `clips_of`), annotator, class and present (yes, no,
+    true, false, 1, 0). Other columns are ignored.
 
-    Raises one `InputError` that lists all faults: a cell that is empty or something else, a start that is no multiple
-    of five, an annotator who votes twice on a class in a clip.
+    Raises one `InputError` with all faults: empty and invalid cells, a start that is no multiple of five, two votes of
+    an annotator on a class in a clip.
     """
     seen: dict[tuple[str, int, str, str], int] = {}
 
@@ -99,10 +103,9 @@ def _clip(cells: Cells) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ClipPresence:
-    """What is known of one class in one clip. `majority` is None for a tie. `probability` that it is present follows
-    from all votes and the annotators' reliability; `low` and `high` are the ends of its interval over samples of
-    videos (None with fewer than three). `entropy` is what is not known, in bits. `why` another vote is needed; ''
-    where the clip is decided, and then `present` says how."""
+    """The estimate for one class in one clip. `majority` is None for a tie. `probability` of presence given all votes
+    and the annotators' reliability, with a bootstrap interval over videos from `low` to `high` (None with fewer than
+    three); `entropy` is its uncertainty in bits. `why` is the reason for another vote, '' if the clip is decided."""
 
     video: str
     start: int
@@ -123,7 +126,7 @@ class ClipPresence:
 
     @property
     def present(self) -> bool | None:
-        """Whether the class is there; None where another vote is needed."""
+        """Whether the class is present; None if another vote is needed."""
         return None if self.why else self.probability >= 0.5
 
 
@@ -132,9 +135,9 @@ AnnotatorFlag = Literal["", "inverted", "uninformative", "copies"]
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorReliability:
-    """One annotator: sensitivity and specificity as estimated, the reliability (sensitivity + specificity − 1) with its
-    interval, the share of votes that say yes, and the share that agrees with what is probably true. `flag` and `why`
-    say what is wrong with the votes."""
+    """One annotator: estimated sensitivity and specificity, reliability (sensitivity + specificity − 1) with its
+    interval, the share of yes votes, and the share of votes that agree with the estimated presence. `flag` and `why`
+    name a problem with the votes."""
 
     annotator: str
     votes: int
@@ -149,8 +152,8 @@ class AnnotatorReliability:
 
 @dataclass(frozen=True, slots=True)
 class PresenceReport:
-    """The clips in order of video, start and class, the annotators by name, and the share of clips in which each class
-    is present, as estimated. `converged` is False where the fit did not settle: then no clip is decided."""
+    """The clips in order of video, start and class, the annotators by name, and the estimated share of clips with each
+    class. If the fit has not `converged`, no clip is decided."""
 
     clips: tuple[ClipPresence, ...]
     annotators: tuple[AnnotatorReliability, ...]
@@ -159,20 +162,19 @@ class PresenceReport:
 
     @property
     def due(self) -> list[ClipPresence]:
-        """The clips that need another vote, the least known first."""
+        """The clips that need another vote, the most uncertain first."""
         return sorted((one for one in self.clips if one.why), key=lambda one: (-one.entropy, one.video, one.start))
 
 
 def estimate_presence(
     votes: Sequence[PresenceVote], *, risk: float = RISK, plan: Resampling = Resampling(draws=500)
 ) -> PresenceReport:
-    """Estimates by `dawid_skene`: an item is a class in a clip, each class has a prior of its own, and annotators have
-    one sensitivity and one specificity over all classes; intervals are clustered by video.
+    """Estimates presence by `dawid_skene`: items are classes in clips, each class has its own prior, and annotators have
+    one sensitivity and one specificity for all classes; intervals are clustered by video.
 
-    Votes of annotators flagged as inverted count as what they tell (the opposite); those of uninformative ones tell
-    nothing. Of two who copy the later by name is left out. A clip needs another vote where
-    the decision is wrong with a probability above `risk`, where the interval of the probability holds ½, or where
-    fewer than two annotators voted. Raises `InputError` for no votes.
+    The estimate inverts the votes of inverted annotators and ignores uninformative ones. Of two annotators who copy, the
+    later by name is left out. A clip needs another vote if its decision is wrong with a probability above `risk`, if
+    the interval of the probability contains ½, or with fewer than two votes. Raises `InputError` without votes.
     """
     ordered = sorted(votes, key=lambda one: (one.video, one.start, one.class_name, one.annotator))
     table = _table(ordered)
@@ -191,7 +193,7 @@ def estimate_presence(
         kept = [one for one in some if one.annotator not in copies]
         number = place.get(key)
         ends: tuple[float, float | None, float | None]
-        if number is None:  # voted on by copies alone: by the class's prior
+        if number is None:  # only copies voted on it: the class's prior
             prior = float(fit.prior[fit.strata.index(key[2]), 1]) if key[2] in fit.strata else 0.5
             ends, bits = (prior, None, None), float(entropy(np.array([[prior, 1 - prior]]))[0])
         else:
@@ -266,3 +268,78 @@ def _flag(reliability: Estimate, says_yes: float, copied: str | None) -> tuple[A
         always = f", {'yes' if says_yes > 0.5 else 'no'} in {max(says_yes, 1 - says_yes):.0%}"
         return "uninformative", f"{shown}: answers do not depend on the clip{always}"
     return "", ""
+
+
+BoxFindingKind = Literal["no-box", "unexpected-box", "outside-clips"]
+
+
+@dataclass(frozen=True, slots=True)
+class DueSecond:
+    """A second of a video that needs boxes, and the classes present in its clip."""
+
+    video: str
+    second: int
+    classes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxFinding:
+    """A disagreement of boxes and presence: a class is present in a clip and has neither a box nor is covered
+    (`no-box`), a box of a class that is not present (`unexpected-box`), or a box in an undecided clip
+    (`outside-clips`)."""
+
+    id: str
+    video: str
+    start: int
+    class_name: str
+    kind: BoxFindingKind
+    detail: str
+
+
+def due_seconds(clips: Iterable[ClipPresence], videos: Sequence[AnnotatedVideo]) -> list[DueSecond]:
+    """The whole seconds of all clips with a class that is decided to be present, in order."""
+    ends = {one.id: one.whole_seconds for one in videos}
+    present: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for one in clips:
+        if one.present and one.video in ends:
+            present[one.video, one.start].add(one.class_name)
+    return [
+        DueSecond(video, second, tuple(sorted(names)))
+        for (video, start), names in sorted(present.items())
+        for second in range(start, min(start + CLIP_S, ends[video]))
+    ]
+
+
+def check_boxes(clips: Sequence[ClipPresence], annotations: Sequence[Annotation]) -> list[BoxFinding]:
+    """All disagreements of boxes and presence, in order of clips. Classes are compared by `official_name`."""
+    decided = {(one.video, one.start, _class(one.class_name)): one for one in clips}
+    drawn: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    for annotation in annotations:
+        for one in annotation.sightings:
+            start = one.second - one.second % CLIP_S
+            drawn[annotation.video.id, start, _class(one.class_name)].append(one.second)
+    found = []
+    for key in sorted({*decided, *drawn}):
+        clip, seconds = decided.get(key), drawn.get(key, [])
+        kind: BoxFindingKind
+        if clip is not None and clip.present and not seconds:
+            kind, detail = "no-box", f"present with a probability of {clip.probability:.2f}, and no box in {CLIP_S} s"
+        elif clip is not None and clip.present is False and seconds:
+            kind, detail = (
+                "unexpected-box",
+                f"{_boxes(seconds)}, first at {seconds[0]} s; presence {clip.yes} of {clip.votes} votes",
+            )
+        elif seconds and (clip is None or clip.present is None):
+            kind, detail = "outside-clips", f"{_boxes(seconds)}; {clip.why if clip else 'nobody voted on this clip'}"
+        else:
+            continue
+        found.append(BoxFinding(f"{key[0]}@{key[1]}:{key[2]}", *key, kind, detail))
+    return found
+
+
+def _boxes(seconds: Sequence[int]) -> str:
+    return f"{len(seconds)} box{'' if len(seconds) == 1 else 'es'}"
+
+
+def _class(name: str) -> str:
+    return official_name(name) or name

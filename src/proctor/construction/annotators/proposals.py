@@ -1,5 +1,7 @@
-"""What a detector that has not seen a video says about its boxes: those that seem to be missing, misplaced or of
-another class, each with a correction that is proposed to a person, and never made by itself."""
+"""Propose corrections of boxes from a detector that has not seen the video: missing, misplaced or mislabelled boxes.
+
+People decide on each proposal; only accepted ones change an annotation.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,27 @@ from proctor.construction.annotators.decisions import Cells, RecordDecision, rea
 from proctor.core import InputError
 
 SAME = 0.4
-"""From this overlap (intersection over union) on, a box and a detection are of one thing. A box that is drawn beside a
-small thing by half its size has a third; two who draw the same thing with care have more than half."""
+"""A box and a detection with at least this overlap (intersection over union) show the same object. A box displaced by
+half the size of a small object overlaps it by a third; two careful annotators' boxes overlap by more than half."""
 
 ONCE = 0.5
-"""Above this overlap two detections of one class are of one thing."""
+"""Two detections of one class with a larger overlap show the same object."""
 
 NEAR = 1.5
-"""Diagonals of the larger of two boxes between their centres, up to which one may be the other, misplaced."""
+"""The largest distance of a misplaced box from a detection, in diagonals of the larger of both."""
 
 TWICE = 0.3
-"""From this overlap on, a detection beside a matched box of its class is that box once more, and nothing missing."""
+"""A detection with at least this overlap with a box of its class is no missing box."""
 
 CROSSED = 0.75
-"""Up to this overlap things of different classes may lie on one another; above it two detections are of one thing."""
+"""Two detections of different classes with a larger overlap show the same object."""
 
 ProposalKind = Literal["missing", "misplaced", "mislabelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class BoxDetection:
-    """A box that a detector found at a second of a video, with its class and a score from 0 to 1."""
+    """A detected box at a second of a video, with its class and a score from 0 to 1."""
 
     video: str
     second: int
@@ -47,8 +49,8 @@ class BoxDetection:
 
 
 def read_detections(file: Path) -> list[BoxDetection]:
-    """Detections of any detector, from a table with the columns video, second, class, x, y, width, height (pixels,
-    origin at the top left) and score. Raises one `InputError` that lists all faults."""
+    """The detections in a table with the columns video, second, class, x, y, width, height (pixels, origin at the top
+    left) and score. Raises one `InputError` with all faults."""
 
     def read(cells: Cells) -> BoxDetection | None:
         video, class_name = cells.text("video"), cells.text("class")
@@ -68,9 +70,9 @@ def read_detections(file: Path) -> list[BoxDetection]:
 
 @dataclass(frozen=True, slots=True)
 class BoxProposal:
-    """A correction of one box, as a row of a table. `instance` is that of the box, or of the track that a missing box
-    would continue, or a new name. `was` is the class as it stands, '' for a missing box; `class_name`, `x`, `y`,
-    `width` and `height` are what it would be. `score` is the detection's, `reason` says what was seen."""
+    """A proposed correction of one box. `instance` is that of the box, of the track that a missing box would continue,
+    or a new name. `was` is the current class, '' for a missing box; `class_name`, `x`, `y`, `width` and `height` are the
+    proposed values. `score` is the detection's, `reason` describes it."""
 
     id: str
     video: str
@@ -88,21 +90,21 @@ class BoxProposal:
 
     @property
     def box(self) -> AnnotatedBox:
-        """The box as it would be."""
+        """The proposed box."""
         return AnnotatedBox(x=self.x, y=self.y, width=self.width, height=self.height)
 
 
 PROPOSAL_COLUMNS = tuple(BoxProposal.__dataclass_fields__)
-"""Of the table that people decide in."""
+"""The columns of the table for decisions."""
 
 ACCEPT, REJECT = "accept", "reject"
 
 
 def sure_score(annotations: Sequence[Annotation], detections: Sequence[BoxDetection]) -> float:
-    """The score from which on detections agree best with the boxes as they stand (largest F1, a match being the same
-    class at an overlap of `SAME`): networks differ in how sure they say they are. ½ without detections.
+    """The threshold at which detections agree best with the current boxes (largest F1; a match has the same class and an
+    overlap of `SAME`), since networks differ in calibration. ½ without detections.
 
-    Boxes that annotators forgot count against it, alike at every score, so it is a little too high, never too low."""
+    Missing boxes count as false detections, so the threshold is slightly too high, never too low."""
     found = _by_frame(detections)
     hits: list[tuple[float, bool]] = []
     boxes = 0
@@ -127,17 +129,18 @@ def sure_score(annotations: Sequence[Annotation], detections: Sequence[BoxDetect
 def propose(
     annotation: Annotation, detections: Iterable[BoxDetection], score: float, seconds: Iterable[int] | None = None
 ) -> list[BoxProposal]:
-    """The corrections that held-out detections of a video propose, in order of time.
+    """The corrections that held-out detections of a video suggest, in order of time.
 
-    At each second (`seconds`: those that were annotated; else all that have a box or a detection) detections that
-    overlap by more than `ONCE` (of different classes: `CROSSED`) are one, the surest. Boxes and
-    detections are paired one to one for the largest sum of
-    overlaps of at least `SAME`. Of a pair with different classes the box is *mislabelled*, where the detection's score
-    is `score` or more and no detection of the box's own class lies there with half of it. A box without a pair and a
-    detection of its class without one, no farther apart than `NEAR`, are paired by distance: *misplaced*. What is left
-    of detections with `score` or more, and does not lie on another box (`TWICE`; of another class `SAME`), is
-    *missing*. An instance that is said to be covered gets no box where it was last seen, or is seen next; nor its
-    class, where it is never seen.
+    `seconds` are the annotated seconds (default: all with a box or a detection). At each, only the best of detections
+    that overlap by more than `ONCE` (of different classes: `CROSSED`) is kept. Boxes and detections are paired one to
+    one for the largest sum of overlaps of at least `SAME`. Then boxes are
+
+    - *mislabelled*, if the class of their detection differs, its score is `score` or more, and no detection of the
+      box's class with half that score is there;
+    - *misplaced*, if neither the box nor a detection of its class, within the distance `NEAR`, has a pair;
+    - *missing* at remaining detections with `score` or more that overlap no box (by `TWICE`; of another class `SAME`).
+
+    No box is missing where a covered instance has its nearest box in time, nor of a covered class that has none.
     """
     video = annotation.video.id
     found = _by_frame(one for one in detections if one.video == video)
@@ -184,7 +187,7 @@ def _by_frame(detections: Iterable[BoxDetection]) -> dict[tuple[str, int], list[
 
 
 def _distinct(detections: Sequence[BoxDetection]) -> list[BoxDetection]:
-    """The surest of those that are of one thing."""
+    """The best of all detections of the same object."""
     kept: list[BoxDetection] = []
     for one in sorted(detections, key=lambda one: (-one.score, one.class_name, one.box.x, one.box.y)):
         if all(
@@ -196,7 +199,7 @@ def _distinct(detections: Sequence[BoxDetection]) -> list[BoxDetection]:
 
 
 def _pairs(boxes: Sequence[Sighting], detections: Sequence[BoxDetection], least: float) -> list[tuple[int, int]]:
-    """Boxes and detections one to one, for the largest sum of overlaps; the same class decides between equals."""
+    """Boxes and detections paired one to one for the largest sum of overlaps; the same class breaks ties."""
     if not boxes or not detections:
         return []
     overlap = np.array([[0.0 if a.box is None else a.box.overlap(b.box) for b in detections] for a in boxes])
@@ -249,7 +252,7 @@ def _at(
 
 
 class _Tracks:
-    """The tracks of a video, to which a missing box may belong, and names for new ones."""
+    """The tracks that a missing box may continue, and names for new ones."""
 
     def __init__(self, annotation: Annotation) -> None:
         self.by_second = annotation.by_second()
@@ -257,14 +260,14 @@ class _Tracks:
         self.added: list[tuple[int, Sighting]] = []
 
     def covered(self, one: Sighting) -> Sighting:
-        """A sighting without a box, with the box of the same instance that is nearest in time, where it has one."""
+        """A sighting without a box, with the box of the same instance that is nearest in time, if any."""
         own = [other for seen in self.by_second.values() for other in seen if other.instance == one.instance]
         boxed = [other for other in own if other.box is not None]
         near = min(boxed, key=lambda other: abs(other.second - one.second), default=one)
         return one.model_copy(update={"box": near.box})
 
     def around(self, seen: BoxDetection) -> str:
-        """The instance of the same class whose box within two seconds overlaps most, and that has none now; else a new
+        """The instance of the same class without a box now whose box within two seconds overlaps most; else a new
         name."""
         here = {one.instance for one in self.by_second.get(seen.second, [])}
         here |= {one.instance for second, one in self.added if second == seen.second}
@@ -296,11 +299,10 @@ def _missing(tracks: _Tracks, seen: BoxDetection) -> BoxProposal:
 def corrected(
     annotation: Annotation, proposals: Iterable[BoxProposal], decisions: Mapping[str, RecordDecision]
 ) -> Annotation:
-    """The annotation with those proposals made that somebody accepted; all others leave it as it is.
+    """The annotation with all accepted proposals applied.
 
-    A corrected box keeps its instance, attributes and flags; a box that was moved is no longer `filled`. Raises
-    `InputError` where an accepted proposal is of a box that the annotation no longer has, or has by now: it was made
-    of another version.
+    A corrected box keeps its instance, attributes and flags; a moved box is no longer `filled`. Raises `InputError` if
+    an accepted proposal does not fit the annotation, since it was made for another version.
     """
     stands = {(one.second, one.instance): one for one in annotation.sightings}
     for one in proposals:
@@ -330,9 +332,9 @@ _ASKED = "proposal"
 
 
 def with_proposals(annotation: Annotation, proposals: Iterable[BoxProposal]) -> Annotation:
-    """The annotation with each proposal as a box of its own, for CVAT: instance and attribute `proposal` are its id,
-    `kind`, `score` and `reason` say what it is, and a person writes accept or reject into `decision` and a name into
-    `by`. `asked_back` reads it."""
+    """The annotation with each proposal as a box of its own, for CVAT: instance and attribute `proposal` are its id;
+    `kind`, `score` and `reason` describe it; a person writes accept or reject into `decision` and a name into `by`.
+    `asked_back` reads the decisions."""
     shown = [
         Sighting(
             second=one.second,
@@ -351,9 +353,9 @@ def with_proposals(annotation: Annotation, proposals: Iterable[BoxProposal]) -> 
 
 
 def asked_back(annotation: Annotation) -> tuple[Annotation, dict[str, RecordDecision]]:
-    """The annotation without the proposals that `with_proposals` showed, and what was decided about them.
+    """The annotation without the boxes that `with_proposals` added, and the decisions about them.
 
-    Raises `InputError` for a decision that is neither accept nor reject, or by nobody."""
+    Raises `InputError` for a decision that is neither accept nor reject, or without a name."""
     kept, decisions = [], {}
     for one in annotation.sightings:
         name = one.attributes.get(_ASKED)

@@ -1,5 +1,5 @@
-"""Annotators' work as stages of a project: presence, boxes, proposals, corrections, tracks, adjudication. What people
-deliver lies in the project's folder; a stage waits until it is there, and says for what."""
+"""Annotation as stages of a project: presence, boxes, proposals, corrections, tracks, adjudication. Each waits for files
+from people in the project folder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pydantic import Field
 
 from proctor.construction.annotation import AnnotatedVideo, Annotation, ReadDefaults
 from proctor.construction.annotators.decisions import RecordDecision, read_decisions
-from proctor.construction.annotators.detector import DetectorPlan, held_out_detections
-from proctor.construction.annotators.due import check_boxes, due_seconds
-from proctor.construction.annotators.networks import DetectorNetwork
+from proctor.construction.annotators.detector import DetectorNetwork, DetectorPlan, held_out_detections
 from proctor.construction.annotators.pairs import (
     CHOICES,
     TrackComparison,
@@ -28,7 +26,9 @@ from proctor.construction.annotators.presence import (
     RISK,
     AnnotatorReliability,
     ClipPresence,
+    check_boxes,
     clips_of,
+    due_seconds,
     estimate_presence,
     read_votes,
 )
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 
 class PresenceRecord(Record):
-    """One class in one clip; `present` is None where another vote is needed, which `flags` says."""
+    """One class in one clip; `present` is None (with a flag) if another vote is needed."""
 
     clip: ClipPresence
     present: bool | None
 
 
 class AnnotatedRecord(Record):
-    """The boxes of one video as they stand after a stage."""
+    """The annotation of one video after a stage."""
 
     annotation: Annotation
 
@@ -80,23 +80,23 @@ class DifferenceRecord(Record):
 
 
 class PresenceSettings(StageSettings):
-    """The table of votes; the highest probability of a wrong decision."""
+    """The table of votes, and the highest acceptable probability of a wrong decision."""
 
     votes: str = "sources/votes.csv"
     risk: float = Field(default=RISK, gt=0, lt=0.5)
 
 
 class TracksInSettings(StageSettings):
-    """A file of tracks or a folder of them (CVAT, COCO, Proctor's own), and the frame rate where files lack it."""
+    """A file or folder of tracks (CVAT, COCO, Proctor's own), and the frame rate for files without one."""
 
     tracks: str = "sources/boxes"
     fps: float | None = None
 
 
 class ProposalsSettings(StageSettings):
-    """Where detections come from: a table of them (`detections`), an exported network with the names of its classes in
-    their order (`network`, `classes`), or networks trained here (see `DetectorPlan`; `weights` is a folder). `score` is
-    the least one that counts; without it the one that agrees best with the boxes."""
+    """The source of detections: a table (`detections`), an exported network with its classes in order (`network`,
+    `classes`), or networks trained here (see `DetectorPlan`; `weights` is a folder). `score` is the threshold (default:
+    the one that agrees best with the boxes)."""
 
     detections: str = ""
     network: str = ""
@@ -111,13 +111,13 @@ class ProposalsSettings(StageSettings):
 
 
 class DecisionSettings(StageSettings):
-    """The table that a person filled in; for proposals also a folder with the files of CVAT that showed them."""
+    """The table of decisions; for proposals also a folder of the CVAT files that showed them."""
 
     decisions: str = ""
 
 
 class PairSettings(StageSettings):
-    """The tracks of two annotators: files or folders; and the frame rate where files lack it."""
+    """The tracks of two annotators, as files or folders, and the frame rate for files without one."""
 
     a: str = "sources/tracks-a"
     b: str = "sources/tracks-b"
@@ -125,8 +125,8 @@ class PairSettings(StageSettings):
 
 
 def given_files(project: Project, named: str) -> list[Path]:
-    """The files that a path of the settings names: itself, or those of tracks in the folder; none if nothing is there.
-    Raises `InputError` for a path that leads out of the project."""
+    """The file at a path of the settings, or the files of tracks in a folder; none if nothing is there. Raises
+    `InputError` for a path outside the project."""
     path = project.folder / named
     if Path(named).is_absolute() or ".." in Path(named).parts:
         raise InputError(project.file, found=repr(named)[:80], expected="a path inside the project folder")
@@ -136,7 +136,7 @@ def given_files(project: Project, named: str) -> list[Path]:
 
 
 def _tracks(work: Work, named: str, fps: float | None) -> list[Annotation]:
-    """The annotations of the project's sources. Raises `InputError` for one of another video."""
+    """The annotations of the project's sources. Raises `InputError` for an unknown video."""
     found = read_annotations(given_files(work.project, named), ReadDefaults(fps))
     known = [one.id for one in work.sources]
     strange = next((one.video.id for one in found if one.video.id not in known), None)
@@ -151,7 +151,7 @@ def _records(annotations: Iterable[Annotation]) -> list[AnnotatedRecord]:
 
 
 class Presence(Stage[PresenceRecord]):
-    """Which classes are present in each clip of five seconds, by the votes of several annotators."""
+    """Presence of classes in clips of five seconds, from the votes of several annotators."""
 
     name, summary, whole = "presence", "Which classes are present in each clip, by votes", True
     record, settings = PresenceRecord, PresenceSettings
@@ -178,18 +178,18 @@ class Presence(Stage[PresenceRecord]):
             )
             for one in report.clips
         ]  # fmt: skip
-        return Made(records, notes=[_told(one) for one in report.annotators])
+        return Made(records, notes=[_reliability_line(one) for one in report.annotators])
 
 
-def _told(one: AnnotatorReliability) -> str:
+def _reliability_line(one: AnnotatorReliability) -> str:
     flag = f": {one.flag}, {one.why}" if one.flag else f" ({one.why})" if one.why else ""
     return (
         f"{one.annotator}: {count_of(one.votes, 'vote')}, sensitivity {one.sensitivity:.2f}, "
-        f"specificity {one.specificity:.2f}, reliability {_shown(one.reliability)}{flag}"
+        f"specificity {one.specificity:.2f}, reliability {_estimate(one.reliability)}{flag}"
     )
 
 
-def _shown(one: Estimate) -> str:
+def _estimate(one: Estimate) -> str:
     value = "–" if one.value is None else f"{one.value:.2f}"
     return value if one.ci_low is None else f"{value} ({number_interval(one.ci_low, one.ci_high, 2)})"
 
@@ -224,7 +224,7 @@ class Boxes(Stage[AnnotatedRecord]):
 
 
 class Proposals(Stage[ProposalRecord]):
-    """Corrections that a detector proposes which has not seen the video."""
+    """Corrections proposed by a detector that has not seen the video."""
 
     name, summary, whole, after = "proposals", "Corrections that a detector proposes", True, ("presence", "boxes")
     record, settings = ProposalRecord, ProposalsSettings
@@ -303,7 +303,7 @@ class Corrections(Stage[AnnotatedRecord]):
 
 
 def _decisions(files: Sequence[Path], proposals: Sequence[BoxProposal]) -> dict[str, RecordDecision]:
-    """From a table, or from the files of CVAT in which the proposals were shown; their boxes are not read again."""
+    """The decisions in a table, or in the CVAT files that showed the proposals."""
     if not files or files[0].suffix.lower() != ".xml":
         return read_decisions(files[0], proposals, (ACCEPT, REJECT)) if files else {}
     found = {name: one for each in read_annotations(files) for name, one in asked_back(each)[1].items()}
@@ -320,7 +320,7 @@ def _all_decided(work: Work, default: str, what: str, undecided: int) -> None:
 
 
 class Tracks(Stage[DifferenceRecord]):
-    """Instances by two annotators: where their tracks differ."""
+    """The differences between two annotators' tracks."""
 
     name, summary, whole, after = "tracks", "Where two annotators' tracks differ", True, ("corrections",)
     record, settings = DifferenceRecord, PairSettings
@@ -332,8 +332,8 @@ class Tracks(Stage[DifferenceRecord]):
     async def make(self, work: Work) -> Made[DifferenceRecord]:
         compared = [comparison for _, _, comparison in _pairs(work)]
         agreement = agreement_of(compared)
-        note = f"F1 of boxes {_shown(agreement.boxes)}, same class {_shown(agreement.classes)}, "
-        note += f"F1 of identity {_shown(agreement.identity)}, overlap {_shown(agreement.overlap)}, "
+        note = f"F1 of boxes {_estimate(agreement.boxes)}, same class {_estimate(agreement.classes)}, "
+        note += f"F1 of identity {_estimate(agreement.identity)}, overlap {_estimate(agreement.overlap)}, "
         note += count_of(len(compared), "video")
         return Made(
             [DifferenceRecord(id=one.id, difference=one) for each in compared for one in each.differences], notes=[note]
@@ -355,7 +355,7 @@ def _pairs(work: Work) -> list[tuple[Annotation, Annotation, TrackComparison]]:
 
 
 class Adjudication(Stage[AnnotatedRecord]):
-    """One annotation of both, by the decisions of a third person."""
+    """Merges two annotations by the decisions of a third person."""
 
     name, summary, whole, after = "adjudication", "Tracks as a third person decided", True, ("tracks",)
     record, settings = AnnotatedRecord, DecisionSettings
@@ -376,11 +376,11 @@ class Adjudication(Stage[AnnotatedRecord]):
 
 
 STAGES = (Presence(), Boxes(), Proposals(), Corrections(), Tracks(), Adjudication())
-"""The stages of annotators' work, in their order."""
+"""The stages of annotation, in order."""
 
 
 def videos_of(project: Project) -> list[AnnotatedVideo]:
-    """The project's videos as they will be annotated."""
+    """The project's videos, to be annotated."""
     found = []
     for one in project.settings.sources:
         library, name = _video(project, one)
@@ -400,6 +400,6 @@ def clips_to_vote_on(project: Project) -> list[str]:
 
 
 def _video(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:
-    """Where a source's video lies (a link may lead out of the project), and its name there."""
+    """The library with a source's video (a link may lead out of the project), and its name there."""
     file = project.path(source, "video").resolve()
     return MediaLibrary(file.parent), file.name

@@ -1,13 +1,14 @@
-"""Projects: from videos and transcripts to a benchmark, stage by stage. Every stage reads the records of the stages
-before it and writes its own; what is done stands, and no model is asked the same thing twice."""
+"""Projects: from videos and transcripts to a benchmark, stage by stage.
+
+Every stage reads the records of earlier stages and writes its own. Finished work is kept, and model replies are cached.
+"""
 
 from typing import TYPE_CHECKING
 
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
-    from proctor.construction.pipeline.content import DraftQuestion, FromSource, ProcedureEvent, Sentence, Timed, Word
+    from proctor.construction.pipeline.commands import noted, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         DATASHEET,
@@ -31,27 +32,32 @@ if TYPE_CHECKING:
         broken_rule,
         stands_out,
     )
-    from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
+    from proctor.construction.pipeline.records import (
+        Call,
+        DraftQuestion,
+        FromSource,
+        Frozen,
+        ProcedureEvent,
+        Record,
+        Refused,
+        Timed,
+        Word,
+    )
     from proctor.construction.pipeline.review import ReviewStage, question_version
-    from proctor.construction.pipeline.rework import RepairStage, Reworked
-    from proctor.construction.pipeline.running import (
+    from proctor.construction.pipeline.rework import RepairStage
+    from proctor.construction.pipeline.runner import (
         PROJECT_KINDS,
         Folder,
         ProjectKind,
         UnitState,
         kind_of,
+        records_of,
         redo_record,
         run_stages,
         stages_of,
         units_of,
     )
-    from proctor.construction.pipeline.screening import (
-        Screening,
-        ScreenSettings,
-        ScreenStage,
-        as_item,
-        flagged_by_chance,
-    )
+    from proctor.construction.pipeline.screening import ScreenSettings, ScreenStage, as_item, flagged_by_chance
     from proctor.construction.pipeline.speech import (
         STEERING,
         NormaliseStage,
@@ -63,7 +69,6 @@ if TYPE_CHECKING:
     )
     from proctor.construction.pipeline.stage import (
         ALL,
-        Asker,
         Made,
         Stage,
         StageSettings,
@@ -77,11 +82,11 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Asker", "Call",
+    "ALL", "DATASHEET", "FORBIDDEN", "KEY_STANDS_OUT", "PROJECT_KINDS", "SETTINGS_FILE", "STEERING", "Call",
     "DraftQuestion", "EventsStage", "ExportStage", "FilesStage", "FinalQuestion", "Folder", "FromSource", "Frozen",
     "HistoryStep", "Made", "NormaliseStage", "ProcedureEvent", "Project", "ProjectKind", "ProjectSettings",
     "QuestionType", "QuestionsSettings", "QuestionsStage", "Record", "Refused", "RepairStage", "ReviewStage",
-    "Reworked", "ScreenSettings", "ScreenStage", "Screening", "Sentence", "SourceVideo", "SplitSettings", "SplitStage",
+    "ScreenSettings", "ScreenStage", "SourceVideo", "SplitSettings", "SplitStage",
     "Stage", "StageSettings", "Timed", "TranscriptStage", "UnitState", "WaitingError", "Word", "Work", "about_sources",
     "as_item", "as_json", "broken_rule", "content_words", "dealt_parts", "flagged_by_chance", "funnel", "history",
     "kind_of", "lend_video", "negations", "noted", "question_version", "records_of", "redo_record", "run_stages",

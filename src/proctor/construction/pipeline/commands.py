@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,7 @@ from proctor.core import (
 )
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, Project, Stage, UnitState
+    from proctor.construction.pipeline import HistoryStep, Stage, UnitState
     from proctor.construction.pipeline.status import FunnelRow
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
@@ -44,7 +45,7 @@ def new(
 ) -> PluginReport:
     """Start a project: a benchmark from videos.
 
-    Writes project.yaml with comments, and folders for sources.
+    Writes a commented project.yaml, and a folder for sources.
 
     Example: proctor build new abdomen --kind rexsonovqa
     """
@@ -67,7 +68,7 @@ def run(
 ) -> PluginReport:
     """Run all stages of a project that are due.
 
-    What was done stands; no model is asked the same thing twice. Stop it at any time, and run it again.
+    Finished work is kept, and no model is asked the same thing twice. Stop at any time, and run it again.
 
     Example: proctor build run abdomen --until events
     """
@@ -75,49 +76,39 @@ def run(
 
 
 def run_report(folder: Path, steps: Steps, until: str, only: Sequence[str]) -> PluginReport:
-    """What `proctor build run` does and says, and the commands of single stages."""
+    """Runs a project up to a stage, and reports the states of all units."""
     project = pipeline.Project(folder)
     states = asyncio.run(pipeline.run_stages(project, until=until, only=only, steps=steps))
     by_stage: dict[str, list[UnitState]] = {}
     for one in states:
         by_stage.setdefault(one.stage, []).append(one)
-    rows = [
-        [name, *(str(sum(one.state == state for one in some) or DASH) for state in ("made", "kept", "waiting"))]
+    rows = tuple(
+        (name, *(str(sum(one.state == state for one in some) or DASH) for state in ("made", "kept", "waiting")))
         for name, some in by_stage.items()
-    ]
+    )
     waiting = [one for one in states if one.state == "waiting"]
     first = [one for one in waiting if not one.why.startswith("for ")]
-    table = plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), tuple(tuple(row) for row in rows))
+    table = plain_table(_title(project), ("stage", ">made", ">kept", ">waiting"), rows)
     notes = [
         f"{one.stage}{'' if one.unit == pipeline.ALL else f' of {one.unit}'} waits: {one.why}" for one in first[:8]
     ]
     notes += [f"… and {len(first) - 8} more (--format json)"] if len(first) > 8 else []
     notes.append(f"Next: proctor build status {folder}")
-    json: list[JsonValue] = [
-        {"stage": one.stage, "unit": one.unit, "state": one.state, "why": one.why} for one in states
-    ]
-    return PluginReport(json, (table,), tuple(notes), ok=not waiting)
+    return PluginReport([asdict(one) for one in states], (table,), tuple(notes), ok=not waiting)
 
 
 def run_to(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | None]) -> tuple[PluginReport, list[Any]]:
-    """Runs up to a stage, and gives its records too; what stands in the way of files that are asked for is said
-    before."""
+    """Runs a project up to a stage; the report, and the stage's records. Raises `InputError` before it runs if one of
+    the `new` files or folders exists."""
     for path in new:
         if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
             raise InputError(path, found="something there already", expected="a new file or folder")
     report = run_report(folder, steps, stage.name, ())
-    return report, records_of(pipeline.Project(folder), stage)
-
-
-def records_of(project: Project, stage: Stage[Any]) -> list[Any]:
-    """The records of a stage as they are on disk, of all its units."""
-    held: pipeline.Folder[Any] = pipeline.Folder(project, stage)
-    units = [held.read(unit) for unit in pipeline.units_of(project, stage)]
-    return [record for made in units if made is not None for record in held.records(made)]
+    return report, pipeline.records_of(pipeline.Project(folder), stage)
 
 
 def with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
-    """Writes a table where one is asked for, and says so."""
+    """Writes a table, if one is wanted, and adds a line about it to the report."""
     if table is None:
         return report
     write_whole(table, text)
@@ -125,19 +116,36 @@ def with_table(report: PluginReport, table: Path | None, text: str, rows: int, w
 
 
 def noted(report: PluginReport, line: str) -> PluginReport:
-    """With one line more."""
+    """The report with another line."""
     return PluginReport(report.json, (*report.shown, line), report.notes, report.ok)
 
 
 def stage_command(stage: str, summary: str, example: str) -> Callable[[Path, Steps, list[str] | None], PluginReport]:
-    """The command of one stage: it runs the project up to it."""
+    """A command that runs a project up to one stage."""
 
     def command(folder: Folder, steps: Steps, source: Sources = None) -> PluginReport:
         pipeline.kind_of(pipeline.Project(folder)).stage(stage)
         return run_report(folder, steps, stage, source or ())
 
-    command.__doc__ = f"{summary}.\n\nRuns the stages before it where they are due.\n\nExample: {example}"
+    command.__doc__ = f"{summary}.\n\nRuns the stages before it first, where needed.\n\nExample: {example}"
     return command
+
+
+def sources(
+    folder: Folder,
+    steps: Steps,
+    apply: Annotated[bool, typer.Option("--apply", help="Write copies, as was decided.")] = False,
+) -> PluginReport:
+    """Check videos; hide what identifies.
+
+    Lists what each video is and holds, and proposes stretches outside the body and text overlays to hide. People decide
+    in sources/decisions.csv; --apply then writes copies without sound and metadata, and checks them. Originals stay.
+
+    Example: proctor build sources abdomen
+    """
+    from proctor.construction.sources.report import check_sources
+
+    return check_sources(folder, steps, apply=apply)
 
 
 transcribe = stage_command("normalise", "Read or recognise speech and tidy it", "proctor build transcribe abdomen")
@@ -154,7 +162,7 @@ export = stage_command("export", "Write the benchmark with a datasheet", "procto
 def status(folder: Folder) -> PluginReport:
     """Show a project's funnel: in, out, why, cost.
 
-    Nothing is asked, and nothing written.
+    Reads only: asks no model and writes nothing.
 
     Example: proctor build status abdomen
     """
@@ -181,13 +189,12 @@ def status(folder: Folder) -> PluginReport:
     notes = [f"Not done: {', '.join(open_)}. Next: proctor build run {folder}"] if open_ else []
     if any(one.calls and one.cost_usd is None for one in rows):
         notes.append("Cost unknown: no price is known for these models.")
-    return PluginReport(
-        [one.to_json() for one in rows], (plain_table(_title(project), heads, tuple(cells)), *lines), tuple(notes)
-    )
+    table = plain_table(_title(project), heads, tuple(cells))
+    return PluginReport([asdict(one) for one in rows], (table, *lines), tuple(notes))
 
 
 def _spent(rows: Sequence[FunnelRow]) -> tuple[str, str, str]:
-    """Calls, tokens and cost of some stages; what is not known of one is not known of all."""
+    """Calls, tokens and cost of stages; the cost is unknown if that of one stage is."""
     calls, tokens = (sum(getattr(one, name) for one in rows) for name in ("calls", "tokens"))
     costs = [one.cost_usd for one in rows if one.calls]
     known = [one for one in costs if one is not None]
@@ -201,23 +208,13 @@ def show_history(
 ) -> PluginReport:
     """Show where an item comes from.
 
-    From the words that were said to the question as it stands, with its versions.
+    From the spoken words to the current question, with all its versions.
 
     Example: proctor build history abdomen liver-q003
     """
     found = pipeline.history(pipeline.Project(folder), item)
-    rows = tuple((_where(one), str(one.record["id"]), _said(one)) for one in found)
-    json: list[JsonValue] = [
-        {
-            "stage": one.stage,
-            "unit": one.unit,
-            "version": one.version,
-            "refused": one.refused,
-            "record": one.record,
-            "replies": [*one.replies],
-        }
-        for one in found
-    ]
+    rows = tuple((_where(one), str(one.record["id"]), _content(one)) for one in found)
+    json: list[JsonValue] = [asdict(one) | {"replies": [*one.replies]} for one in found]
     return PluginReport(json, (plain_table(item, ("stage", "id", "content"), rows, wrapped=("content",)),))
 
 
@@ -227,11 +224,11 @@ def redo(
     item: Annotated[
         str, typer.Argument(metavar="[ITEM]", help="One source or one record alone.", show_default=False)
     ] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last such wish back instead.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the last redo instead.")] = False,
 ) -> PluginReport:
     """Have a stage, a source or an item made again.
 
-    Its versions are kept; --undo brings the former one back from the journal, without asking a model.
+    Former versions are kept; --undo restores the last one from the journal, without asking a model.
 
     Example: proctor build redo abdomen questions liver-q003
     """
@@ -252,43 +249,33 @@ def _where(step: HistoryStep) -> str:
     return step.stage + version + (" (refused)" if step.refused else "")
 
 
-_BESIDE = {
-    "id",
-    "source",
-    "start",
-    "end",
-    "made_from",
-    "calls",
-    "flags",
-    "kind",
-    "words",
-    "votes",
-    "former",
-    "screening",
-}
-_BESIDE |= {"options", "key", "question", "version", "groundtruth", "original"}
+_NOT_SHOWN = {
+    "id", "source", "start", "end", "made_from", "calls", "flags", "kind", "words", "votes", "former", "screening",
+    "options", "key", "question", "version", "groundtruth", "original",
+}  # fmt: skip
 
 
 def _plain(value: JsonValue) -> str:
-    """A field's value in words; of what it holds, the fields alone that say something, and no hash."""
+    """A field's value as text, without empty values, ids and hashes."""
     if isinstance(value, list):
         return (", " if all(isinstance(one, str) for one in value) else "; ").join(map(_plain, value))
     if isinstance(value, dict):
-        told = [
+        shown = [
             one for name, one in value.items() if name not in {"id", "sha256", "version"} and one not in ("", [], None)
         ]
-        return " ".join(f"[{_plain(one)}]" if isinstance(one, list | dict) else _plain(one) for one in told)
+        return " ".join(f"[{_plain(one)}]" if isinstance(one, list | dict) else _plain(one) for one in shown)
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _said(step: HistoryStep) -> str:
-    """A record in short: its time, its fields of text, its options with the right one marked, flags, and who wrote
-    it."""
+def _content(step: HistoryStep) -> str:
+    """A record in short: its times, fields, options with the right one marked, flags, and the model behind it."""
     from proctor.core.formats import option_letters
 
     record = step.record
     parts = [f"{record['start']:.1f}–{record['end']:.1f} s"] if "start" in record else []
-    fields = {name: value for name, value in record.items() if name not in _BESIDE and value not in ("", [], None, 0)}
+    fields = {
+        name: value for name, value in record.items() if name not in _NOT_SHOWN and value not in ("", [], None, 0)
+    }
     parts += [f"{name}: {_plain(value)}" for name, value in fields.items()]
     options = record.get("options")
     if isinstance(options, list):

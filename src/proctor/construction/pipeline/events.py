@@ -1,29 +1,27 @@
-"""The stage `events`: what the operator does and what for, anchored to the words that say it; or as a person wrote
-it."""
+"""The stage `events`: what the operator does and why, at the times of the words that say so; or as written by a
+person."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.construction.pipeline.content import ProcedureEvent, Sentence, Word
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, ProcedureEvent, Refused, Sentence
 from proctor.construction.pipeline.speech import video_seconds
-from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.transcripts import tokens
 from proctor.core import InputError, RefusalError, cell_number, count_of, read_json, read_table, validated
 
-_PROMPTS = Path(__file__).with_name("prompts")
-_WORD = re.compile(r"\w+", re.UNICODE)
 _EDGE_S = 0.5
 
 
 class EventsSettings(StageSettings):
-    """`at_once` is the number of sentences that a model gets together, cut at the longest pause; `overlap_s` is how far
-    two events may overlap; `confidence` is from where on a word's time is relied on."""
+    """`at_once` is the number of sentences in one prompt, `overlap_s` how far two events may overlap, `confidence` the
+    least at which a word's times are used."""
 
     at_once: int = Field(default=60, ge=1, le=400)
     overlap_s: float = Field(default=0.0, ge=0)
@@ -42,8 +40,8 @@ class _Drafts(BaseModel):
 
 
 class EventsStage(Stage[ProcedureEvent]):
-    """The event log of a source. A model says which sentences tell an event, and quotes them; the times are those of
-    the quoted words. What it quotes must have been said; events are in order and, unless stated, do not overlap."""
+    """The event log of a source. A model names the sentences that tell an event and quotes them; the event has the
+    times of the quoted words. Quotes must be exact; events are in order and overlap by at most `overlap_s`."""
 
     name = "events"
     summary = "What is done and what for"
@@ -51,7 +49,7 @@ class EventsStage(Stage[ProcedureEvent]):
     record = ProcedureEvent
     settings = EventsSettings
     roles = ("writer",)
-    prompts = (_PROMPTS / "events.txt.j2",)
+    prompts = (PROMPTS / "events.txt.j2",)
 
     def reads(self, work: Work) -> Sequence[Path]:
         return [work.project.path(work.source, one) for one in ("video", "events") if getattr(work.source, one)]
@@ -66,12 +64,13 @@ class EventsStage(Stage[ProcedureEvent]):
         asker = work.asker("writer", self.prompts[0])
         for part in in_parts(sentences, settings.at_once):
             try:
-                said, call = await _asked(asker, part, work.source.procedure)
+                values = {"procedure": work.source.procedure, "sentences": part}
+                reply, call = await asker.ask(_Drafts, part[0].id, values)
             except RefusalError as error:
                 ids = tuple(one.id for one in part)
                 refused.append(Refused.of(part[0].id, "no draft", "a list of events", str(error), ids))
                 continue
-            drafts += [(one, call, part) for one in said.events]
+            drafts += [(one, call, part) for one in reply.events]
         made: list[ProcedureEvent] = []
         for number, (draft, call, part) in enumerate(drafts, start=1):
             name = f"{work.unit}-e{number:03d}"
@@ -81,12 +80,8 @@ class EventsStage(Stage[ProcedureEvent]):
         return Made(made, refused, [coverage(made, sentences)])
 
 
-async def _asked(asker: Asker, part: Sequence[Sentence], procedure: str) -> tuple[_Drafts, Call]:
-    return await asker.ask(_Drafts, part[0].id, {"procedure": procedure, "sentences": part})
-
-
 def in_parts(sentences: Sequence[Sentence], at_once: int) -> list[Sequence[Sentence]]:
-    """Stretches of at most `at_once` sentences, each cut at the longest pause of its last third.
+    """Splits sentences into parts of at most `at_once`, at the longest pause in the last third of each.
 
     >>> def said(number: int, start: float) -> Sentence:
     ...     return Sentence(id=str(number), source="v", start=start, end=start + 1, text="so")
@@ -107,7 +102,7 @@ def in_parts(sentences: Sequence[Sentence], at_once: int) -> list[Sequence[Sente
 def _anchored(
     name: str, draft: _Draft, call: Call, part: Sequence[Sentence], confidence: float
 ) -> ProcedureEvent | Refused:
-    """The event of a draft, from the first to the last word that it quotes."""
+    """The event of a draft, from its first to its last quoted word."""
     ids = tuple(part[number - 1].id for number in draft.sentences if 0 < number <= len(part))
 
     def refused(kind: str, reason: str, found: object) -> Refused:
@@ -121,11 +116,11 @@ def _anchored(
     if not draft.action.strip():
         return refused("action", "what is done", repr(draft.action))
     cited = part[numbers[0] - 1 : numbers[-1]]
-    quoted, said = _tokens(draft.quote), [_tokens(one.text) for one in cited]
-    place = _found(quoted, [word for one in said for word in one])
+    quoted, spoken = tokens(draft.quote), [tokens(one.text) for one in cited]
+    place = _found(quoted, [word for one in spoken for word in one])
     if place is None:
         return refused("quote", "words of the sentences that it names", draft.quote)
-    lengths = [len(one) for one in said]
+    lengths = [len(one) for one in spoken]
     if place >= lengths[0] or place + len(quoted) <= sum(lengths[:-1]):
         return refused("sentences", "the sentences that hold the quote", numbers)
     start = _edge(cited[0], quoted, confidence, last=False) if place else cited[0].start
@@ -142,21 +137,18 @@ def _anchored(
 
 
 def _edge(sentence: Sentence, quoted: Sequence[str], confidence: float, *, last: bool) -> float:
-    """When the quoted words of a sentence begin, or end: by two neighbouring words whose times can be relied on, else
-    the sentence's own edge. No event is cut on one word's time."""
+    """When the quoted words of a sentence begin, or end with `last`: the time of the outer of two neighbouring words
+    with reliable times, else the sentence's own. One word's time alone is not trusted."""
     own = sentence.end if last else sentence.start
-    words = [word for word in sentence.words if _tokens(word.text)]
-    spoken = ["".join(_tokens(word.text)) for word in words]
-    order = list(reversed(quoted)) if last else list(quoted)
-    sequence = list(reversed(spoken)) if last else spoken
-    timed: list[Word] = list(reversed(words)) if last else words
-    if len(order) < 2:
-        return own
-    for number in range(len(sequence) - 1):
-        first, second = timed[number], timed[number + 1]
-        near = abs(second.start - first.end) <= _EDGE_S if not last else abs(first.start - second.end) <= _EDGE_S
+    words = [word for word in sentence.words if tokens(word.text)]
+    order = list(quoted)
+    if last:  # from the end backwards
+        words.reverse()
+        order.reverse()
+    for first, second in pairwise(words):
+        gap = first.start - second.end if last else second.start - first.end
         sure = all(one.confidence is None or one.confidence >= confidence for one in (first, second))
-        if sequence[number] == order[0] and sequence[number + 1] == order[1] and near and sure:
+        if ["".join(tokens(one.text)) for one in (first, second)] == order[:2] and abs(gap) <= _EDGE_S and sure:
             time = first.end if last else first.start
             return time if sentence.start <= time <= sentence.end else own
     return own
@@ -170,25 +162,21 @@ def _in_order(event: ProcedureEvent, made: Sequence[ProcedureEvent], overlap_s: 
 
 
 def coverage(events: Sequence[ProcedureEvent], sentences: Sequence[Sentence]) -> str:
-    """How much of the narration the events tell."""
-    told = {name for one in events for name in one.made_from}
+    """The share of the narration that the events cover."""
+    covered = {name for one in events for name in one.made_from}
     seconds = sum(one.end - one.start for one in sentences)
-    inside = sum(one.end - one.start for one in sentences if one.id in told)
+    inside = sum(one.end - one.start for one in sentences if one.id in covered)
     share = inside / seconds if seconds else 0.0
     spoken = count_of(len(sentences), "sentence")
-    return f"{count_of(len(events), 'event')} from {len(told)} of {spoken}, {share:.0%} of the speech"
+    return f"{count_of(len(events), 'event')} from {len(covered)} of {spoken}, {share:.0%} of the speech"
 
 
-def _tokens(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _found(quoted: Sequence[str], said: Sequence[str]) -> int | None:
-    """Where the quoted words stand, on end."""
+def _found(quoted: Sequence[str], spoken: Sequence[str]) -> int | None:
+    """The place of the quoted words, all in a row; None without one."""
     if not quoted:
         return None
     size = len(quoted)
-    return next((n for n in range(len(said) - size + 1) if list(said[n : n + size]) == list(quoted)), None)
+    return next((n for n in range(len(spoken) - size + 1) if list(spoken[n : n + size]) == list(quoted)), None)
 
 
 class _Entry(BaseModel):
@@ -201,8 +189,8 @@ class _Entry(BaseModel):
 
 
 def _written(source: str, file: Path, seconds: float, overlap_s: float) -> list[ProcedureEvent]:
-    """The events in a CSV file (start, end, action, intent) or a JSON list of such objects. Raises `InputError` with
-    the row for one that does not fit."""
+    """The events of a CSV file (start, end, action, intent) or a JSON list of such objects. Raises `InputError` with
+    the row of an invalid one."""
     made: list[ProcedureEvent] = []
     for number, (place, entry) in enumerate(_entries(file), start=1):
         if not entry.start < entry.end <= seconds + _EDGE_S:

@@ -1,5 +1,5 @@
-"""The last stages: `split` (options in their final order, parts that share nothing) and `export` (the benchmark's own
-files, with a datasheet)."""
+"""The last stages: `split` (final order of options, disjoint parts) and `export` (the benchmark's files and a
+datasheet)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
 
-from proctor.audits.items import ItemAudit, audit_items
+from proctor.audits.items import audit_items
 from proctor.construction.balance import deal_options
-from proctor.construction.pipeline.content import DraftQuestion, FromSource
 from proctor.construction.pipeline.project import Project, SourceVideo
-from proctor.construction.pipeline.records import Record, UnitFile
+from proctor.construction.pipeline.records import DraftQuestion, FromSource, Record, UnitFile
 from proctor.construction.pipeline.review import REJECTED, REVIEW
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, as_item
@@ -31,25 +30,24 @@ from proctor.core.formats import option_letters
 
 DATASHEET = "DATASHEET.md"
 REVIEWED = "reviewed.md"
-"""The file of a project whose text is the datasheet's section on who reviewed it."""
+"""The file of a project with the datasheet's section on its review."""
 
 
 class SplitSettings(StageSettings):
-    """The share of the items that each part gets; whole groups of sources are dealt. Without parts there is one."""
+    """The share of items by part; groups of sources stay together. Without shares there is a single, unnamed part."""
 
     shares: dict[str, float] = Field(default={})
 
 
 class FinalQuestion(DraftQuestion):
-    """A question as it is published: its options in their final order, the part that it belongs to ("": there is one
-    part alone), and its blind screening."""
+    """A question for publication: options in final order, its part ("" if there is only one), and its screening."""
 
     part: str = ""
     screening: Screening
 
 
 class SplitStage(Stage[FinalQuestion]):
-    """Deals the options so that every letter is the key equally often, and the groups to parts."""
+    """Orders options so that every letter is right equally often, and assigns groups to parts."""
 
     name: ClassVar[str] = "split"
     summary: ClassVar[str] = "Order of options, and parts"
@@ -71,8 +69,8 @@ class SplitStage(Stage[FinalQuestion]):
 
 
 def dealt_parts(work: Work, items: Sequence[Item]) -> tuple[dict[str, str], list[str]]:
-    """The part of each item by its id ("": the settings name none), and a note on their sizes. Raises `InputError` for
-    parts that share something."""
+    """The part of each item by id ("" if the settings name none), and a note on their sizes. Raises `InputError` for
+    parts that are not disjoint."""
     shares = work.settings(SplitSettings).shares
     if not shares:
         return dict.fromkeys((one.id for one in items), ""), []
@@ -94,14 +92,14 @@ def _final(one: Reworked, part: str, deck: tuple[list[str], str] | None) -> Fina
 
 
 class ExportedFile(Record):
-    """A file of the benchmark below `items/`, with its SHA-256."""
+    """A file of the benchmark in `items/`."""
 
     sha256: str
     size: int = Field(ge=0)
 
 
 class FilesStage(Stage[ExportedFile]):
-    """Writes the benchmark into `items/`: the folder appears as a whole."""
+    """Writes the benchmark into `items/`, all of it or nothing."""
 
     name: ClassVar[str] = "export"
     summary: ClassVar[str] = "The benchmark's own files"
@@ -111,8 +109,8 @@ class FilesStage(Stage[ExportedFile]):
 
     @abstractmethod
     def fill(self, work: Work, folder: Path) -> str:
-        """Writes all files into an empty folder, and says what there is ("12 questions"). Raises `InputError` where
-        nothing is to be written."""
+        """Writes all files into an empty folder; returns what they hold ("12 questions"). Raises `InputError` if there is
+        nothing to write."""
 
     def reads(self, work: Work) -> Sequence[Path]:
         reviewed = work.project.folder / REVIEWED
@@ -120,7 +118,7 @@ class FilesStage(Stage[ExportedFile]):
         return [*videos, *([reviewed] if reviewed.is_file() else [])]
 
     def stands(self, project: Project, made: UnitFile) -> bool:
-        """Whether the files are still there, as large as they were."""
+        """Whether the files still exist with the same sizes."""
         files = [(project.items / str(one["id"]), one["size"]) for one in made.records]
         return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
@@ -148,7 +146,7 @@ class FilesStage(Stage[ExportedFile]):
 
 
 class ExportStage(FilesStage):
-    """Questions: their own files, as a task says, the videos beside them, and a datasheet."""
+    """Exports questions: the task's own files, the videos, and a datasheet."""
 
     after: ClassVar[tuple[str, ...]] = ("transcript", "events", "questions", "screen", "repair", "split")
     also_after: ClassVar[tuple[str, ...]] = (REVIEW,)
@@ -173,7 +171,7 @@ class ExportStage(FilesStage):
 
 
 def lend_video(video: Path, target: Path) -> None:
-    """A video under another name: the same file where the disk can do that, else a copy."""
+    """Links a video to another name, or copies it where the disk can't link."""
     target.parent.mkdir(exist_ok=True)
     try:
         os.link(video.resolve(), target)
@@ -188,8 +186,8 @@ def _file(file: Path, folder: Path) -> ExportedFile:
 
 
 def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
-    """What readers of the benchmark must know, in Markdown: where it is from, the funnel, models and prompts, how far
-    it can be guessed before and after, who reviewed it, and what a clinician must still confirm."""
+    """A datasheet in Markdown: sources, funnel, models and prompts, how well questions can be guessed before and after
+    repair, the review, and what a clinician must still confirm."""
     drafts = work.records("questions", DraftQuestion)
     kinds = Counter(one.kind for one in questions)
     what = f"{count_of(len(questions), 'question')} ({kinds['mcq']} choices, {kinds['free']} free responses)"
@@ -206,8 +204,7 @@ def datasheet(work: Work, questions: Sequence[FinalQuestion]) -> str:
 
 
 def _reviewed(work: Work) -> list[str]:
-    """What a review of the questions wrote into the project (`proctor review export`), or that there was none; and
-    what came back of it."""
+    """The section on the review, from `reviewed.md` (`proctor review export`), and its outcome."""
     file, settled = work.project.folder / REVIEWED, work.before.get(REVIEW)
     if file.is_file():
         lines = input_text(file, "the section of a datasheet").rstrip().splitlines()
@@ -224,13 +221,13 @@ def _reviewed(work: Work) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """People's words within Markdown: no tag, link or table."""
+    """A person's text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text) or "no reason given"
 
 
 def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource]) -> list[str]:
-    """The lines that every datasheet begins with: title, licence, what there is, its sources, the records of each
-    stage under the heading `funnel`, models, and the prompts behind the records."""
+    """The first sections of every datasheet: title, licence, contents, sources, the number of records of each stage
+    under the heading `funnel`, models, and prompts."""
     settings = work.project.settings
     shown = count_of(len({one.source for one in items}), "video")
     lines = [
@@ -245,9 +242,7 @@ def about_sources(work: Work, what: str, funnel: str, items: Sequence[FromSource
     lines += ["", f"## {funnel}", "", "| stage | records |", "|---|---|"]
     lines += [f"| {name} | {len(some)} |" for name, some in work.before.items()]
     lines += ["", "## Models and prompts", "", "| role | model |", "|---|---|"]
-    for role, named in settings.models.items():
-        specs = named if isinstance(named, list) else [named]
-        lines += [f"| {role} | {one.name} |" for one in specs]
+    lines += [f"| {role} | {one.name} |" for role in settings.models for one in settings.specs(role)]
     every = [*items, *(one for some in work.before.values() for one in some)]
     prompts = sorted({call.prompt_sha256 for one in every for call in one.calls})
     return [*lines, "", f"Prompts, by SHA-256: {', '.join(one[:16] for one in prompts) or DASH}", ""]
@@ -261,18 +256,13 @@ def _source_row(one: SourceVideo, licence: str) -> str:
 
 def _guessing(title: str, drafts: Sequence[DraftQuestion], work: Work) -> list[str]:
     items = [as_item(one, work.project.settings.groups) for one in drafts if one.kind == "mcq"]
-    audit: ItemAudit | None = audit_items(items, seed=work.project.settings.seed) if items else None
-    choice = audit.format("choice") if audit is not None else None
+    choice = audit_items(items, seed=work.project.settings.seed).format("choice") if items else None
     best = choice.best_rule if choice is not None else None
     if choice is None or best is None or best.accuracy.value is None:
         return [f"- {title}: no rule could be tried."]
     found = best.accuracy
-    return [
-        (
-            f"- {title}: the best rule ({best.label}) answers {percent(found.value)} of {choice.n} choices "
-            f"[{percent(found.ci_low)}, {percent(found.ci_high)}]; chance is {percent(choice.chance)}."
-        )
-    ]
+    line = f"- {title}: the best rule ({best.label}) answers {percent(found.value)} of {choice.n} choices "
+    return [line + f"[{percent(found.ci_low)}, {percent(found.ci_high)}]; chance is {percent(choice.chance)}."]
 
 
 def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
@@ -281,12 +271,11 @@ def _blind(work: Work, questions: Sequence[FinalQuestion]) -> list[str]:
     for title, some in (("before repair", first), ("as published", [one.screening for one in questions])):
         asked, solved = sum(one.asked for one in some), sum(one.solved for one in some)
         if asked:
-            lines.append(
-                f"- Models without the video, {title}: {solved} of {asked} answers right ({percent(solved / asked)})."
-            )
+            share = percent(solved / asked)
+            lines.append(f"- Models without the video, {title}: {solved} of {asked} answers right ({share}).")
     return lines
 
 
 def as_json(entries: Sequence[Mapping[str, JsonValue]] | Mapping[str, Any]) -> str:
-    """JSON as a benchmark's files have it."""
+    """JSON as written into a benchmark's files."""
     return json.dumps(entries, ensure_ascii=False, indent=2) + "\n"

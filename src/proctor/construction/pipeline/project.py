@@ -22,14 +22,14 @@ _END_S = 0.5
 _TAKEN = frozenset({"all", "attempts"})  # names of files beside those of sources
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]{0,79}$")]
-"""What can be a file's name everywhere."""
+"""A valid file name on every system."""
 
 
 class SourceVideo(Frozen):
-    """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. `start` to
-    `end`, in seconds of the video's own clock, is what is used of it, and `region` the rectangle of its picture;
-    nothing is cut until a benchmark is written. All times in the project's records are seconds of the video's own
-    clock. Sources of one `group` (a patient, a teacher) never stand on two sides of a split."""
+    """One video of the project. `video`, `transcript` and `events` are paths inside the project folder. Used of it are
+    the seconds `start` to `end` and the rectangle `region`; nothing is cut until a benchmark is written. All times in
+    the project's records are seconds of the video's own clock. Sources of one `group` (a patient, a teacher) are always
+    in the same part of a split."""
 
     id: Name
     video: str = Field(min_length=1)
@@ -46,14 +46,13 @@ class SourceVideo(Frozen):
 
     @property
     def patient(self) -> str:
-        """Its group, or itself."""
+        """Its group; its id without one."""
         return self.group or self.id
 
 
 class ProjectSettings(Frozen):
-    """What `project.yaml` says. `models` are the models by their role (`writer`, `checker`, `screen`, `speech`): one,
-    or a list; `language` is what is spoken, for recognisers of speech ("": they find out); `stages` are the settings of
-    stages by name."""
+    """The content of `project.yaml`. `models` maps roles (`writer`, `checker`, `screen`, `speech`) to one model or a
+    list; `language` is the spoken language, for speech recognisers ("": detected); `stages` are settings by stage."""
 
     kind: str = Field(min_length=1)
     title: str = ""
@@ -69,9 +68,14 @@ class ProjectSettings(Frozen):
         """The group of each source."""
         return {one.id: one.patient for one in self.sources}
 
+    def specs(self, role: str) -> list[ModelSpec]:
+        """The models of a role; none where the project names none."""
+        named = self.models.get(role, [])
+        return named if isinstance(named, list) else [named]
+
 
 class Project:
-    """An open project folder. Raises `InputError` where it has no `project.yaml`, or one that does not fit."""
+    """An open project folder. Raises `InputError` without a valid `project.yaml`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,8 +90,8 @@ class Project:
         self._clients: dict[str, list[ModelClient]] = {}
 
     def check_trim(self, source: SourceVideo, seconds: float) -> None:
-        """Raises `InputError` where what is used of a source is not in its video, which is `seconds` long; an end may
-        lie half a second after it, as times are often rounded."""
+        """Raises `InputError` if a source's start or end is not within its video of `seconds` seconds; an end may be
+        half a second later, since times are often rounded."""
         for field, most in (("start", seconds), ("end", seconds + _END_S)):
             time = getattr(source, field)
             if time is not None and time >= most:
@@ -97,23 +101,22 @@ class Project:
 
     @property
     def work(self) -> Path:
-        """Where stages keep their records."""
+        """The folder of the stages' records."""
         return self.folder / "work"
 
     @property
     def items(self) -> Path:
-        """Where the benchmark is written to."""
+        """The folder of the finished benchmark."""
         return self.folder / "items"
 
     @cached_property
     def store(self) -> Store:
-        """The journal of all replies of models, and the runs of screening: `work/journal.sqlite`. What is in it is
-        never asked again."""
+        """The journal of all model replies, and the runs of screening: `work/journal.sqlite`."""
         self._make_work()
         return Store(self.work / "journal.sqlite")
 
     def path(self, source: SourceVideo, field: str) -> Path:
-        """The file that a source's field names. Raises `InputError` where it is not there."""
+        """The file that a source's field names. Raises `InputError` if it is missing."""
         named = str(getattr(source, field))
         path = self.folder / named
         if not path.is_file():
@@ -124,29 +127,24 @@ class Project:
         return path
 
     def clients(self, role: str) -> list[ModelClient]:
-        """Access to the models of a role. Raises `InputError` where the project names none, and `ConfigurationError`
-        for one that can't be asked: no key, an unknown provider."""
+        """Access to the models of a role. Raises `InputError` if the project names none, and `ConfigurationError` for
+        one without a key or with an unknown provider."""
         if role not in self._clients:
-            named = self.settings.models.get(role)
-            specs = named if isinstance(named, list) else [named] if named else []
+            specs = self.settings.specs(role)
             if not specs:
                 found = f"models for {', '.join(self.settings.models)}" if self.settings.models else "no models"
                 raise InputError(self.file, f"models: {role}", found=found, expected="a model: {name: provider:model}")
             try:
                 self._clients[role] = [ModelClient(self._in_language(spec)) for spec in specs]
             except ConfigurationError as error:
-                said = (
-                    str(error)
-                    .replace("--base-url http://HOST", "base_url: http://HOST")
-                    .replace("--base-url", "base_url")
-                )
-                raise ConfigurationError(f"{self.file}: models: {role}: {said}") from error
+                message = str(error).replace("--base-url http", "base_url: http").replace("--base-url", "base_url")
+                raise ConfigurationError(f"{self.file}: models: {role}: {message}") from error
         return self._clients[role]
 
     def _in_language(self, spec: ModelSpec) -> ModelSpec:
-        """A recogniser of speech is told the project's language, where its own settings name none."""
-        told = {"language": self.settings.language} if spec.hears and self.settings.language else {}
-        return spec.model_copy(update={"settings": told | dict(spec.settings)})
+        """The model with the project's language, for a speech recogniser whose own settings name none."""
+        language = {"language": self.settings.language} if spec.hears and self.settings.language else {}
+        return spec.model_copy(update={"settings": language | dict(spec.settings)})
 
     async def aclose(self) -> None:
         """Closes the connections to models."""
@@ -157,7 +155,7 @@ class Project:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps other processes from working on the project meanwhile. Raises `InputError` where one does."""
+        """Locks the project for this process. Raises `InputError` if another one holds the lock."""
         self._make_work()
         with (self.work / "lock").open("ab") as lock:
             try:
@@ -198,7 +196,7 @@ class Project:
 
 
 def check_inside(file: Path, place: str, field: str, named: str) -> None:
-    """Raises `InputError` for a path that leads out of the project's folder."""
+    """Raises `InputError` for a path outside the project folder."""
     pure = PurePosixPath(named.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (len(named) > 1 and named[1] == ":"):
         expected = "a path inside the project folder (link or copy the file there)"

@@ -1,21 +1,23 @@
-"""The stage `questions`: drafts about one event or adjacent ones, each checked before it passes."""
+"""The stage `questions`: drafts about one or more adjacent events, each checked against the rules for questions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.speech import content_words, sides_and_numbers
 from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.transcripts import tokens
 from proctor.core import RefusalError
+
+M = TypeVar("M", bound=BaseModel)
 
 KEY_STANDS_OUT = "the key is the longest option by far"
 
@@ -28,14 +30,14 @@ FORBIDDEN = {
     "time in the video": r"\b\d{1,2}:\d{2}\b",
     "two options in one": r"\b(?:all|none|both|neither) of the (?:above|options)\b",
 }
-"""What no question may speak of, by the reason: a system sees pictures alone."""
+"""Patterns that no question may contain, by the reason: systems see pictures only."""
 
 
 class QuestionsSettings(StageSettings):
-    """How many questions a source gets: `per_event` for each event and `per_minute` for each minute that events last
-    (so that the number grows with duration and density), rounded, at least 1 and at most `most`. `free_share` is the
-    share of free responses, `options` the number of options, `tries` how often a draft is asked for; `overlap` is the
-    largest share of the key's words of content that the stem may hold."""
+    """A source gets `per_event` questions for each event plus `per_minute` for each minute of events, rounded, at least
+    1 and at most `most`. `free_share` is the share of free responses, `options` the number of options of a choice,
+    `tries` the number of attempts at a draft, `overlap` the largest share of the right answer's content words that the
+    stem may contain."""
 
     per_event: float = Field(default=0.5, ge=0)
     per_minute: float = Field(default=1.0, ge=0)
@@ -48,7 +50,7 @@ class QuestionsSettings(StageSettings):
 
 @dataclass(frozen=True)
 class QuestionType:
-    """A type of question: what it asks, for the prompt, and about how many adjacent events."""
+    """A type of question: what it asks (for the prompt), and the number of adjacent events it is about."""
 
     name: str
     asks: str
@@ -57,7 +59,7 @@ class QuestionType:
 
 @dataclass(frozen=True)
 class Planned:
-    """A question that is to be written."""
+    """A question to be written."""
 
     id: str
     type: QuestionType
@@ -83,15 +85,15 @@ class FreeDraft(BaseModel):
 
 
 def how_many(events: Sequence[ProcedureEvent], settings: QuestionsSettings) -> int:
-    """The number of questions of a source; 0 without events."""
+    """The number of questions for a source; 0 without events."""
     minutes = sum(one.end - one.start for one in events) / 60
     wanted = round(settings.per_event * len(events) + settings.per_minute * minutes)
     return min(settings.most, max(1, wanted)) if events else 0
 
 
 class QuestionsStage(Stage[DraftQuestion]):
-    """Drafts of questions, the types and forms taking turns, the events drawn by seed, each as often as any other. What
-    breaks a rule is asked for again, with the reason, and refused in the end."""
+    """Drafts of questions. Types and forms take turns; events are drawn by seed, each equally often. A draft that breaks
+    a rule is requested again with the reason, and rejected after the last attempt."""
 
     name: ClassVar[str] = "questions"
     summary: ClassVar[str] = "Drafts of questions"
@@ -111,11 +113,14 @@ class QuestionsStage(Stage[DraftQuestion]):
         refused: list[Refused] = []
         for planned in self.plan(work, events, settings):
             one = await draft(asker, planned, settings, made)
-            (refused if isinstance(one, Refused) else made).append(one)  # type: ignore[arg-type]
+            if isinstance(one, Refused):
+                refused.append(one)
+            else:
+                made.append(one)
         return Made(made, refused)
 
     def plan(self, work: Work, events: Sequence[ProcedureEvent], settings: QuestionsSettings) -> Iterator[Planned]:
-        """What is to be written of a source."""
+        """The questions to be written for a source."""
         rng, deck = work.generator("events"), list[int]()
         for number in range(how_many(events, settings)):
             kind = self.types[number % len(self.types)]
@@ -129,40 +134,70 @@ class QuestionsStage(Stage[DraftQuestion]):
 async def draft(
     asker: Asker, planned: Planned, settings: QuestionsSettings, others: Sequence[DraftQuestion], version: int = 0
 ) -> DraftQuestion | Refused:
-    """One question, asked for until it breaks no rule, at most `tries` times."""
-    reason, found, calls = "", "", list[Call]()
-    events = tuple(one.id for one in planned.events)
+    """Writes a question. Former versions of it used the draws before `version` · `tries`."""
+
+    def check(reply: ChoiceDraft | FreeDraft, calls: tuple[Call, ...]) -> DraftQuestion | str:
+        question = _question(planned, reply, calls, version)
+        return question if isinstance(question, str) else valid(question, planned.events, settings, others)
+
     form: type[ChoiceDraft | FreeDraft] = FreeDraft if planned.kind == "free" else ChoiceDraft
-    for number in range(settings.tries):
+    values = {"type": planned.type, "kind": planned.kind, "events": planned.events, "options": settings.options}
+    draws = range(version * settings.tries, (version + 1) * settings.tries)
+    events = tuple(one.id for one in planned.events)
+    failed = Refused(id=planned.id, kind="no draft", reason="a question", made_from=events)
+    return await first_valid(asker, form, values, draws, failed, check)
+
+
+async def first_valid(
+    asker: Asker,
+    form: type[M],
+    values: Mapping[str, object],
+    draws: range,
+    failed: Refused,
+    check: Callable[[M, tuple[Call, ...]], DraftQuestion | str],
+    *,
+    shown: Callable[[M], str] = BaseModel.model_dump_json,
+) -> DraftQuestion | Refused:
+    """Asks for a question, once for each of `draws`, until `check` returns one instead of the rule that a reply breaks;
+    the next prompt names that rule. Otherwise returns the last reply as `shown`, with that rule; or `failed`, if the
+    model declines. `failed.calls` are the calls behind former versions."""
+    reason, found, calls = "", "", failed.calls
+    for draw in draws:
         try:
-            values = {"type": planned.type, "kind": planned.kind, "events": planned.events, "options": settings.options}
-            draw = version * settings.tries + number
-            said, call = await asker.ask(form, planned.id, values | {"refused": reason}, draw=draw)
+            reply, call = await asker.ask(form, failed.id, {**values, "refused": reason}, draw=draw)
         except RefusalError as error:
-            return Refused.of(planned.id, "no draft", "a question", str(error), events, tuple(calls))
-        calls.append(call)
-        question = _question(planned, said, tuple(calls), version)
-        reason = question if isinstance(question, str) else broken_rule(question, planned.events, settings, others)
-        if not reason and isinstance(question, DraftQuestion):
+            return Refused.of(failed.id, failed.kind, failed.reason, str(error), failed.made_from, calls)
+        calls = (*calls, call)
+        question = check(reply, calls)
+        if isinstance(question, DraftQuestion):
             return question
-        found = said.model_dump_json()
-    return Refused.of(planned.id, reason.partition(":")[0], reason, found, events, tuple(calls))
+        reason, found = question, shown(reply)
+    return Refused.of(failed.id, reason.partition(":")[0], reason, found, failed.made_from, calls)
+
+
+def valid(
+    question: DraftQuestion,
+    events: Sequence[ProcedureEvent],
+    settings: QuestionsSettings,
+    others: Sequence[DraftQuestion] = (),
+) -> DraftQuestion | str:
+    """The question, or the first rule that it breaks."""
+    return broken_rule(question, events, settings, others) or question
 
 
 def _question(
-    planned: Planned, said: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
+    planned: Planned, reply: ChoiceDraft | FreeDraft, calls: tuple[Call, ...], version: int
 ) -> DraftQuestion | str:
-    """The draft as a record, or what is wrong with its form."""
     form: dict[str, object]
     flags = list(dict.fromkeys(flag for one in planned.events for flag in one.flags))
-    if isinstance(said, ChoiceDraft):
-        options = tuple(_tidy(_LETTER.sub("", one)) for one in said.options)
-        if not 1 <= said.key <= len(options):
+    if isinstance(reply, ChoiceDraft):
+        options = tuple(_tidy(_LETTER.sub("", one)) for one in reply.options)
+        if not 1 <= reply.key <= len(options):
             return f"key: a number from 1 to {len(options)} is expected"
-        form = {"options": options, "key": said.key - 1}
-        flags += [KEY_STANDS_OUT] if stands_out(options, said.key - 1) else []
+        form = {"options": options, "key": reply.key - 1}
+        flags += [KEY_STANDS_OUT] if stands_out(options, reply.key - 1) else []
     else:
-        form = {"answer": _tidy(said.answer)}
+        form = {"answer": _tidy(reply.answer)}
     return DraftQuestion.model_validate(
         {
             "id": planned.id,
@@ -174,8 +209,8 @@ def _question(
             "end": max(one.end for one in planned.events),
             "type": planned.type.name,
             "kind": planned.kind,
-            "text": _tidy(said.question),
-            "groundtruth": _tidy(said.groundtruth),
+            "text": _tidy(reply.question),
+            "groundtruth": _tidy(reply.groundtruth),
             "version": version,
             **form,
         }
@@ -183,7 +218,7 @@ def _question(
 
 
 def stands_out(options: Sequence[str], key: int) -> bool:
-    """Whether the right option is longer than half as much again as the others usually are."""
+    """Whether the right option is longer than 1.5 times the median length of the others."""
     others = [len(one) for number, one in enumerate(options) if number != key]
     return len(options[key]) > _BY_FAR * max(1, median(others))
 
@@ -203,9 +238,9 @@ def broken_rule(
     settings: QuestionsSettings,
     others: Sequence[DraftQuestion] = (),
 ) -> str:
-    """The first rule that a question breaks, with what breaks it ("" where it breaks none): it speaks of what no
-    picture shows; its stem holds the key's words; its options are not what was asked for; it states sides or numbers
-    that the events do not; it was asked already."""
+    """The first rule that a question breaks, with the offending words ("" for none): it speaks of what no picture
+    shows; its options are not as requested; its stem contains the right answer's words; it states sides or numbers that
+    the events do not; the same question exists already."""
     shown = " ".join((question.text, *question.options))
     for reason, pattern in FORBIDDEN.items():
         hit = re.search(pattern, shown, re.IGNORECASE)
@@ -214,15 +249,15 @@ def broken_rule(
     if question.kind == "mcq":
         if len(question.options) != settings.options:
             return f"options: {len(question.options)} instead of {settings.options}"
-        plain = [" ".join(sorted(_all_words(one))) for one in question.options]
+        plain = [" ".join(sorted(tokens(one))) for one in question.options]
         if len(set(plain)) < len(plain):
             return "options: one of them twice"
     right = question.answer if question.kind == "free" else question.options[question.key or 0]
     leak = _leaked(question, right)
     if leak > settings.overlap:
         return f"the answer in the stem: {leak:.0%} of its words"
-    told = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
-    invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - told)), None)
+    known = sides_and_numbers(" ".join(f"{one.action} {one.intent} {one.quote}" for one in events))
+    invented = next((word for word in sorted(sides_and_numbers(question.groundtruth) - known)), None)
     if invented is not None:
         return f"not in the events: {invented!r}"
     if any(_alike(question.text, one.text) and _same_stretch(question, one) for one in others):
@@ -231,8 +266,7 @@ def broken_rule(
 
 
 def _leaked(question: DraftQuestion, right: str) -> float:
-    """The share of the right answer's words of content that the stem holds; those that every option has give nothing
-    away."""
+    """The share of the right answer's content words that the stem contains, without those of every option."""
     common = frozenset.intersection(*map(content_words, question.options)) if question.options else frozenset[str]()
     words = content_words(right) - common
     return len(words & content_words(question.text)) / len(words) if words else 0.0
@@ -245,12 +279,3 @@ def _alike(text: str, other: str) -> bool:
 
 def _same_stretch(one: DraftQuestion, other: DraftQuestion) -> bool:
     return one.source == other.source and one.start < other.end and other.start < one.end
-
-
-def _all_words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
-
-
-def types_by_name(types: Sequence[QuestionType]) -> Mapping[str, QuestionType]:
-    """The types, for a stage that writes one again."""
-    return {one.name: one for one in types}

@@ -1,21 +1,26 @@
-"""What a stage writes: records that say what they were made from, and what it refused and why."""
+"""The records that stages write: what they hold, what they were made from, and what was refused and why.
+
+Times are seconds of the video's own clock.
+"""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 _MOST_SHOWN = 400
 
 
 class Frozen(BaseModel):
-    """A value of a project's files: plain JSON, unknown fields refused."""
+    """Base of all that is kept in a project's files: plain JSON; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Call(Frozen):
     """A model's reply behind a record: its key in the project's journal, the model, the SHA-256 of the prompt's file
-    ("" where a sound was heard), and the number of the attempt, from 0. The same attempt is asked once."""
+    ("" for recognised speech), and the number of the attempt, from 0."""
 
     key: str
     model: str
@@ -24,8 +29,8 @@ class Call(Frozen):
 
 
 class Record(Frozen):
-    """What one stage made. `id` is unique among all records of its stage and stays the same when the stage is run
-    again; `made_from` are the ids of records of earlier stages; `flags` say what a person should look at."""
+    """What one stage made. `id` is unique within its stage and stays the same when the stage runs again; `made_from`
+    are the ids of records of earlier stages; `flags` say what a person should look at."""
 
     id: str = Field(min_length=1)
     made_from: tuple[str, ...] = ()
@@ -34,8 +39,7 @@ class Record(Frozen):
 
 
 class Refused(Frozen):
-    """What a stage did not let pass, and why. `kind` is the same for all that has one cause; `found` is what it was,
-    cut to 400 characters."""
+    """What a stage rejected, and why. `kind` names the cause, `found` is what was rejected, cut to 400 characters."""
 
     id: str
     kind: str
@@ -53,7 +57,7 @@ class Refused(Frozen):
         made_from: tuple[str, ...] = (),
         calls: tuple[Call, ...] = (),
     ) -> Refused:
-        """With a text of whatever was found.
+        """A rejection of anything that can be written as text.
 
         >>> Refused.of("v1-e3", "times", "ends before it starts", {"start": 3, "end": 2}).found
         "{'start': 3, 'end': 2}"
@@ -63,9 +67,8 @@ class Refused(Frozen):
 
 
 class UnitFile(Frozen):
-    """What a stage made of one unit (a source, or all of them): the content of `work/STAGE/UNIT.json`. `made_from` is
-    the hash of everything that led to it: while it stays, there is nothing to do. `notes` are for the person who reads
-    the funnel."""
+    """The content of `work/STAGE/UNIT.json`: what a stage made of one unit (a source, or all of them). `made_from` is
+    the hash of all inputs: the unit is up to date while it stays the same. `notes` are shown with the funnel."""
 
     stage: str
     unit: str
@@ -74,3 +77,75 @@ class UnitFile(Frozen):
     records: tuple[dict[str, JsonValue], ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+LOW_CONFIDENCE = "low confidence"
+"""The flag of speech that a recogniser was not sure of."""
+
+
+class Word(Frozen):
+    """A spoken word, from `start` to `end`; `confidence` is the recogniser's (0 to 1), None where it gave none."""
+
+    text: str = Field(min_length=1)
+    start: float
+    end: float
+    confidence: float | None = Field(default=None, ge=0, le=1)
+
+
+class FromSource(Record):
+    """A record about one source."""
+
+    source: str
+
+
+class Timed(FromSource):
+    """A record about one source from `start` to `end`."""
+
+    start: float = Field(ge=0)
+    end: float
+
+    @model_validator(mode="after")
+    def _forward(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError(f"an end after the start at {self.start:g} s is expected")
+        return self
+
+
+class Sentence(Timed):
+    """A stretch of speech. `words` have times where the transcript gives them; `original` is the text before
+    normalisation."""
+
+    text: str = Field(min_length=1)
+    words: tuple[Word, ...] = ()
+    original: str = ""
+
+
+class ProcedureEvent(Timed):
+    """What the operator does (`action`) and why (`intent`, empty where it was not said); `made_from` are the sentences
+    that say so, `quote` is their words."""
+
+    action: str = Field(min_length=1)
+    intent: str = ""
+    quote: str = ""
+
+
+class DraftQuestion(Timed):
+    """A draft of a question about a stretch of one source, with options (the right one is `options[key]`) or with a
+    free `answer`; `groundtruth` tells the events behind it in one text. `version` counts its changes."""
+
+    type: str = Field(min_length=1)
+    kind: Literal["mcq", "free"]
+    text: str = Field(min_length=1)
+    options: tuple[str, ...] = ()
+    key: int | None = Field(default=None, ge=0)
+    answer: str = ""
+    groundtruth: str = Field(min_length=1)
+    version: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.kind == "mcq" and (len(self.options) < 2 or self.key is None or self.key >= len(self.options)):
+            raise ValueError("options, and the position of the right one among them, are expected")
+        if self.kind == "free" and (self.options or self.key is not None or not self.answer):
+            raise ValueError("an answer and no options are expected")
+        return self

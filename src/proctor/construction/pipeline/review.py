@@ -1,5 +1,4 @@
-"""The stage `review`: what readers settled comes back. The file that `proctor review export --what consensus` writes is
-all that is known of them here."""
+"""The stage `review`: questions as readers settled them, from the file of `proctor review export --what consensus`."""
 
 from __future__ import annotations
 
@@ -9,13 +8,12 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
 from proctor.construction.pipeline.project import check_inside
 from proctor.construction.pipeline.questions import KEY_STANDS_OUT, QuestionsSettings, broken_rule, stands_out
-from proctor.construction.pipeline.records import Refused
+from proctor.construction.pipeline.records import DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.rework import Reworked
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
-from proctor.construction.pipeline.stage import Made, Stage, StageSettings, WaitingError, Work, stage_settings
+from proctor.construction.pipeline.stage import PROMPTS, Made, Stage, StageSettings, WaitingError, Work, stage_settings
 from proctor.core import InputError, Region, content_hash, count_of, read_jsonl, unique_keys, validated
 from proctor.core.formats import MOST_OPTIONS
 
@@ -25,15 +23,15 @@ _BY_ORGANISER = "changed in the review before it was read"
 
 
 class ReviewStageSettings(StageSettings):
-    """The file, inside the project, with the consensus of a study of its questions: JSON lines, as
-    `proctor review export --what consensus` writes them."""
+    """The consensus of a study of the project's questions, as a path inside the project: JSON lines of
+    `proctor review export --what consensus`."""
 
     consensus: str = "sources/consensus.jsonl"
 
 
 class SettledQuestion(Reworked):
-    """A question as its readers settled it: as it was, or as a new version with the reason. Who they were stays in the
-    review. An edited one was screened again."""
+    """A question that readers accepted, or edited: a new version with the reason, screened again. The readers' names
+    stay in the review."""
 
     settled: Literal["accepted", "edited"]
     by: Literal["review"] = "review"
@@ -41,9 +39,8 @@ class SettledQuestion(Reworked):
 
 
 class ReviewStage(Stage[SettledQuestion]):
-    """Waits until every question is settled in the version that stands; then accepted ones go on, edited ones as a new
-    version, and rejected ones are refused with the reason. Flags that asked for a clinician are answered by that; those
-    of screening stay."""
+    """Waits until the current version of every question is settled. Accepted questions go on, edited ones as a new
+    version; rejected ones are refused with the reason. This settles flags for clinicians; those of screening stay."""
 
     name: ClassVar[str] = REVIEW
     summary: ClassVar[str] = "Questions as readers settled them"
@@ -53,7 +50,7 @@ class ReviewStage(Stage[SettledQuestion]):
     record = SettledQuestion
     settings = ReviewStageSettings
     roles: ClassVar[tuple[str, ...]] = ("screen", "judge")
-    prompts = (Path(__file__).with_name("prompts") / "blind.txt.j2",)
+    prompts = (PROMPTS / "blind.txt.j2",)
 
     def reads(self, work: Work) -> Sequence[Path]:
         named = work.settings(ReviewStageSettings).consensus
@@ -85,8 +82,8 @@ class ReviewStage(Stage[SettledQuestion]):
 
 
 def question_version(one: DraftQuestion, region: Region | None) -> str:
-    """A short hash of what a reader is asked to settle: the stretch of video, the words, and which option is right. It
-    is the same whatever the order of the options, which the split deals again."""
+    """A short hash of what readers settle: the stretch of video, the words, and the right option. It does not depend on
+    the order of the options, which the split changes."""
     right = one.answer if one.key is None else one.options[one.key]
     shown = region.model_dump(mode="json") if region is not None else None
     texts = [one.text, *sorted(one.options), right, one.groundtruth]
@@ -97,7 +94,7 @@ def question_version(one: DraftQuestion, region: Region | None) -> str:
 
 
 class _Part(BaseModel):
-    """What is read of a line; the rest of it is the review's own."""
+    """A part of a line; other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
@@ -142,7 +139,7 @@ class _Line(_Part):
 
     @property
     def why(self) -> str:
-        """The reasons of the reading that was settled on, and of the adjudication."""
+        """The reasons of the settled reading and of the adjudication."""
         return "; ".join(dict.fromkeys(filter(None, map(_tidy, (self.payload.reason, self.reason)))))
 
 
@@ -151,8 +148,8 @@ def _tidy(text: str) -> str:
 
 
 def _read(file: Path) -> list[_Line]:
-    """The lines of a consensus, older versions of an item first. Raises `InputError` with the line for what does not
-    fit, and for a version that is settled twice."""
+    """The lines of a consensus, older versions of an item first. Raises `InputError` for an invalid line, and for a
+    version that is settled twice."""
     found: dict[tuple[str, int], _Line] = {}
     for place, value in read_jsonl(file, "the consensus of a study, as JSON lines", pairs=unique_keys):
         line = validated(_Line, value, file, place)
@@ -164,8 +161,8 @@ def _read(file: Path) -> list[_Line]:
 
 
 def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -> tuple[Mapping[str, _Line], int]:
-    """What was settled of each question as it stands, and how many others were accepted. Raises `WaitingError` where
-    one is open."""
+    """The line that settles each current question, and the number of other accepted ones. Raises `WaitingError` if one
+    is open."""
     regions = {one.id: one.region for one in work.sources}
     versions = {one.id: question_version(one, regions[one.source]) for one in questions}
     lines = [line for file in files for line in _read(file)]
@@ -182,11 +179,11 @@ def _settled(work: Work, questions: Sequence[Reworked], files: Sequence[Path]) -
     return found, len({line.item for line in lines if not line.rejected} - versions.keys())
 
 
-# -- what becomes of a question
+# -- the questions
 
 
 def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
-    """The question with the words that were settled on. An edit without an explanation keeps the former one."""
+    """The question in the settled words. An edit without an explanation keeps the former one."""
     body = line.body
     words: dict[str, object] = {
         "kind": "mcq" if body.options else "free",
@@ -209,7 +206,7 @@ def _as_settled(one: Reworked, line: _Line) -> SettledQuestion:
 
 
 def _screened(work: Work, one: SettledQuestion, found: Screening) -> SettledQuestion:
-    """An edited question with its own screening, and the flags that the new words earn."""
+    """An edited question with its screening and the flags of its new words."""
     events = [event for event in work.records("events", ProcedureEvent) if event.id in one.made_from]
     broken = broken_rule(one, events, stage_settings(work.project, "questions", QuestionsSettings))
     flags = [*found.flags, *([f"edited against a rule: {broken.partition(':')[0]}"] if broken else [])]

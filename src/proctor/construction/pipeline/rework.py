@@ -1,5 +1,4 @@
-"""The stage `repair`: drafts that can be answered without the video are changed, screened again, and in the end
-removed."""
+"""The stage `repair`: drafts that can be answered without the video are changed and screened again, or removed."""
 
 from __future__ import annotations
 
@@ -9,32 +8,31 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import DraftQuestion, ProcedureEvent
 from proctor.construction.pipeline.questions import (
     KEY_STANDS_OUT,
     Planned,
     QuestionsSettings,
     QuestionType,
-    broken_rule,
     draft,
+    first_valid,
     stands_out,
+    valid,
 )
-from proctor.construction.pipeline.records import Call, Refused
+from proctor.construction.pipeline.records import Call, DraftQuestion, ProcedureEvent, Refused
 from proctor.construction.pipeline.screening import Screening, ScreenSettings, screen
 from proctor.construction.pipeline.speech import content_words
-from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work, stage_settings
-from proctor.core import RefusalError, count_of
+from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, stage_settings
+from proctor.core import count_of
 
 TO_CONFIRM = "new options: to be confirmed by a clinician"
 REWORDED = "new question text: to be confirmed by a clinician"
 
-_PROMPTS = Path(__file__).with_name("prompts")
-
 
 class ReworkSettings(StageSettings):
-    """At most `rounds` changes of a draft, each followed by screening: first its wrong options (of a free response the
-    stem), then the whole draft from the same events. What is flagged after the last one is removed, or kept with its
-    flags where `keep` says so. `similar` is the largest share of words of content that two options may share."""
+    """A draft is changed at most `rounds` times, each followed by screening: first its wrong options (or the stem of a
+    free response), then the whole draft, from the same events. A draft that is still flagged is removed, or kept with
+    its flags if `keep` is set. `similar` is the largest share of content words that two options may have in common,
+    `candidates` the number of wrong options from other questions in the prompt."""
 
     rounds: int = Field(default=2, ge=1, le=6)
     keep: bool = False
@@ -43,8 +41,7 @@ class ReworkSettings(StageSettings):
 
 
 class Reworked(DraftQuestion):
-    """A draft as it stands after screening and repair, with its former versions, the oldest first, and the screening of
-    this one."""
+    """A draft after screening and repair, with its former versions, oldest first, and its own screening."""
 
     former: tuple[DraftQuestion, ...] = ()
     screening: Screening
@@ -59,8 +56,8 @@ class _Stem(BaseModel):
 
 
 class RepairStage(Stage[Reworked]):
-    """Repairs what screening flagged. The stem and the right option of a choice stay word for word while its wrong
-    options are replaced; the reference of a free response stays while its stem is."""
+    """Repairs flagged drafts. New wrong options leave the stem and the right option of a choice unchanged; a new stem
+    leaves the reference of a free response unchanged."""
 
     name: ClassVar[str] = "repair"
     summary: ClassVar[str] = "Flagged drafts changed or removed"
@@ -73,7 +70,7 @@ class RepairStage(Stage[Reworked]):
     def __init__(self, types: Sequence[QuestionType], prompt: Path) -> None:
         self._types = {one.name: one for one in types}
         self._draft = prompt
-        self.prompts = (prompt, _PROMPTS / "distractors.txt.j2", _PROMPTS / "stem.txt.j2", _PROMPTS / "blind.txt.j2")
+        self.prompts = (prompt, *(PROMPTS / f"{name}.txt.j2" for name in ("distractors", "stem", "blind")))
 
     async def make(self, work: Work) -> Made[Reworked]:
         settings = work.settings(ReworkSettings)
@@ -124,13 +121,15 @@ class RepairStage(Stage[Reworked]):
             others = [other for other in every if other.id != one.id]
             return await draft(work.asker("writer", self._draft), planned, rules, others, one.version + 1)
         if one.kind == "mcq":
-            return await _new_options(work.asker("writer", self.prompts[1]), one, every, events, rules, settings)
+            lent = candidates(one, every, settings.candidates)
+            asker = work.asker("writer", self.prompts[1])
+            return await _new_options(asker, one, lent, events, rules, settings.similar)
         return await _new_stem(work.asker("writer", self.prompts[2]), one, events, rules)
 
 
 def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) -> list[str]:
-    """Right options of other questions of the same type that are wrong here: of other stretches, the ones nearest in
-    length and nearest in words first. They are the most plausible wrong options, since each is right somewhere."""
+    """Plausible wrong options: right ones of other questions of the same type about other stretches, those of similar
+    length and words first."""
     right = one.options[one.key or 0]
     own = content_words(right)
 
@@ -152,75 +151,55 @@ def candidates(one: DraftQuestion, every: Sequence[DraftQuestion], most: int) ->
 async def _new_options(
     asker: Asker,
     one: DraftQuestion,
-    every: Sequence[DraftQuestion],
+    candidates: Sequence[str],
     events: Sequence[ProcedureEvent],
     rules: QuestionsSettings,
-    settings: ReworkSettings,
+    similar: float,
 ) -> DraftQuestion | Refused:
-    """The same question with other wrong options: right ones of other questions, adapted by a model."""
-    key = one.key or 0
-    right, reason, calls, found = one.options[key], "", list(one.calls), ""
-    lent = candidates(one, every, settings.candidates)
-    for number in range(rules.tries):
-        wanted = len(one.options) - 1
-        values: dict[str, object] = {
-            "question": one.text,
-            "right": right,
-            "candidates": lent,
-            "wanted": wanted,
-            "refused": reason,
-        }
-        try:
-            said, call = await asker.ask(_Options, one.id, values, draw=number)
-        except RefusalError as error:
-            return Refused.of(one.id, "no draft", "wrong options", str(error), one.made_from, tuple(calls))
-        calls.append(call)
-        found = said.model_dump_json()
-        texts = [" ".join(text.split()) for text in said.distractors]
-        options = (*texts[:key], right, *texts[key:])
-        reason = (
-            f"options: {len(texts)} instead of {wanted}"
-            if len(texts) != wanted
-            else too_like(right, texts, settings.similar)
-        )
-        if not reason:
-            new = _as_version(one, calls, TO_CONFIRM, options=options)
-            reason = broken_rule(new, events, rules)
-            if not reason:
-                return new
-    return Refused.of(one.id, reason.partition(":")[0], reason, found, one.made_from, tuple(calls))
+    """The same question with other wrong options, which a model adapts from candidates."""
+    key, wanted = one.key or 0, len(one.options) - 1
+    right = one.options[key]
+
+    def check(reply: _Options, calls: tuple[Call, ...]) -> DraftQuestion | str:
+        wrong = [" ".join(text.split()) for text in reply.distractors]
+        if len(wrong) != wanted:
+            return f"options: {len(wrong)} instead of {wanted}"
+        new = _as_version(one, calls, TO_CONFIRM, options=(*wrong[:key], right, *wrong[key:]))
+        return too_like(right, wrong, similar) or valid(new, events, rules)
+
+    values = {"question": one.text, "right": right, "candidates": candidates, "wanted": wanted}
+    return await first_valid(asker, _Options, values, range(rules.tries), _failed(one, "wrong options"), check)
 
 
 async def _new_stem(
     asker: Asker, one: DraftQuestion, events: Sequence[ProcedureEvent], rules: QuestionsSettings
 ) -> DraftQuestion | Refused:
-    """The same question in other words, which give less away."""
-    reason, calls, found = "", list(one.calls), ""
-    for number in range(rules.tries):
-        values: dict[str, object] = {"question": one.text, "answer": one.answer, "refused": reason}
-        try:
-            said, call = await asker.ask(_Stem, one.id, values, draw=number)
-        except RefusalError as error:
-            return Refused.of(one.id, "no draft", "a question", str(error), one.made_from, tuple(calls))
-        calls.append(call)
-        found = said.question
-        new = _as_version(one, calls, REWORDED, text=" ".join(said.question.split()))
-        reason = "the same question" if new.text == one.text else broken_rule(new, events, rules)
-        if not reason:
-            return new
-    return Refused.of(one.id, reason.partition(":")[0], reason, found, one.made_from, tuple(calls))
+    """The same question in other words, which reveal less."""
+
+    def check(reply: _Stem, calls: tuple[Call, ...]) -> DraftQuestion | str:
+        new = _as_version(one, calls, REWORDED, text=" ".join(reply.question.split()))
+        return "the same question" if new.text == one.text else valid(new, events, rules)
+
+    values, failed = {"question": one.text, "answer": one.answer}, _failed(one, "a question")
+    return await first_valid(
+        asker, _Stem, values, range(rules.tries), failed, check, shown=lambda reply: reply.question
+    )
 
 
-def _as_version(one: DraftQuestion, calls: Sequence[Call], flag: str, **fields: object) -> DraftQuestion:
-    new = one.model_copy(update={"calls": tuple(calls), "version": one.version + 1, **fields})
+def _failed(one: DraftQuestion, expected: str) -> Refused:
+    return Refused(id=one.id, kind="no draft", reason=expected, made_from=one.made_from, calls=one.calls)
+
+
+def _as_version(one: DraftQuestion, calls: tuple[Call, ...], flag: str, **fields: object) -> DraftQuestion:
+    new = one.model_copy(update={"calls": calls, "version": one.version + 1, **fields})
     stands = new.key is not None and stands_out(new.options, new.key)
     flags = [*(was for was in one.flags if was != KEY_STANDS_OUT), flag, *([KEY_STANDS_OUT] if stands else [])]
     return new.model_copy(update={"flags": tuple(dict.fromkeys(flags))})
 
 
 def too_like(right: str, wrong: Sequence[str], most: float) -> str:
-    """Which wrong option says what the right one does, or what another does ("" for none): by the share of their words
-    of content.
+    """The first wrong option that resembles the right one or an earlier one ("" for none), by the share of common
+    content words.
 
     >>> too_like("Slide to the liver edge", ["Slide to the edge of the liver", "Rotate the probe"], 0.8)
     "options: too like another: 'Slide to the edge of the liver'"

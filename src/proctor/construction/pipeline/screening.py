@@ -1,21 +1,17 @@
-"""The stage `screen`: which drafts can be answered without the video, by models that see the text alone and by the
-text-only baselines of the item audit."""
+"""The stage `screen`: which drafts models can answer from the text alone, and which the text-only baselines of the item
+audit answer."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 from scipy.stats import binomtest
 
 from proctor.audits.items import audit_items
-from proctor.construction.pipeline.content import DraftQuestion
-from proctor.construction.pipeline.records import Call, Frozen, Record, Refused
-from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.records import Call, DraftQuestion, Frozen, Record, Refused
+from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work, several
 from proctor.core import Answer, Item, NoVerdictError, Reference, RefusalError, TagValue, count_of, generator, natural
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import build_judge
@@ -23,15 +19,16 @@ from proctor.judges import build_judge
 SOLVED_BLIND = "answered without the video"
 GUESSED = "guessed by a rule of the item audit"
 
-_PROMPT = Path(__file__).with_name("prompts") / "blind.txt.j2"
-_RIGHT = 2.0  # a free response that the judge finds right, of 0 to 2
+_PROMPT = PROMPTS / "blind.txt.j2"
+_RIGHT = 2.0  # the judge's score of a right free response, of 0 to 2
+_AT_ONCE = 8
 
 
 class ScreenSettings(StageSettings):
-    """Each model of the role `screen` is asked `seeds` times, the options in another order each time. A choice is
-    flagged where it is answered so often that chance alone does so with a probability of at most `alpha` (one-sided,
-    exact); a free response where a share of at least `free_share` of its answers is right by the model of the role
-    `judge`. With `baselines`, the rules and the fitted baselines of the item audit are tried as well."""
+    """Each model of the role `screen` answers `seeds` times, with the options in another order each time. A choice is
+    flagged if guessing gives that many right answers with a probability of at most `alpha` (one-sided, exact); a free
+    response if a share of at least `free_share` is right by the model of the role `judge`. With `baselines` the
+    baselines of the item audit are tried, too."""
 
     seeds: int = Field(default=1, ge=1, le=20)
     alpha: float = Field(default=0.05, gt=0, lt=1)
@@ -40,7 +37,7 @@ class ScreenSettings(StageSettings):
 
 
 class BlindVote(Frozen):
-    """What one model said without the video, and whether it was right; None where its answer could not be judged."""
+    """The answer of one model without the video; `right` is None if it could not be judged."""
 
     model: str
     seed: int
@@ -49,8 +46,8 @@ class BlindVote(Frozen):
 
 
 class Screening(Record):
-    """What is known of one draft: `solved` of `asked` blind answers, the rate with its exact 95 % interval, what chance
-    gives, the one-sided p by chance (choices alone), and whether the selected baseline of the audit hits it."""
+    """The screening of one draft: `solved` of `asked` blind answers were right; the rate with its exact 95 % interval,
+    the chance level, the one-sided p of guessing (choices only), and whether the audit's selected baseline is right."""
 
     question: str
     version: int = 0
@@ -66,7 +63,7 @@ class Screening(Record):
 
 
 class ScreenStage(Stage[Screening]):
-    """Blind screening of all drafts. A draft is never refused here: it gets flags."""
+    """Blind screening of all drafts: flags, no rejections."""
 
     name: ClassVar[str] = "screen"
     summary: ClassVar[str] = "What can be answered blind"
@@ -84,47 +81,33 @@ class ScreenStage(Stage[Screening]):
         return Made(screenings, refused, notes_of(screenings, drafts, settings))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    draft: DraftQuestion
-    vote: BlindVote
-    call: Call
+_Vote = tuple[BlindVote, Call]
 
 
 async def screen(
     work: Work, drafts: Sequence[DraftQuestion], settings: ScreenSettings, among: Sequence[DraftQuestion] = ()
 ) -> tuple[list[Screening], list[Refused]]:
-    """Screens drafts, in their order. An answer that a model declines to give counts as not right, and is listed.
-    The baselines of the item audit are fitted on all questions that the drafts stand `among` (themselves, if empty)."""
-    refused: list[Refused] = []
+    """Screens drafts; one screening each, in order, and the answers that models declined to give (they count as wrong).
+    The baselines of the item audit are fitted on the questions `among` (default: the drafts)."""
     models = range(len(work.project.clients("screen")))
     askers = [Asker(work, "screen", _PROMPT, number) for number in models]
     jobs = [(draft, asker, seed) for draft in drafts for asker in askers for seed in range(settings.seeds)]
-    gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(draft: DraftQuestion, asker: Asker, seed: int) -> _Asked | Refused:
-        async with gate:
-            try:
-                return await _vote(work, draft, asker, seed)
-            except RefusalError as error:
-                return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", str(error), (draft.id,))
+    async def one(job: tuple[DraftQuestion, Asker, int]) -> _Vote | Refused:
+        draft, asker, seed = job
+        try:
+            return await _vote(work, draft, asker, seed)
+        except RefusalError as error:
+            return Refused.of(f"{draft.id}-{asker.model}-{seed}", "no answer", "an answer", str(error), (draft.id,))
 
-    found = await asyncio.gather(*(one(*job) for job in jobs))
-    by_draft: dict[str, list[_Asked]] = {}
-    for result in found:
-        if isinstance(result, Refused):
-            refused.append(result)
-        else:
-            by_draft.setdefault(result.draft.id, []).append(result)
-    silent = {name: sum(name in one.made_from for one in refused) for name in (draft.id for draft in drafts)}
+    results = await several(one, jobs, _AT_ONCE)
     guessed = guessable(among or drafts, work) if settings.baselines else {}
-    return [
-        _screening(draft, by_draft.get(draft.id, []), silent[draft.id], guessed.get(draft.id), settings)
-        for draft in drafts
-    ], refused
-
-
-_AT_ONCE = 8
+    screenings = []
+    for draft in drafts:
+        mine = [result for (asked, _, _), result in zip(jobs, results, strict=True) if asked.id == draft.id]
+        votes = [result for result in mine if not isinstance(result, Refused)]
+        screenings.append(_screening(draft, votes, len(mine) - len(votes), guessed.get(draft.id), settings))
+    return screenings, [result for result in results if isinstance(result, Refused)]
 
 
 class _Choice(BaseModel):
@@ -135,11 +118,11 @@ class _Free(BaseModel):
     answer: str = Field(min_length=1, max_length=2000)
 
 
-async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _Asked:
+async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _Vote:
     if draft.kind == "free":
-        said, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
-        right = await _judged(work, draft, said.answer)
-        return _Asked(draft, BlindVote(model=asker.model, seed=seed, said=said.answer, right=right), call)
+        reply, call = await asker.ask(_Free, draft.id, {"question": draft.text, "options": []}, draw=seed)
+        right = await _judged(work, draft, reply.answer)
+        return BlindVote(model=asker.model, seed=seed, said=reply.answer, right=right), call
     order = generator(work.project.settings.seed, "screen", draft.id, str(seed)).permutation(len(draft.options))
     letters = option_letters(len(draft.options))
     shown = [draft.options[int(place)] for place in order]
@@ -148,11 +131,11 @@ async def _vote(work: Work, draft: DraftQuestion, asker: Asker, seed: int) -> _A
     letter = choice.answer.strip().strip("().").upper()[:1]
     position = letters.index(letter) if letter in letters else None
     right = position is not None and int(order[position]) == draft.key
-    return _Asked(draft, BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), call)
+    return BlindVote(model=asker.model, seed=seed, said=choice.answer.strip(), right=right), call
 
 
 async def _judged(work: Work, draft: DraftQuestion, answer: str) -> bool | None:
-    """Whether a free response is right by the judge; None without one, and where it gives no verdict."""
+    """Whether the judge finds a free response right; None without a judge or without its verdict."""
     if "judge" not in work.project.settings.models:
         return None
     item = as_item(draft)
@@ -165,7 +148,7 @@ async def _judged(work: Work, draft: DraftQuestion, answer: str) -> bool | None:
 
 
 def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> bool:
-    """Whether chance alone gives that many right answers with a probability of at most `alpha` (one-sided, exact).
+    """Whether guessing gives at least that many right answers with a probability of at most `alpha`.
 
     >>> [flagged_by_chance(n, n, 0.25, 0.05) for n in (1, 2, 3)]
     [False, False, True]
@@ -174,13 +157,11 @@ def flagged_by_chance(solved: int, asked: int, chance: float, alpha: float) -> b
 
 
 def _screening(
-    draft: DraftQuestion, votes: Sequence[_Asked], silent: int, guessed: bool | None, settings: ScreenSettings
+    draft: DraftQuestion, votes: Sequence[_Vote], silent: int, guessed: bool | None, settings: ScreenSettings
 ) -> Screening:
-    judged = [one.vote for one in votes if one.vote.right is not None]
-    asked, solved = (
-        len(judged) + (silent if judged or draft.kind == "mcq" else 0),
-        sum(bool(one.right) for one in judged),
-    )
+    judged = [vote for vote, _ in votes if vote.right is not None]
+    asked = len(judged) + (silent if judged or draft.kind == "mcq" else 0)
+    solved = sum(bool(one.right) for one in judged)
     chance = 1 / len(draft.options) if draft.kind == "mcq" else 0.0
     flags = [GUESSED] if guessed else []
     rate = low = high = p = None
@@ -196,11 +177,11 @@ def _screening(
     return Screening(
         id=f"{draft.id}-screen",
         made_from=(draft.id,),
-        calls=tuple(one.call for one in votes),
+        calls=tuple(call for _, call in votes),
         flags=tuple(flags),
         question=draft.id,
         version=draft.version,
-        votes=tuple(one.vote for one in votes),
+        votes=tuple(vote for vote, _ in votes),
         asked=asked,
         solved=solved,
         rate=rate,
@@ -213,7 +194,7 @@ def _screening(
 
 
 def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]:
-    """Which choices the baseline hits that the item audit selects on other groups; nothing where there are too few."""
+    """Whether the item audit's selected baseline answers each choice; empty if there are too few."""
     items = [as_item(one, work.project.settings.groups) for one in drafts if one.kind == "mcq"]
     return audit_items(items, seed=work.project.settings.seed).guessable if items else {}
 
@@ -221,7 +202,7 @@ def guessable(drafts: Sequence[DraftQuestion], work: Work) -> Mapping[str, bool]
 def as_item(
     draft: DraftQuestion, groups: Mapping[str, str] | None = None, tags: Mapping[str, TagValue] | None = None
 ) -> Item:
-    """A draft as an item without media; its group is its source's."""
+    """A draft as an item without media, in the group of its source."""
     letters = option_letters(len(draft.options))
     answer = letters[draft.key] if draft.key is not None else draft.answer
     return Item(
@@ -236,7 +217,7 @@ def as_item(
 
 
 def notes_of(screenings: Sequence[Screening], drafts: Sequence[DraftQuestion], settings: ScreenSettings) -> list[str]:
-    """What a reader of the flags must know."""
+    """Notes on the screening as a whole."""
     notes = []
     kinds = {one.id: one.kind for one in drafts}
     choices = [one for one in screenings if kinds[one.question] == "mcq" and one.asked]

@@ -1,5 +1,4 @@
-"""The stages `transcript` and `normalise`: what is said, with times; and the same without fillers, terms
-standardised."""
+"""The stages `transcript` and `normalise`: sentences with times; and the same without fillers, with standard terms."""
 
 from __future__ import annotations
 
@@ -10,11 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline.content import LOW_CONFIDENCE, Sentence
-from proctor.construction.pipeline.recognition import ROLE, Spoken, recognise
-from proctor.construction.pipeline.records import Call, Refused
-from proctor.construction.pipeline.stage import Asker, Made, Stage, StageSettings, Work
-from proctor.construction.pipeline.transcripts import Cue, in_sentences, read_transcript
+from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Sentence
+from proctor.construction.pipeline.stage import PROMPTS, Asker, Made, Stage, StageSettings, Work
+from proctor.construction.pipeline.transcripts import ROLE, Cue, Spoken, in_sentences, read_transcript, recognise
 from proctor.core import NUMBER_WORDS, InputError, RefusalError, count_of
 from proctor.judges import has_injection
 from proctor.media import Catalogue, cache_folder
@@ -24,9 +21,9 @@ _SLACK_S = 2.0  # a last subtitle may stand a little longer than its video
 
 
 class TranscriptSettings(StageSettings):
-    """`longest_s` and `pause_s` say where subtitles are joined to sentences; `confidence` is from where on a word's
-    time is relied on; `silence_s` is from where on a pause counts as silence. Where speech is recognised, `part_s` is
-    the longest stretch that is sent at once: ten minutes are 19 MB, and the protocol takes 25."""
+    """Cues are joined into sentences of up to `longest_s`, across pauses of up to `pause_s`. Times of words are used
+    from a confidence of `confidence`, pauses count as silence from `silence_s`. A speech recogniser gets parts of up to
+    `part_s` (ten minutes are 19 MB; the protocol's limit is 25)."""
 
     longest_s: float = Field(default=20.0, gt=0)
     pause_s: float = Field(default=1.0, ge=0)
@@ -36,8 +33,8 @@ class TranscriptSettings(StageSettings):
 
 
 class TranscriptStage(Stage[Sentence]):
-    """What is said in a source, sentence by sentence, inside its trim: by its transcript, else by a recogniser of
-    speech, which gets the sound of the trim alone."""
+    """The sentences of a source within its start and end: from its transcript, else by a speech recogniser, which gets
+    the sound of that stretch only."""
 
     name = "transcript"
     summary = "Sentences with times"
@@ -78,7 +75,7 @@ class TranscriptStage(Stage[Sentence]):
 
 
 def _check_speech_model(work: Work) -> None:
-    """Raises `InputError` where a source has no transcript, and the project no recogniser of speech."""
+    """Raises `InputError` if the project names no speech recogniser."""
     project = work.project
     if ROLE not in project.settings.models:
         expected = f"a transcript, or a model for speech (models: {ROLE})"
@@ -90,11 +87,10 @@ def _check_speech_model(work: Work) -> None:
 
 
 def video_seconds(video: Path) -> float:
-    """Seconds of a video's own clock. Raises `InputError` where it can't be read."""
+    """The length of a video in seconds. Raises `InputError` if it can't be read."""
     index = Catalogue(cache_folder()).index(video)
-    return index.seconds(int(index.pts[-1])) + (
-        index.seconds(int(index.pts[-1])) - index.seconds(int(index.pts[0]))
-    ) / max(1, len(index.pts) - 1)
+    first, last = (index.seconds(int(index.pts[place])) for place in (0, -1))
+    return last + (last - first) / max(1, len(index.pts) - 1)
 
 
 def _sentence(source: str, number: int, cue: Cue, confidence: float, calls: tuple[Call, ...]) -> Sentence:
@@ -125,162 +121,36 @@ def _notes(made: Sequence[Sentence], first: float, last: float, silence_s: float
     return notes
 
 
-_PROMPTS = Path(__file__).with_name("prompts")
-_FILLERS = frozenset(
-    [
-        "uh",
-        "um",
-        "uhm",
-        "er",
-        "erm",
-        "ah",
-        "eh",
-        "hm",
-        "hmm",
-        "mm",
-        "okay",
-        "ok",
-        "well",
-        "right",
-        "alright",
-        "so",
-        "like",
-        "just",
-        "really",
-        "basically",
-        "actually",
-        "now",
-    ]
-)
-_SIDES = frozenset(
-    [
-        "left",
-        "right",
-        "anterior",
-        "posterior",
-        "superior",
-        "inferior",
-        "medial",
-        "lateral",
-        "proximal",
-        "distal",
-        "cranial",
-        "caudal",
-        "cephalad",
-        "caudad",
-        "ventral",
-        "dorsal",
-        "up",
-        "down",
-        "upward",
-        "downward",
-        "upwards",
-        "downwards",
-        "clockwise",
-        "counterclockwise",
-        "anticlockwise",
-        "toward",
-        "towards",
-        "away",
-        "above",
-        "below",
-        "transverse",
-        "sagittal",
-        "coronal",
-        "longitudinal",
-        "axial",
-        "short",
-        "long",
-        "oblique",
-        "deep",
-        "shallow",
-        "increase",
-        "decrease",
-    ]
-)
-_NOT = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "without",
-        "don't",
-        "doesn't",
-        "didn't",
-        "isn't",
-        "aren't",
-        "can't",
-        "cannot",
-        "won't",
-        "shouldn't",
-        "nor",
-    ]
-)
-_NUMBER_WORDS = [
-    *NUMBER_WORDS,
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "sixty",
-    "seventy",
-    "eighty",
-    "ninety",
-    "hundred",
-    "thousand",
-    "half",
-    "third",
-    "quarter",
-]
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "with",
-        "from",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "we",
-        "you",
-        "i",
-        "he",
-        "she",
-        "they",
-        "our",
-        "your",
-        "my",
-        "there",
-        "here",
-        "then",
-    ]
-)
+_FILLERS = frozenset((
+    "uh", "um", "uhm", "er", "erm", "ah", "eh", "hm", "hmm", "mm", "okay", "ok", "well", "right", "alright", "so",
+    "like", "just", "really", "basically", "actually", "now",
+))  # fmt: skip
+_SIDES = frozenset((
+    "left", "right", "anterior", "posterior", "superior", "inferior", "medial", "lateral", "proximal", "distal",
+    "cranial", "caudal", "cephalad", "caudad", "ventral", "dorsal", "up", "down", "upward", "downward", "upwards",
+    "downwards", "clockwise", "counterclockwise", "anticlockwise", "toward", "towards", "away", "above", "below",
+    "transverse", "sagittal", "coronal", "longitudinal", "axial", "short", "long", "oblique", "deep", "shallow",
+    "increase", "decrease",
+))  # fmt: skip
+_NOT = frozenset((
+    "not", "no", "never", "without", "don't", "doesn't", "didn't", "isn't", "aren't", "can't", "cannot", "won't",
+    "shouldn't", "nor",
+))  # fmt: skip
+_NUMBER_WORDS = frozenset((
+    *NUMBER_WORDS, "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand",
+    "half", "third", "quarter",
+))  # fmt: skip
+_SMALL = frozenset((
+    "a", "an", "the", "and", "or", "of", "to", "in", "on", "at", "by", "for", "with", "from", "as", "is", "are", "was",
+    "were", "be", "been", "it", "its", "this", "that", "these", "those", "we", "you", "i", "he", "she", "they", "our",
+    "your", "my", "there", "here", "then",
+))  # fmt: skip
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 class NormaliseSettings(StageSettings):
-    """`terms` says which word is to be written for which (`probe: transducer`); `at_once` is the number of sentences
-    that a model gets together; without `model` nothing is asked and every sentence stays as it was said."""
+    """`terms` maps words to the standard term (`probe: transducer`); `at_once` is the number of sentences in one
+    prompt; without `model` every sentence stays unchanged."""
 
     terms: dict[str, str] = Field(default={})
     at_once: int = Field(default=40, ge=1, le=200)
@@ -297,7 +167,7 @@ class _Lines(BaseModel):
 
 
 class NormaliseStage(Stage[Sentence]):
-    """Sentences without fillers and with the same terms throughout, by a model whose every change is checked."""
+    """Sentences without fillers and with standard terms, by a model whose changes are checked."""
 
     name = "normalise"
     summary = "Fillers out, one term for one thing"
@@ -305,7 +175,7 @@ class NormaliseStage(Stage[Sentence]):
     record = Sentence
     settings = NormaliseSettings
     roles = ("writer",)
-    prompts = (_PROMPTS / "normalise.txt.j2",)
+    prompts = (PROMPTS / "normalise.txt.j2",)
 
     async def make(self, work: Work) -> Made[Sentence]:
         settings, sentences = work.settings(NormaliseSettings), work.records("transcript", Sentence)
@@ -315,24 +185,21 @@ class NormaliseStage(Stage[Sentence]):
         asker = work.asker("writer", self.prompts[0])
         for start in range(0, len(sentences), settings.at_once):
             part = sentences[start : start + settings.at_once]
-            said, call = await _said(asker, part, settings.terms)
+            replies, call = await _replies(asker, part, settings.terms)
             for number, one in enumerate(part, start=1):
-                texts = said.get(number, [])
-                reason = (
-                    changed(one.text, texts[0], settings.terms) if len(texts) == 1 else f"{len(texts)} lines for it"
-                )
+                texts = replies.get(number, [])
+                text = texts[0] if texts else ""
+                reason = changed(one.text, text, settings.terms) if len(texts) == 1 else f"{len(texts)} lines for it"
                 calls = (call,) if call else ()
                 if reason:
-                    found = texts[0] if texts else ""
-                    refused.append(Refused.of(one.id, "normalise", reason, found, (one.id,), calls))
+                    refused.append(Refused.of(one.id, "normalise", reason, text, (one.id,), calls))
                     made.append(_as_said(one))
                 else:
-                    fields = {"text": texts[0], "original": one.text, "made_from": (one.id,), "calls": calls}
-                    made.append(one.model_copy(update=fields | {"id": _own_id(one)}))
+                    made.append(_as_said(one, text=text, original=one.text, calls=calls))
         return Made(made, refused)
 
 
-async def _said(
+async def _replies(
     asker: Asker, part: Sequence[Sentence], terms: Mapping[str, str]
 ) -> tuple[dict[int, list[str]], Call | None]:
     try:
@@ -347,17 +214,13 @@ async def _said(
     return found, call
 
 
-def _own_id(one: Sentence) -> str:
-    return f"{one.id}n"
-
-
-def _as_said(one: Sentence) -> Sentence:
-    return one.model_copy(update={"id": _own_id(one), "made_from": (one.id,)})
+def _as_said(one: Sentence, **changes: object) -> Sentence:
+    return one.model_copy(update={"id": f"{one.id}n", "made_from": (one.id,), **changes})
 
 
 def changed(original: str, normalised: str, terms: Mapping[str, str] | None = None) -> str:
-    """What a normalised sentence says that the original does not, or says no more: words of content, numbers, sides and
-    directions, negations. "" where it may stand. A word may be replaced by the term for it.
+    """How a normalised sentence differs in meaning from the original: added or lost content words, numbers, sides,
+    directions or negations; "" if it does not. A word may be replaced by its standard term.
 
     >>> changed("uh so we we slide the probe to the the right", "We slide the transducer to the right.", {"probe": "transducer"})
     ''
@@ -379,8 +242,8 @@ def changed(original: str, normalised: str, terms: Mapping[str, str] | None = No
         if lost:
             return f"{next(iter(lost))!r} is missing"
         return f"{next(iter(more))!r} is said more often" if more else f"{' '.join(have)!r} in another order"
-    said = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
-    lost_share = len(said - {_stem(word) for word in after}) / max(1, len(said))
+    kept = {_stem(word) for word in replaced if word not in _SMALL | _FILLERS}
+    lost_share = len(kept - {_stem(word) for word in after}) / max(1, len(kept))
     return "" if lost_share <= _MOST_LOST else f"{lost_share:.0%} of its words are missing"
 
 
@@ -388,8 +251,8 @@ _MOST_LOST = 0.34
 
 
 def _fixed(words: Sequence[str]) -> list[str]:
-    """The numbers, sides, directions and negations, in their order; what is said twice on end (stammering) stands once.
-    "Right" as a filler can't be told from the side: a sentence that loses it stays as it was said."""
+    """The numbers, sides, directions and negations in order, without immediate repetitions (stammering). "Right" as a
+    filler can't be told from the side, so a sentence that loses it is rejected."""
     once = [one for number, one in enumerate(words) if number == 0 or words[number - 1] != one]
     return [word for word in once if _is_number(word) or word in _SIDES or word in _NOT]
 
@@ -403,7 +266,7 @@ def _is_number(word: str) -> bool:
 
 
 def _stem(word: str) -> str:
-    """Without the endings that grammar changes: `slides`, `sliding` and `slide` are one word.
+    """A word without its grammatical ending.
 
     >>> {_stem(word) for word in ("slide", "slides", "sliding", "slid")} == {"slid"}
     True
@@ -416,7 +279,7 @@ def _stem(word: str) -> str:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of content, without their endings.
+    """The stems of the content words.
 
     >>> sorted(content_words("We are sliding the probe, uh, to the right"))
     ['prob', 'right', 'slid']
@@ -425,7 +288,7 @@ def content_words(text: str) -> frozenset[str]:
 
 
 def sides_and_numbers(text: str) -> frozenset[str]:
-    """The sides, directions and numbers that a text names.
+    """The sides, directions and numbers in a text.
 
     >>> sorted(sides_and_numbers("Rotate 90 degrees towards the left"))
     ['90', 'left', 'towards']
@@ -434,7 +297,7 @@ def sides_and_numbers(text: str) -> frozenset[str]:
 
 
 def negations(text: str) -> frozenset[str]:
-    """The words that negate.
+    """The negating words in a text.
 
     >>> sorted(negations("The hands are not on the chest, without exception"))
     ['not', 'without']

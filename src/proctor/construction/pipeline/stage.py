@@ -1,4 +1,4 @@
-"""What a stage is: it makes records of one kind from those of the stages before it, a unit at a time."""
+"""Stages: each makes records of one kind from those of the stages before it, one unit at a time."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 U = TypeVar("U")
 
+PROMPTS = Path(__file__).with_name("prompts")
+
 ALL = "all"
 """The unit of a stage that takes all sources together."""
 
 
 class StageSettings(Frozen):
-    """The settings of a stage, in `project.yaml` under its name; every one has a default."""
+    """The settings of a stage, in `project.yaml` under its name; all have defaults."""
 
 
 class WaitingError(ProctorError):
-    """A stage can't go on before a person has done something; says what."""
+    """A stage needs input from a person first; the message says what."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One unit of a stage: a source, or all of them. `before` are the records of the stages that it comes after, by
-    stage; `attempts` counts how often the unit ("") or one of its records was asked to be made again."""
+    """One unit of a stage: a source, or all of them. `before` are the records of earlier stages, by stage; `attempts`
+    counts how often the unit ("") or one of its records was redone."""
 
     project: Project
     stage: str
@@ -62,25 +64,25 @@ class Work:
         return [one for one in self.before[stage] if isinstance(one, kind)]
 
     def attempt(self, item: str = "") -> int:
-        """How often it was asked to be made again."""
+        """How often the unit, and this record of it, were redone."""
         return self.attempts.get("", 0) + (self.attempts.get(item, 0) if item else 0)
 
     def settings(self, kind: type[S]) -> S:
-        """The stage's settings. Raises `InputError` for one that it does not have."""
+        """The stage's settings. Raises `InputError` for an unknown one."""
         return stage_settings(self.project, self.stage, kind)
 
     def generator(self, *names: str) -> np.random.Generator:
-        """Draws of its own for one purpose, from the project's seed."""
+        """A generator for one purpose, from the project's seed."""
         return generator(self.project.settings.seed, self.stage, self.unit, str(self.attempt()), *names)
 
     def asker(self, role: str, prompt: Path | None = None) -> Asker:
-        """Asks the first model of a role, with a prompt (a recogniser of speech has none)."""
+        """Access to the first model of a role, with a prompt (none for a speech recogniser)."""
         return Asker(self, role, prompt)
 
 
 class Asker:
-    """Asks a model for drafts of a given form. Each reply is kept in the project's journal under all that led to it
-    (the model, the prompt's file, what it was filled with, the attempt), and is asked for once."""
+    """Asks a model for replies of a given form. Replies are cached in the project's journal by model, prompt file,
+    prompt values and attempt."""
 
     def __init__(self, work: Work, role: str, prompt: Path | None = None, number: int = 0) -> None:
         self._work = work
@@ -92,14 +94,14 @@ class Asker:
     async def ask(
         self, form: type[M], item: str, values: Mapping[str, object], *, pictures: Sequence[Frame] = (), draw: int = 0
     ) -> tuple[M, Call]:
-        """What the model says of `item`, the prompt being filled with `values`, and the pictures after it. Another
-        `draw` is another reply to the same words.
+        """The model's reply about `item` to the prompt with `values`, followed by `pictures`. Another `draw` is another
+        reply to the same prompt.
 
-        Raises `RefusalError` where it declines or gives nothing of the form, and `InfrastructureError` where no reply
-        comes.
+        Raises `RefusalError` if the model declines or its reply does not fit the form, and `InfrastructureError` if no
+        reply arrives.
         """
         if self._prompt is None:
-            raise ValueError("an asker without a prompt only hears")
+            raise ValueError("no prompt to ask with")
         system, user = self._prompt.render(**values)
         content: dict[str, JsonValue] = {
             "prompt": self._prompt.sha256,
@@ -112,8 +114,8 @@ class Asker:
         return await self._kept(form, [user, *pictures], content, item, system)
 
     async def hear(self, form: type[M], item: str, sound: Sound) -> tuple[M, Call]:
-        """What a recogniser of speech hears. The same samples are heard once, whatever the file, the stretch or the
-        project's seed. Raises as `ask`."""
+        """The transcript of a sound. The cache key is the samples alone, not the file, the stretch or the project's
+        seed. Raises as `ask`."""
         content: dict[str, JsonValue] = {"sound": hashlib.sha256(sound.wav).hexdigest()}
         return await self._kept(form, [sound], content, item, "")
 
@@ -131,8 +133,8 @@ class Asker:
 
 
 async def several(make: Callable[[T], Awaitable[U]], items: Iterable[T], at_once: int = 4) -> list[U]:
-    """What `make` gives for each item, in their order, a few at a time: for stages that ask models of many items. After
-    a `ProctorError` nothing further is begun, what is under way ends and is kept, and then it is raised."""
+    """The results of `make` for each item, in their order, at most `at_once` at a time. After a `ProctorError` no
+    further item is started; items under way are finished (their replies are cached), and then it is raised."""
     gate, faults = asyncio.Semaphore(at_once), list[ProctorError]()
 
     async def one(item: T) -> list[U]:
@@ -151,7 +153,7 @@ async def several(make: Callable[[T], Awaitable[U]], items: Iterable[T], at_once
 
 @dataclass(frozen=True)
 class Made(Generic[R]):
-    """What a stage made of a unit: records in their order, what it refused, and notes for the funnel."""
+    """The result of a stage for one unit: records in order, what it rejected, and notes for the funnel."""
 
     records: Sequence[R]
     refused: Sequence[Refused] = ()
@@ -159,11 +161,13 @@ class Made(Generic[R]):
 
 
 class Stage(ABC, Generic[R]):
-    """A stage. `after` are the stages whose records it reads; a `whole` one takes all sources together, another one
-    source at a time. An `optional` one is part of a project where `project.yaml` names it, or once it was run by name;
-    a stage reads its records only by `also_after`: where the project has it. `makes` says what its records are, where
-    they count something else than those before ("files"). `version` changes when the same input makes other records;
-    `prompts` are the files whose content does, too."""
+    """A stage of a project.
+
+    `after` are the stages whose records it reads, `also_after` those that it reads if the project has them. A `whole`
+    stage takes all sources together, others one at a time. An `optional` stage belongs to a project if `project.yaml`
+    names it or it was run by name. `makes` names the records if they are not what earlier stages count ("files").
+    Units are made again when `version` or the content of a file in `prompts` changes.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -179,27 +183,26 @@ class Stage(ABC, Generic[R]):
     prompts: tuple[Path, ...] = ()
 
     def reads(self, work: Work) -> Sequence[Path]:
-        """The files beside the records that it reads; a change of one makes the unit due. Raises `InputError` where one
-        is not there."""
+        """The files that the unit depends on besides records. Raises `InputError` for a missing one."""
         del work
         return ()
 
     def stands(self, project: Project, made: UnitFile) -> bool:
-        """Whether what was made is still there, where a stage writes more than records."""
+        """Whether what was made besides records still exists."""
         del project, made
         return True
 
     @abstractmethod
     async def make(self, work: Work) -> Made[R]:
-        """The records of a unit. The same input, journal and attempts give the same ones, to the byte.
+        """The records of a unit; the same input, journal and attempts give identical records.
 
-        Raises `WaitingError` where a person must act first, `InfrastructureError` where a model can't be reached
-        (what was replied is kept), and `InputError` for a file that can't be used.
+        Raises `WaitingError` if a person must act first, `InfrastructureError` if a model can't be reached (earlier
+        replies are cached), and `InputError` for a file that can't be used.
         """
 
 
 def stage_settings(project: Project, stage: str, kind: type[S]) -> S:
-    """A stage's settings. Raises `InputError` with the field for what does not fit."""
+    """A stage's settings. Raises `InputError` with the field for an invalid one."""
     try:
         return kind.model_validate(project.settings.stages.get(stage, {}))
     except ValidationError as error:
@@ -207,7 +210,7 @@ def stage_settings(project: Project, stage: str, kind: type[S]) -> S:
 
 
 def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> str:
-    """The hash of everything that a unit's records follow from; `identities` are the files' by path."""
+    """The hash of all inputs of a unit; `identities` are the hashes of files by path."""
     models: dict[str, JsonValue] = {role: _models(work.project, role) for role in stage.roles}
     return content_hash(
         {
@@ -227,7 +230,5 @@ def made_from(stage: Stage[Any], work: Work, identities: Mapping[str, str]) -> s
 
 
 def _models(project: Project, role: str) -> list[Any]:
-    """What changes the replies of a role's models; where they are asked does not."""
-    named = project.settings.models.get(role, [])
-    specs = named if isinstance(named, list) else [named]
-    return [[one.name, dict(one.settings), one.structured] for one in specs]
+    """What changes the replies of a role's models: not their addresses."""
+    return [[one.name, dict(one.settings), one.structured] for one in project.settings.specs(role)]

@@ -1,28 +1,27 @@
-"""What became of a project: the funnel of its stages, and the history of one record."""
+"""The funnel of a project's stages, and the history of one record."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 from pydantic import JsonValue
 
 from proctor.construction.pipeline.project import Project
-from proctor.construction.pipeline.records import Refused, UnitFile
-from proctor.construction.pipeline.running import Folder, reads_from, stages_of, units_of
+from proctor.construction.pipeline.records import Refused
+from proctor.construction.pipeline.runner import Folder, reads_from, stages_of, units_of
 from proctor.construction.pipeline.stage import ALL
 from proctor.core import InputError, Noted, Usage, by_cause
 
 
 @dataclass(frozen=True)
 class FunnelRow:
-    """One stage: of how many `units` it is done, how many records came `into` it and `out` of it (files, where `makes`
-    says so), how many of these have a flag, how many drafts were refused; what was asked for it and not before, and
-    its price in US dollars (None: not known)."""
+    """One stage: how many of its `units` are done, the records that came `into` it and `out` of it (or what `makes`
+    names), how many of these have a flag, how many drafts it refused; model calls that no earlier stage made, their
+    tokens, and their cost in US dollars (None: unknown)."""
 
     stage: str
     summary: str
@@ -40,31 +39,28 @@ class FunnelRow:
     notes: tuple[str, ...]
     makes: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """As programs read it."""
-        return asdict(self) | {"reasons": list(self.reasons), "notes": list(self.notes)}
-
 
 def funnel(project: Project) -> list[FunnelRow]:
-    """The stages in their order, from what is on disk; nothing is asked."""
+    """The stages in order, from their files alone."""
     out: dict[str, int] = {}
-    rows, counted = [], set[str]()  # records keep the calls of those that they were made from
+    rows, counted = [], set[str]()  # records also hold the calls behind earlier records
     journal = (project.work / "journal.sqlite").is_file()
     stages = stages_of(project)
     for stage in stages:
         folder, before = Folder(project, stage), reads_from(stage, stages)
         units = units_of(project, stage)
         made = [one for unit in units if (one := folder.read(unit))]
-        out[stage.name] = sum(len(one.records) for one in made)
-        refused = [(one.unit, entry) for one in made for entry in one.refused]
-        flags = Counter(str(flag) for one in made for record in one.records for flag in _flags(record))
-        keys = {str(call["key"]) for one in made for record in one.records for call in _calls(record)}
-        keys |= {call.key for _, entry in refused for call in entry.calls}
+        records = [record for one in made for record in one.records]
+        refused = [entry for one in made for entry in one.refused]
+        out[stage.name] = len(records)
+        flags = Counter(flag for record in records for flag in _texts(record, "flags"))
+        keys = {str(call["key"]) for record in records for call in _calls(record)}
+        keys |= {call.key for entry in refused for call in entry.calls}
         keys, counted, usage = keys - counted, counted | keys, Usage()
         if keys and journal:
             for vote in project.store.votes(keys).values():
                 usage += vote.usage
-        noted = [Noted(one.kind, one.id, one.found or "it", one.reason, _line(one)) for _, one in refused]
+        noted = [Noted(one.kind, one.id, one.found or "it", one.reason, _line(one)) for one in refused]
         rows.append(
             FunnelRow(
                 stage.name,
@@ -73,7 +69,7 @@ def funnel(project: Project) -> list[FunnelRow]:
                 len(units),
                 out[before[-1]] if before else None,
                 out[stage.name],
-                sum(bool(_flags(record)) for one in made for record in one.records),
+                sum(bool(_texts(record, "flags")) for record in records),
                 len(refused),
                 usage.requests,
                 usage.input_tokens + usage.output_tokens,
@@ -89,8 +85,8 @@ def funnel(project: Project) -> list[FunnelRow]:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One record in the history of another: what it was made from comes before it, what was made of it after. `version`
-    counts the former versions of its unit (0: it stands today); `replies` are what models said."""
+    """One record in the history of another, in order of stages. `version` is the number of a former version of its unit
+    (0: the current one); `replies` are those of models."""
 
     stage: str
     unit: str
@@ -101,14 +97,20 @@ class HistoryStep:
 
 
 def history(project: Project, item: str) -> list[HistoryStep]:
-    """The whole history of a record: all that led to it, stage by stage, its versions, and what was made of it. Raises
-    `InputError` for an id that no stage knows; the nearest one is named."""
+    """The records that led to a record, stage by stage, its versions, and the records made from it. Raises `InputError`
+    with similar ids for an unknown one."""
     entries = list(_entries(project))
     known = {str(record["id"]) for _, _, _, record, _ in entries}
     if item not in known:
         near = get_close_matches(item, sorted(known), n=3) or sorted(known)[:3]
         raise InputError(project.folder, "item", found=repr(item), expected=f"an id such as {', '.join(near)}")
-    wanted = _before(entries, item) | _after(entries, item)
+    parents: dict[str, set[str]] = {}
+    children: dict[str, set[str]] = {}
+    for _, _, _, record, _ in entries:
+        for parent in _texts(record, "made_from"):
+            parents.setdefault(str(record["id"]), set()).add(parent)
+            children.setdefault(parent, set()).add(str(record["id"]))
+    wanted = _reached(parents, item) | _reached(children, item)
     steps = []
     with closing(project.store):
         for stage, unit, version, record, refused in entries:
@@ -122,7 +124,6 @@ def history(project: Project, item: str) -> list[HistoryStep]:
 
 
 def _line(one: Refused) -> str:
-    """What was refused, and why: the reason says what was expected, or what is wrong."""
     return f"{one.id}: {one.reason}" if one.reason.startswith(one.kind) else f"{one.id}: {one.kind}: {one.reason}"
 
 
@@ -135,28 +136,12 @@ def _entries(project: Project) -> Iterator[Entry]:
         folder = Folder(project, stage)
         for unit in units_of(project, stage):
             now = folder.read(unit)
-            former: list[UnitFile] = folder.history(unit)
-            versions = [*((number, one) for number, one in enumerate(former, start=1)), *([(0, now)] if now else [])]
+            versions = [*enumerate(folder.history(unit), start=1), *([(0, now)] if now else [])]
             for version, made in versions:
                 for record in made.records:
                     yield stage.name, unit, version, record, False
                 for one in made.refused:
                     yield stage.name, unit, version, one.model_dump(mode="json"), True
-
-
-def _before(entries: list[Entry], item: str) -> set[str]:
-    parents: dict[str, set[str]] = {}
-    for _, _, _, record, _ in entries:
-        parents.setdefault(str(record["id"]), set()).update(_parents(record))
-    return _reached(parents, item)
-
-
-def _after(entries: list[Entry], item: str) -> set[str]:
-    children: dict[str, set[str]] = {}
-    for _, _, _, record, _ in entries:
-        for parent in _parents(record):
-            children.setdefault(parent, set()).add(str(record["id"]))
-    return _reached(children, item)
 
 
 def _reached(links: dict[str, set[str]], start: str) -> set[str]:
@@ -168,18 +153,13 @@ def _reached(links: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
-def _parents(record: dict[str, JsonValue]) -> list[str]:
-    given = record.get("made_from")
-    return [str(one) for one in given] if isinstance(given, list) else []
-
-
-def _flags(record: dict[str, JsonValue]) -> list[str]:
-    given = record.get("flags")
+def _texts(record: dict[str, JsonValue], field: str) -> list[str]:
+    given = record.get(field)
     return [str(one) for one in given] if isinstance(given, list) else []
 
 
 def _calls(record: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
-    """The calls behind a record, with those of the screening that it holds."""
+    """The calls behind a record, with those of its screening."""
     held = record.get("screening")
     given = [record.get("calls"), held.get("calls") if isinstance(held, dict) else None]
     return [one for some in given if isinstance(some, list) for one in some if isinstance(one, dict)]

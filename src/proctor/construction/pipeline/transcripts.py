@@ -1,19 +1,28 @@
-"""Transcripts: subtitles (WebVTT, SRT) and the JSON of speech recognisers, as sentences with words."""
+"""What is said in a source, as cues: read from a transcript, or recognised from its sound.
+
+Transcripts are subtitles (WebVTT, SRT) or the JSON of speech recognisers. Recognised speech is checked for what
+recognisers invent.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import html
 import math
 import re
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from proctor.construction.pipeline.content import Word
-from proctor.core import InputError, input_text, read_json, validated
+from proctor.construction.pipeline.records import LOW_CONFIDENCE, Call, Refused, Word
+from proctor.construction.pipeline.stage import WaitingError, Work
+from proctor.core import InputError, RefusalError, count_of, input_text, read_json, validated
+from proctor.media import SpeechPart, speech_parts
 
 SUFFIXES = (".vtt", ".srt", ".json")
 _MOST_CUES = 100_000
@@ -25,10 +34,19 @@ _TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>")
 _SENTENCE_END = re.compile(r"[.!?。！？]['\")\]]*$")
 
 
+def tokens(text: str) -> list[str]:
+    """The words of a text, in lower case.
+
+    >>> tokens("Slide it, to 90°")
+    ['slide', 'it', 'to', '90']
+    """
+    return re.findall(r"\w+", text.casefold())
+
+
 @dataclass(frozen=True)
 class Cue:
-    """A stretch of a transcript as its file has it; `place` is where. `words` are empty where it gives no times of
-    words; `flags` are doubts about what was recognised."""
+    """A stretch of a transcript; `place` is its place in the file. `words` are empty without times of words; `flags`
+    are doubts about recognised speech."""
 
     place: str
     start: float
@@ -39,11 +57,11 @@ class Cue:
 
 
 def read_transcript(file: Path) -> list[Cue]:
-    """The cues of a transcript in order: WebVTT (also with times inside lines, as automatic captions have them), SRT,
-    or the JSON of Whisper, WhisperX, faster-whisper and the transcription protocol of OpenAI.
+    """The cues of a transcript in order: WebVTT (also with times inside lines, as in automatic captions), SRT, or the
+    JSON of Whisper, WhisperX, faster-whisper and OpenAI's transcription protocol.
 
-    Cues that repeat the one before, as rolling captions do, are joined. Raises `InputError` with the line: broken
-    times, an end before its start, starts that go back, no speech at all.
+    What rolling captions repeat is left out. Raises `InputError` with the line for broken times, an end before its
+    start, a start before the one before it, and no speech at all.
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -97,7 +115,6 @@ def _subtitle_cues(file: Path, *, vtt: bool) -> Iterator[Cue]:
 
 
 def _before_times(lines: Sequence[str], number: int) -> bool:
-    """Whether a line is a cue's number or name: its times follow."""
     return number + 1 < len(lines) and "-->" in lines[number + 1]
 
 
@@ -119,19 +136,19 @@ def _seconds(text: str) -> float | None:
 
 
 def _cue(place: str, start: float, end: float, raw: str) -> Cue:
-    """With the words between inline times, which automatic captions have: each begins at the time before it."""
+    """A cue with its words, if it has inline times (automatic captions): a word begins at the time before it."""
     parts = _INLINE.split(raw)
     words: list[Word] = []
     if len(parts) > 1:
         times = [start, *(found if (found := _seconds(one)) is not None else start for one in parts[1::2]), end]
         last = parts[0].rsplit("\n", 1)[-1]  # lines above it roll: they were said before
         for number, piece in enumerate([last, *parts[2::2]]):
-            said = _plain(piece).split()
+            spoken = _plain(piece).split()
             first, after = times[number], max(times[number], times[number + 1])
-            step = (after - first) / max(1, len(said))
+            step = (after - first) / max(1, len(spoken))
             words += [
                 Word(text=one, start=round(first + place_ * step, 3), end=round(first + (place_ + 1) * step, 3))
-                for place_, one in enumerate(said)
+                for place_, one in enumerate(spoken)
             ]
     return Cue(place, start, end, _plain(_INLINE.sub("", raw)), tuple(words))
 
@@ -141,8 +158,8 @@ def _plain(text: str) -> str:
 
 
 def _without_repeats(cues: Sequence[Cue]) -> list[Cue]:
-    """Rolling captions say a line twice: as the new one, and as the one above the next. What a cue repeats of the one
-    before it is left out; so is one that says nothing more."""
+    """Cues without the words that repeat the cue before, and without cues that only repeat: rolling captions show a
+    line twice, as the new one and as the one above the next."""
     found: list[Cue] = []
     shown: list[str] = []
     for cue in cues:
@@ -165,7 +182,7 @@ class _Spoken(BaseModel):
 
 
 class SpokenWord(_Spoken):
-    """A word as recognisers write it."""
+    """A word in a recogniser's reply."""
 
     word: str = ""
     text: str = ""
@@ -174,17 +191,17 @@ class SpokenWord(_Spoken):
 
     @property
     def middle(self) -> float:
-        """The time of its middle, as far as its times are known."""
+        """The middle of its known times; 0 without any."""
         known = [time for time in (self.start, self.end) if time is not None]
         return sum(known) / max(1, len(known))
 
     @property
-    def said(self) -> str:
+    def spoken(self) -> str:
         return (self.word or self.text).strip()
 
 
 class SpokenSegment(_Spoken):
-    """A segment as recognisers write it; what Whisper says of its own certainty is None where it was not said."""
+    """A segment in a recogniser's reply; Whisper's measures of confidence are None where missing."""
 
     text: str = Field(default="", max_length=_MOST_CHARS)
     words: list[SpokenWord] | None = Field(default=None, max_length=_MOST_CHARS)
@@ -194,8 +211,8 @@ class SpokenSegment(_Spoken):
 
 
 class SpokenReply(BaseModel):
-    """What a recogniser replies: OpenAI's `verbose_json`, whose words may stand beside its segments. A text without
-    segments is none: nobody could say when it was said."""
+    """A recogniser's reply: OpenAI's `verbose_json`, whose words may be listed beside its segments. A text without
+    segments is invalid, since its times are unknown."""
 
     text: str = Field(default="", exclude=True)
     segments: list[SpokenSegment] = Field(max_length=_MOST_CHARS)
@@ -208,8 +225,8 @@ class SpokenReply(BaseModel):
         return self
 
     def words_of(self, number: int) -> list[SpokenWord]:
-        """The words of a segment, counted from 0: its own, else those whose middle lies between its start and that of
-        the next one, since recognisers round."""
+        """The words of a segment, counted from 0: its own, else those whose middle is between its start and that of
+        the next segment (recognisers round times)."""
         own, later = self.segments[number].words, self.segments[number + 1 :]
         first = (self.segments[number].start or 0.0) if number else 0.0
         until = next((one.start for one in later if one.start is not None), math.inf)
@@ -227,14 +244,14 @@ def _json_cues(file: Path) -> Iterator[Cue]:
         segment = validated(SpokenSegment, entry, file, place)
         if segment.start is None or segment.end is None:
             raise InputError(file, f"{place}, field 'start' or 'end'", found="nothing", expected="seconds")
-        said = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
+        spoken = segment.words or [one for one in loose if segment.start <= (one.start or 0.0) < segment.end]
         yield Cue(
-            place, segment.start, segment.end, " ".join(segment.text.split()), timed(said, segment.start, segment.end)
+            place, segment.start, segment.end, " ".join(segment.text.split()), timed(spoken, segment.start, segment.end)
         )
 
 
 def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
-    """The words beside the segments, as the protocol of OpenAI has them."""
+    """The words beside the segments, as in OpenAI's protocol."""
     words = content.get("words") if isinstance(content, dict) else None
     if not isinstance(words, list):
         return []
@@ -244,11 +261,11 @@ def _loose_words(file: Path, content: JsonValue | object) -> list[SpokenWord]:
 
 
 def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, ...]:
-    """Words with times. One that the aligner gave none (WhisperX gives none to numbers) lies between its neighbours,
-    with the confidence 0: nothing is to be cut there."""
+    """Words with times. A word without times (WhisperX gives numbers none) is placed between its neighbours with a
+    confidence of 0, so that nothing is cut there."""
     found: list[Word] = []
     for number, one in enumerate(words):
-        if not one.said:
+        if not one.spoken:
             continue
         first = one.start if one.start is not None else (found[-1].end if found else start)
         later = next((w.start for w in words[number + 1 :] if w.start is not None), end)
@@ -256,13 +273,13 @@ def timed(words: Sequence[SpokenWord], start: float, end: float) -> tuple[Word, 
         sure = one.score if one.score is not None else one.probability
         sure = 0.0 if one.start is None or one.end is None else sure
         confidence = None if sure is None else min(1.0, max(0.0, sure))
-        found.append(Word(text=one.said, start=first, end=max(first, last), confidence=confidence))
+        found.append(Word(text=one.spoken, start=first, end=max(first, last), confidence=confidence))
     return tuple(found)
 
 
 def in_sentences(cues: Sequence[Cue], most_s: float, pause_s: float) -> list[Cue]:
-    """Cues joined to sentences: up to a full stop, a pause of `pause_s`, or `most_s` seconds. Subtitles break lines
-    where they are full, recognisers where they paused."""
+    """Cues joined into sentences: up to a full stop, a pause of `pause_s`, or `most_s` seconds. Subtitles end at full
+    lines and recognised segments at pauses, not at sentences."""
     found: list[Cue] = []
     for cue in cues:
         last = found[-1] if found else None
@@ -279,3 +296,186 @@ def in_sentences(cues: Sequence[Cue], most_s: float, pause_s: float) -> list[Cue
         else:
             found.append(cue)
     return found
+
+
+ROLE = "speech"
+NO_SPEECH = "may be no speech"
+REPETITIVE = "repeats itself"
+STOCK_PHRASE = "a phrase that recognisers invent"
+ECHO = "words of the prompt"
+RUNS_OVER = "ends after its sound"
+ODD_WORDS = "times of words do not fit"
+
+_EDGE_S = 0.5  # how far recognisers round
+_SHORTEST_S = 0.002  # of a segment: times are kept to the millisecond
+_SHORTER_S = 1.0
+_MOST_ALIKE = 3  # consecutive segments with the same words: nobody repeats a sentence that often
+_MOST_COMPRESSED, _NO_SPEECH, _LEAST_LOGPROB = 2.4, 0.6, -1.0
+"""Whisper's own thresholds for a failed segment (Radford et al. 2022, section 4.5)."""
+
+_INVENTED = re.compile(
+    r"\bthank(?:s| you)(?: (?:so|very) much)? for (?:watching|listening)|\bsubscribe\b|\bsubtitles? (?:are )?(?:made )?by\b"
+    r"|\bamara\.org\b|\bsee you (?:in the )?next (?:time|video)\b|\btranscri(?:bed|ption) by\b|\buntertitel(?:ung)? "
+    r"(?:von|der|des|im)\b|\bsous-titr|字幕",
+    re.IGNORECASE,
+)
+"""Phrases at the end of films: Whisper was trained on them and writes them for silence."""
+
+
+@dataclass
+class Spoken:
+    """What is said in a source: cues in order, rejected segments, notes, and the reply behind each stretch (start,
+    end, call)."""
+
+    cues: list[Cue] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    calls: list[tuple[float, float, Call]] = field(default_factory=list)
+
+    def calls_of(self, cue: Cue) -> tuple[Call, ...]:
+        """The replies behind a cue."""
+        return tuple(call for start, end, call in self.calls if start < cue.end and cue.start < end)
+
+
+async def recognise(work: Work, video: Path, span: tuple[float, float], longest_s: float) -> Spoken:
+    """Recognises speech in a stretch of a video, on the video's own clock; silent parts are not sent.
+
+    Raises `InputError` if the stretch has no sound, and `WaitingError` with the part if the recogniser declines or
+    gives no transcript; replies on other parts are cached. `InfrastructureError` passes through.
+    """
+    asker, found, until, silent, short = work.asker(ROLE), Spoken(), span[0], 0, 0
+    parts = speech_parts(video, span, longest_s)
+    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        until, short = max(until, part.until), short + part.cut_short
+        if part.silent:
+            silent += 1
+            continue
+        name, (start, end) = f"{work.unit}-part{len(found.calls) + silent + 1}", part.sound.span
+        try:
+            reply, call = await asker.hear(SpokenReply, name, part.sound)
+        except RefusalError as error:
+            why = str(error).removeprefix(f"build.{work.stage}: no draft: ")
+            raise WaitingError(f"no transcript of {video.name} from {start:.1f} to {end:.1f} s: {why}") from error
+        found.calls.append((start, end, call))
+        _Part(name, part, call, _prompt(work)).read(reply, found)
+    if not found.calls:
+        what = f"no sound from {span[0]:g} to {span[1]:g} s" if until <= span[0] else "silence: nothing can be heard"
+        expected = "a narrated video, or a transcript of it"
+        raise InputError(work.project.file, f"source {work.unit!r}, {video.name}", found=what, expected=expected)
+    _refuse_loops(found)
+    if until < span[1] - _SHORTER_S:
+        found.notes.append(f"the sound ends at {until:.1f} s of {span[1]:.1f} s")
+    if short:
+        found.notes.append(f"{count_of(short, 'cut')} where somebody may be speaking")
+    if found.cues and not any(cue.words for cue in found.cues):
+        found.notes.append("no times of words: events will begin and end with sentences")
+    return found
+
+
+def _prompt(work: Work) -> str:
+    return str(work.project.clients(ROLE)[0].spec.settings.get("prompt", ""))
+
+
+@dataclass(frozen=True)
+class _Part:
+    name: str
+    part: SpeechPart
+    call: Call
+    prompt: str
+
+    def read(self, reply: SpokenReply, found: Spoken) -> None:
+        """Adds the valid segments with their doubts, and the rejected ones with the reason."""
+        offset, before = self.part.sound.span[0], 0.0
+        for number, one in enumerate(reply.segments):
+            name, text = f"{self.name}-{number + 1}", " ".join(one.text.split())
+            start, end = (math.nan if time is None else time for time in (one.start, one.end))
+            if not text:
+                continue
+            fault = self._fault(start, end, before)
+            if fault is not None:
+                spoken = f"{offset + start:.2f} to {offset + end:.2f} s: {text}"
+                found.refused.append(Refused.of(name, *fault, spoken, (), (self.call,)))
+                continue
+            before, last = start, min(end, self._seconds)
+            words = reply.words_of(number)
+            fits = _fits(words, start, last)
+            flags = (
+                *([RUNS_OVER] if end > last + _EDGE_S else []),
+                *_doubts(one, text, self.prompt),
+                *([] if fits else [ODD_WORDS]),
+            )
+            shifted = tuple(_shifted(word, offset, last) for word in (timed(words, start, last) if fits else ()))
+            found.cues.append(Cue(name, round(offset + start, 3), round(offset + last, 3), text, shifted, flags))
+
+    @property
+    def _seconds(self) -> float:
+        return self.part.sound.span[1] - self.part.sound.span[0]
+
+    def _fault(self, start: float, end: float, before: float) -> tuple[str, str] | None:
+        """The kind of a fault and what was expected; None for a valid segment."""
+        if math.isnan(start + end):
+            return "times", "a start and an end"
+        if start >= self._seconds:
+            return "times", "a start before the end of its sound"
+        if min(end, self._seconds) - start < _SHORTEST_S:
+            return "times", "an end after its start"
+        if start < before:
+            return "times", "a start not before that of the one before it"
+        if not self.part.heard(start, min(end, self._seconds)):
+            return "silence", "words where something can be heard"
+        return None
+
+
+def _doubts(segment: SpokenSegment, text: str, prompt: str) -> list[str]:
+    compression = max(segment.compression_ratio or 0.0, _compression(text))
+    doubts = {
+        NO_SPEECH: (segment.no_speech_prob or 0.0) > _NO_SPEECH,
+        LOW_CONFIDENCE: (segment.avg_logprob or 0.0) < _LEAST_LOGPROB,
+        REPETITIVE: compression > _MOST_COMPRESSED,
+        STOCK_PHRASE: _INVENTED.search(text) is not None,
+        ECHO: _echoes(text, prompt),
+    }
+    return [doubt for doubt, holds in doubts.items() if holds]
+
+
+def _fits(words: Sequence[SpokenWord], start: float, end: float) -> bool:
+    """Whether the times of words ascend, inside their segment."""
+    times = [(one.start, one.end) for one in words if one.start is not None and one.end is not None]
+    inside = all(start - _EDGE_S <= first <= last <= end + _EDGE_S for first, last in times)
+    return inside and all(a[0] <= b[0] for a, b in pairwise(times))
+
+
+def _shifted(word: Word, offset: float, last: float) -> Word:
+    first = min(word.start, last)
+    times = {"start": round(offset + first, 3), "end": round(offset + max(first, min(word.end, last)), 3)}
+    return word.model_copy(update=times)
+
+
+def _compression(text: str) -> float:
+    """The ratio of compression, as Whisper computes it: high for repetitive text."""
+    raw = text.encode()
+    return len(raw) / len(zlib.compress(raw))
+
+
+def _echoes(text: str, prompt: str) -> bool:
+    """Whether a text of three or more words is a passage of the prompt."""
+    spoken = tokens(text)
+    return len(spoken) >= 3 and f" {' '.join(spoken)} " in f" {' '.join(tokens(prompt))} "
+
+
+def _refuse_loops(found: Spoken) -> None:
+    """Keeps the first of three or more consecutive cues with the same words, with a flag."""
+    kept: list[Cue] = []
+    for _, alike in groupby(found.cues, key=lambda cue: tokens(cue.text)):
+        first, *more = alike
+        if len(more) + 1 < _MOST_ALIKE:
+            kept += [first, *more]
+            continue
+        kept.append(replace(first, flags=tuple(dict.fromkeys((*first.flags, REPETITIVE)))))
+        found.refused += [_looped(cue, found.calls_of(cue)) for cue in more]
+    found.cues = kept
+
+
+def _looped(cue: Cue, calls: tuple[Call, ...]) -> Refused:
+    spoken = f"{cue.start:.2f} to {cue.end:.2f} s: {cue.text}"
+    return Refused.of(cue.place, "loop", "other words than the ones before it", spoken, (), calls)

@@ -1,4 +1,4 @@
-"""Videos before anything is made of them: checked, and without what must not leave the hospital."""
+"""Check a project's videos and de-identify them."""
 
 from typing import TYPE_CHECKING
 

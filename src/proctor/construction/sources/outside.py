@@ -1,7 +1,6 @@
-"""Which pictures of a procedure are outside the body: a small classifier of colour and texture.
+"""Which frames of a procedure are outside the body: a small classifier of colour and texture.
 
-Nothing is shipped: it is fitted on stretches of videos that people have labelled, and says of itself how well it found
-those of videos it had not seen.
+It is fitted on stretches of videos that people have labelled, and reports its performance on held-out videos.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Pixels = NDArray[np.uint8]
 Looks = NDArray[np.float64]
 
 LOOK_SIDE = 160
-"""The longer side, in pixels, of the pictures that are looked at."""
+"""The longer side, in pixels, of the frames that are classified."""
 LOOK_VERSION = 1
 _FEWEST = 3  # videos (groups) that show outside, and inside, below which nothing can be said of others
 _FOLDS = 5
@@ -68,7 +67,7 @@ def _hues(hue: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
 
 
 def _corners(value: NDArray[Any]) -> float:
-    """How bright the corners are against the middle."""
+    """The brightness of the corners relative to the middle."""
     down, across = max(1, value.shape[0] // 8), max(1, value.shape[1] // 8)
     corners = np.mean(
         [part.mean() for half in (value[:down], value[-down:]) for part in (half[:, :across], half[:, -across:])]
@@ -98,7 +97,7 @@ def _edges(grey: NDArray[Any]) -> list[float]:
 
 
 def _patterns(grey: NDArray[Any]) -> NDArray[Any]:
-    """Shares of the ten uniform patterns of a picture's neighbourhoods, whatever their turn, and of two grains."""
+    """Shares of rotation-invariant uniform local binary patterns, at two scales."""
     found = []
     for step in (1, 3):
         middle = grey[step:-step, step:-step].astype(np.int16)
@@ -117,8 +116,8 @@ def _patterns(grey: NDArray[Any]) -> NDArray[Any]:
 
 
 class HeldOut(Frozen):
-    """How well a finder does on videos that it was not fitted on, at thresholds chosen without them too. Shares of
-    pictures with 95 % intervals over groups; an end is None where there are too few."""
+    """The performance of a finder on held-out videos, at thresholds chosen without them. Shares of frames with 95 %
+    intervals over groups; an end is None if there are too few."""
 
     sensitivity: float
     sensitivity_low: float | None
@@ -132,8 +131,8 @@ class HeldOut(Frozen):
 
 
 class OutsideFinder(Frozen):
-    """A logistic regression on looks. `threshold` is the score at and above which a picture is proposed as outside: the
-    highest that found the share `target` of the labelled ones in cross-validation by group."""
+    """A logistic regression on features. Frames with a score of `threshold` or more are proposed as outside: the highest
+    threshold that finds the share `target` of the labelled ones in cross-validation by group."""
 
     version: Literal[1] = 1
     mean: tuple[float, ...]
@@ -146,12 +145,12 @@ class OutsideFinder(Frozen):
     held_out: HeldOut
 
     def scores(self, looks: Looks) -> NDArray[np.float64]:
-        """How much each picture looks like outside, 0 to 1."""
+        """The probability of each frame to be outside, 0 to 1."""
         return _scores((np.array(self.mean), np.array(self.scale), np.array(self.weights), self.intercept), looks)
 
     @property
     def hash(self) -> str:
-        """What it is known by in manifests."""
+        """Its identity in manifests."""
         return content_hash(self)
 
 
@@ -167,13 +166,13 @@ def fit_finder(
     seed: int = 0,
     place: Path | None = None,
 ) -> OutsideFinder:
-    """A finder from labelled pictures: their looks (n × features), whether each is outside, and its group (patient).
+    """Fits a finder to labelled frames: their features (n × features), whether each is outside, and its group (patient).
 
-    Groups are dealt into five folds (or fewer), those with outside pictures evenly. The threshold is the highest that
-    finds the share `target` of all outside pictures, each scored by a regression fitted without its fold. What is held
-    out is stricter: the threshold, too, is chosen without the fold that it is judged on. Each group weighs the same.
+    Groups are assigned to up to five folds, those with outside frames evenly. The threshold is the highest that finds
+    the share `target` of all outside frames, each scored by a regression fitted without its fold. For `held_out` the
+    threshold, too, is chosen without the fold that it is applied to. Each group has the same weight.
 
-    Raises `InputError` (naming `place`) where fewer than three groups show outside, or fewer than three inside.
+    Raises `InputError` (naming `place`) if fewer than three groups show the outside, or the inside.
     """
     names = np.asarray(groups)
     for what, mask in (("outside", outside), ("inside", ~outside)):
@@ -226,8 +225,8 @@ def _held_out(held: NDArray[np.bool_], outside: NDArray[np.bool_], groups: Seque
 
 
 def _folds(names: NDArray[Any], outside: NDArray[np.bool_], seed: int) -> NDArray[np.intp]:
-    """The fold of each picture. Groups are dealt in a drawn order, those that show both kinds first, so that each fold
-    shows both."""
+    """The fold of each frame. Groups are assigned in a random order, those with both kinds first, so that each fold
+    has both."""
     known = sorted(set(names.tolist()))
     shown = {name: (bool(outside[names == name].any()), bool((~outside[names == name]).any())) for name in known}
     order = [known[int(k)] for k in generator(seed, "outside", "folds").permutation(len(known))]
@@ -242,7 +241,7 @@ def _folds(names: NDArray[Any], outside: NDArray[np.bool_], seed: int) -> NDArra
 
 
 def _weights(names: NDArray[Any], outside: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Each group's pictures of a kind weigh one together, and both kinds the same."""
+    """Weights by which all groups of a kind, and both kinds, count the same."""
     weights = np.zeros(len(names))
     for kind in (outside, ~outside):
         groups, inverse, counts = np.unique(names[kind], return_inverse=True, return_counts=True)
@@ -271,7 +270,7 @@ def _scores(fitted: _Fitted, looks: Looks) -> NDArray[np.float64]:
 def _cross_scores(
     looks: Looks, outside: NDArray[np.bool_], weights: NDArray[np.float64], fold: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Each picture's score by a regression that was fitted without its fold."""
+    """Each frame's score by a regression fitted without its fold."""
     found = np.zeros(len(looks))
     for one in np.unique(fold):
         rest = fold != one
@@ -280,6 +279,6 @@ def _cross_scores(
 
 
 def _threshold(scores: NDArray[np.float64], target: float) -> float:
-    """The highest threshold at or above which this share of the scores lies."""
+    """The highest threshold that at least this share of the scores reaches."""
     place = math.ceil(target * len(scores) - 1e-9) - 1
     return float(np.clip(np.sort(scores)[::-1][max(place, 0)], 1e-6, 1 - 1e-6))

@@ -1,4 +1,4 @@
-"""What should perhaps be hidden, and what people decided: the tables `labels.csv` and `decisions.csv` of a project."""
+"""Proposals of what to hide, and the tables that people fill in: `labels.csv` and `decisions.csv` of a project."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from proctor.construction.pipeline.records import Frozen
-from proctor.core import Region, TableFault, TableRow, first_problem, read_table, write_whole
+from proctor.core import Region, TableFault, TableRow, cell_number, first_problem, read_table, write_whole
 from proctor.media import Redaction, TextOverlay
 
 T = TypeVar("T")
 
 KINDS = ("outside", "text")
-"""What is proposed; people add rows of kinds of their own, such as `face`."""
+"""The kinds that are proposed; people may add rows of other kinds, such as `face`."""
 HIDDEN_BY: Mapping[str, Literal["blur", "black"]] = {"outside": "blur"}
 COLUMNS = ("source", "kind", "start", "end", "x", "y", "width", "height", "score", "decision", "how", "by", "note")
 _LABELS = ("source", "start", "end", "shows")
-_SAME = 0.5  # of the shorter one's time, and of the smaller one's area
+_SAME = 0.5  # share of the shorter duration, and of the smaller area
 
 
 class Proposal(Frozen):
-    """What a person should decide on: from `start` to `end`, the whole picture or a region of it; `score` from 0 to 1,
-    the highest within it, None where a person added it."""
+    """A stretch to decide on, from `start` to `end`: the whole frame or a region; `score` is its highest score from 0 to
+    1, None if a person added it."""
 
     kind: str = Field(min_length=1, max_length=40)
     start: float = Field(ge=0)
@@ -40,8 +40,7 @@ class Proposal(Frozen):
 
 @dataclass(frozen=True)
 class Decision:
-    """A row of `decisions.csv`: what a person decides on, of which source, and what `by` decided (`decision` is empty
-    until then)."""
+    """A row of `decisions.csv`: a proposal about a source, and what `by` decided (`decision` is empty until then)."""
 
     source: str
     what: Proposal
@@ -52,13 +51,13 @@ class Decision:
 
     @property
     def redaction(self) -> Redaction:
-        """What an accepted one hides."""
+        """The redaction, if accepted."""
         return Redaction(start=self.what.start, end=self.what.end, region=self.what.region, how=self.how)
 
 
 @dataclass(frozen=True)
 class LabelledStretch:
-    """A row of `labels.csv`: from `start` to `end` the source shows the inside of a body, or does not."""
+    """A row of `labels.csv`: whether the source shows the outside of the body from `start` to `end`."""
 
     source: str
     start: float
@@ -69,8 +68,8 @@ class LabelledStretch:
 def outside_spans(
     times: Sequence[float], scores: NDArray[np.float64], threshold: float, *, pad_s: float, end: float
 ) -> list[Proposal]:
-    """Runs of pictures at or above the threshold, from `pad_s` before the first to `pad_s` after the last one; what
-    then overlaps or touches is one.
+    """Runs of frames with scores at or above the threshold, extended by `pad_s` seconds at both ends; runs that then
+    overlap or touch are joined.
 
     >>> spans = outside_spans([0, 1, 2, 3, 4, 5], np.array([0, 0, 0.9, 0.8, 0, 0]), 0.5, pad_s=1.0, end=6.0)
     >>> [(one.start, one.end, one.score) for one in spans]
@@ -89,15 +88,13 @@ def outside_spans(
 
 
 def text_proposals(found: Iterable[TextOverlay], *, pad_s: float, end: float) -> list[Proposal]:
-    """Overlays with time before and after, and a little space around them."""
+    """Overlays, extended by `pad_s` seconds at both ends and by a quarter of their height on each side."""
     proposals = []
     for one in found:
         edge = one.region.height / 4
         left, top = max(0.0, one.region.x - edge), max(0.0, one.region.y - edge)
-        right, bottom = (
-            min(1.0, one.region.x + one.region.width + edge),
-            min(1.0, one.region.y + one.region.height + edge),
-        )
+        right = min(1.0, one.region.x + one.region.width + edge)
+        bottom = min(1.0, one.region.y + one.region.height + edge)
         region = Region(x=left, y=top, width=right - left, height=bottom - top)
         proposals.append(_proposal("text", max(0.0, one.start - pad_s), min(end, one.end + pad_s), region, one.score))
     return proposals
@@ -109,17 +106,17 @@ def _proposal(kind: str, start: float, end: float, region: Region | None, score:
 
 
 def read_labels(file: Path, known: Sequence[str]) -> list[LabelledStretch]:
-    """The labelled stretches of a project; none where there is no file. Raises `InputError` with all faults."""
+    """The labelled stretches of a project; none without a file. Raises `InputError` with all faults."""
     return _rows(file, _LABELS, lambda row: _label(row, known)) if file.exists() else []
 
 
 def read_decisions(file: Path, known: Sequence[str]) -> list[Decision]:
-    """The decisions of a project, decided or not; none where there is no file. Raises `InputError` with all faults."""
+    """The rows of `decisions.csv`, decided or not; none without a file. Raises `InputError` with all faults."""
     return _rows(file, COLUMNS, lambda row: _decision(row, known)) if file.exists() else []
 
 
 def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
-    """Writes the table, in its order. Raises `InputError` where it can't be written."""
+    """Writes the table. Raises `InputError` if it can't be written."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(COLUMNS)
@@ -133,9 +130,8 @@ def write_decisions(file: Path, decisions: Sequence[Decision]) -> None:
 
 
 def merged(there: Sequence[Decision], proposed: Mapping[str, Sequence[Proposal]]) -> list[Decision]:
-    """What stands in the table after new proposals: every decided row as it is, what people added, and each proposal
-    that no decided row of its kind covers by half; undecided proposals of before are replaced. By source, then by
-    start."""
+    """The table after new proposals: decided rows, rows that people added, and each proposal that no decided row of its
+    kind covers by half. Former undecided proposals are dropped. Sorted by source and start."""
     kept = [one for one in there if one.decision or one.what.score is None]
     fresh = [
         Decision(source, what, how=HIDDEN_BY.get(what.kind, "black"))
@@ -226,11 +222,8 @@ def _region(row: TableRow) -> Region | None:
 
 
 def _number(row: TableRow, column: str) -> float:
-    try:
-        value = float(row.cells[column])
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
+    value = cell_number(row.cells[column].strip())
+    if value is None:
         raise _CellError(column, repr(row.cells[column])[:40], "a number")
     return value
 

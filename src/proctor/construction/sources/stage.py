@@ -1,32 +1,52 @@
-"""The stage `sources`: what each video is, what a person should decide about it, and what is proposed to be hidden."""
+"""The stage `sources`: what each video holds, and which stretches and regions should perhaps be hidden."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, JsonValue
 
-from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work
-from proctor.construction.sources.looking import SeenVideo, seen_video
-from proctor.construction.sources.outside import LOOK_VERSION, OutsideFinder, fit_finder
+from proctor.construction.pipeline import Made, Project, Record, SourceVideo, Stage, StageSettings, Work, stage_settings
+from proctor.construction.sources.outside import LOOK_SIDE, LOOK_VERSION, OutsideFinder, fit_finder, look_of
 from proctor.construction.sources.proposals import LabelledStretch, Proposal, outside_spans, read_labels, text_proposals
-from proctor.core import InputError, content_hash, percent, read_model, write_whole
-from proctor.media import Catalogue, VideoFacts, cache_folder, find_leaks, inspect_video, look_at
+from proctor.core import (
+    InputError,
+    Region,
+    content_hash,
+    percent,
+    read_arrays,
+    read_model,
+    replacing,
+    write_arrays,
+    write_whole,
+)
+from proctor.media import (
+    Catalogue,
+    TextOverlay,
+    VideoFacts,
+    cache_folder,
+    find_leaks,
+    find_text,
+    inspect_video,
+    look_at,
+    sampled,
+)
 
 LABELS, DECISIONS = "sources/labels.csv", "sources/decisions.csv"
 """The tables that people write, inside a project."""
 
 
 class SourceSettings(StageSettings):
-    """How sources are looked at: `fps` pictures a second; text-like overlays from the score `text_score` on; the share
-    `target` of labelled outside pictures that the threshold must find; proposals reach `pad_s` seconds further at both
-    ends, at least the time between two pictures. `unused` says what becomes of what `start`, `end` and `region` leave
-    out when videos are written: `black`, or `keep`."""
+    """`fps` frames a second are searched for text with a score of `text_score` or more, and for frames outside the
+    body, with a threshold that finds the share `target` of the labelled ones. Proposals are extended by `pad_s` seconds
+    at both ends. `unused` says how copies show what `start`, `end` and `region` leave out: `black`, or `keep`."""
 
     fps: float = Field(default=2.0, gt=0, le=30)
     text_score: float = Field(default=0.5, gt=0, le=1)
@@ -37,13 +57,13 @@ class SourceSettings(StageSettings):
 
     @property
     def padding(self) -> float:
-        """Seconds before and after: what lies between two pictures that were looked at is unseen."""
+        """Seconds added at both ends: at least the time between two frames."""
         return max(self.pad_s, 1 / self.fps)
 
 
 class SourceRecord(Record):
-    """One source, as its file is: `sha256` of the original; `holds` lists what a de-identified copy will not have
-    (sound, chapters, further streams, the names of tags); `like` are the sources that show the same."""
+    """The file of one source: `sha256` of the original; `holds` lists what a de-identified copy leaves out (sound,
+    chapters, further streams, tags); `like` are the sources with the same pictures."""
 
     sha256: str
     container: str
@@ -60,7 +80,7 @@ class SourceRecord(Record):
 
 
 class SourcesStage(Stage[SourceRecord]):
-    """Checks of all sources together, since duplicates and the finder need all."""
+    """Checks all sources together: duplicates and the finder need all of them."""
 
     name = "sources"
     summary = "Check videos, and propose what to hide"
@@ -69,7 +89,7 @@ class SourcesStage(Stage[SourceRecord]):
     settings = SourceSettings
 
     def reads(self, work: Work) -> Sequence[Path]:
-        """The videos, and the table of labels where there is one."""
+        """The videos, and the table of labels if there is one."""
         labels = work.project.folder / LABELS
         videos = [work.project.path(one, "video") for one in work.sources]
         return [*dict.fromkeys(videos), *([labels] if labels.is_file() else [])]
@@ -80,45 +100,51 @@ class SourcesStage(Stage[SourceRecord]):
 
     def _made(self, work: Work) -> Made[SourceRecord]:
         settings = work.settings(SourceSettings)
-        seen, facts = {}, {}
-        files = Catalogue(cache_folder())
+        project, facts = work.project, {}
         for one in work.sources:
-            video = work.project.path(one, "video")
-            facts[one.id] = inspect_video(video)
-            work.project.check_trim(one, facts[one.id].duration_s)
-            seen[one.id] = seen_video(
-                video,
-                files.identity(video),
-                seen_folder(work.project),
-                fps=settings.fps,
-                text_score=settings.text_score,
-            )
-        finder = finder_of(work.project, seen)
-        like = _alike(work.project, work.sources) if settings.near_duplicates else {}
-        records = [
-            _record(
-                one, files.identity(work.project.path(one, "video")), facts[one.id], like.get(one.id, ())
-            ).model_copy(update={"proposals": tuple(_proposals(seen[one.id], finder, settings, facts[one.id]))})
-            for one in work.sources
-        ]
-        return Made(
-            [_flagged(one, source) for one, source in zip(records, work.sources, strict=True)], (), [told(finder)]
-        )
+            facts[one.id] = inspect_video(project.path(one, "video"))
+            project.check_trim(one, facts[one.id].duration_s)
+        seen = seen_videos(project)
+        finder = finder_of(project, seen)
+        like = _alike(project, work.sources) if settings.near_duplicates else {}
+        files = Catalogue(cache_folder())
+        records = []
+        for one in work.sources:
+            proposals = _proposals(seen[one.id], finder, settings, facts[one.id].duration_s)
+            sha256 = files.identity(project.path(one, "video"))
+            records.append(_record(one, sha256, facts[one.id], like.get(one.id, ()), proposals))
+        return Made(records, notes=[finder_line(finder)])
 
 
-def seen_folder(project: Project) -> Path:
-    """Where what was seen of videos is kept."""
+def source_settings(project: Project) -> SourceSettings:
+    """The settings of the stage `sources`."""
+    return stage_settings(project, SourcesStage.name, SourceSettings)
+
+
+def _cache(project: Project) -> Path:
     return project.work / "sources" / "seen"
 
 
+def seen_videos(project: Project) -> dict[str, SeenVideo]:
+    """The features and overlays of each source's video, computed once."""
+    settings, files = source_settings(project), Catalogue(cache_folder())
+    paths = {one.id: project.path(one, "video") for one in project.settings.sources}
+    return {
+        name: seen_video(
+            video, files.identity(video), _cache(project), fps=settings.fps, text_score=settings.text_score
+        )
+        for name, video in paths.items()
+    }
+
+
 def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder | None:
-    """The finder fitted on the project's labels, and kept; None where there are none. Raises `InputError` for a table
-    that can't be used, or labels of too few videos."""
+    """The finder fitted on the project's labels (cached); None without labels. Raises `InputError` for an invalid table,
+    or labels of too few videos."""
     file = project.folder / LABELS
     labels = read_labels(file, [one.id for one in project.settings.sources])
     if not labels:
         return None
-    settings = SourceSettings.model_validate(project.settings.stages.get("sources", {}))
+    settings = source_settings(project)
     patients = {one.id: one.patient for one in project.settings.sources}
     looks, outside, groups = [], [], []
     for one in _apart(file, labels):
@@ -130,7 +156,7 @@ def finder_of(project: Project, seen: Mapping[str, SeenVideo]) -> OutsideFinder 
     looked, shown = np.concatenate(looks), np.array(outside)
     about: list[JsonValue] = [LOOK_VERSION, settings.target, project.settings.seed, [*groups], [*outside]]
     key = content_hash([*about, hashlib.sha256(looked.tobytes()).hexdigest()])
-    kept = seen_folder(project) / f"finder-{key}.json"
+    kept = _cache(project) / f"finder-{key}.json"
     if kept.is_file():
         return read_model(kept, OutsideFinder, "a finder of outside pictures")
     finder = fit_finder(looked, shown, groups, target=settings.target, seed=project.settings.seed, place=file)
@@ -147,8 +173,8 @@ def _apart(file: Path, labels: Sequence[LabelledStretch]) -> Sequence[LabelledSt
     return ordered
 
 
-def told(finder: OutsideFinder | None) -> str:
-    """What the finder is worth, in a line."""
+def finder_line(finder: OutsideFinder | None) -> str:
+    """The finder's held-out performance in a line."""
     if finder is None:
         return f"no labels: pictures outside the body are not looked for; say in {LABELS} which stretches show what"
     held = finder.held_out
@@ -168,7 +194,7 @@ def told(finder: OutsideFinder | None) -> str:
 
 
 def _alike(project: Project, sources: Sequence[SourceVideo]) -> dict[str, tuple[str, ...]]:
-    """By source the others whose files show the same, other than by being the same path."""
+    """By source the others whose files, at other paths, show the same."""
     by_path: dict[Path, list[str]] = {}
     for one in sources:
         by_path.setdefault(project.path(one, "video").resolve(), []).append(one.id)
@@ -182,10 +208,8 @@ def _alike(project: Project, sources: Sequence[SourceVideo]) -> dict[str, tuple[
     return {name: tuple(sorted(others)) for name, others in found.items()}
 
 
-def _proposals(
-    seen: SeenVideo, finder: OutsideFinder | None, settings: SourceSettings, facts: VideoFacts
-) -> list[Proposal]:
-    end, pad = facts.duration_s, settings.padding
+def _proposals(seen: SeenVideo, finder: OutsideFinder | None, settings: SourceSettings, end: float) -> list[Proposal]:
+    pad = settings.padding
     found = text_proposals(seen.overlays, pad_s=pad, end=end)
     if finder is not None:
         scores = finder.scores(seen.looks)
@@ -193,13 +217,27 @@ def _proposals(
     return sorted(found, key=lambda one: (one.start, one.kind, one.end))
 
 
-def _record(source: SourceVideo, sha256: str, facts: VideoFacts, like: tuple[str, ...]) -> SourceRecord:
+def _record(
+    source: SourceVideo, sha256: str, facts: VideoFacts, like: tuple[str, ...], proposals: Sequence[Proposal]
+) -> SourceRecord:
     held = facts.held
     holds = [f"{held.audio_tracks} audio"] if held.audio_tracks else []
     holds += [f"{held.chapters} chapters"] if held.chapters else []
     holds += [*(f"a stream of {kind}" for kind in held.other_streams), *(f"tag {name}" for name in held.tags)]
+    kinds = {one.kind for one in proposals}
+    flags = {
+        "no licence": not source.licence,
+        "no provenance": not source.provenance,
+        "variable frame rate": facts.variable_rate,
+        "sound": any(one.endswith(" audio") for one in holds),
+        "metadata": any(not one.endswith(" audio") for one in holds),
+        "shows the same as another": bool(like),
+        "text": "text" in kinds,
+        "outside": "outside" in kinds,
+    }
     return SourceRecord(
         id=source.id,
+        flags=tuple(name for name, raised in flags.items() if raised),
         sha256=sha256,
         container=facts.container,
         codec=facts.codec,
@@ -211,21 +249,54 @@ def _record(source: SourceVideo, sha256: str, facts: VideoFacts, like: tuple[str
         longest_s=round(facts.longest_s, 6),
         holds=tuple(holds),
         like=like,
-        proposals=(),
+        proposals=tuple(proposals),
     )
 
 
-def _flagged(record: SourceRecord, source: SourceVideo) -> SourceRecord:
-    """With what a person should look at."""
-    kinds = {one.kind for one in record.proposals}
-    flags = {
-        "no licence": not source.licence,
-        "no provenance": not source.provenance,
-        "variable frame rate": record.variable_rate,
-        "sound": any(one.endswith(" audio") for one in record.holds),
-        "metadata": any(not one.endswith(" audio") for one in record.holds),
-        "shows the same as another": bool(record.like),
-        "text": "text" in kinds,
-        "outside": "outside" in kinds,
-    }
-    return record.model_copy(update={"flags": tuple(name for name, there in flags.items() if there)})
+_VERSION = 1  # of how text is found
+
+
+@dataclass(frozen=True)
+class SeenVideo:
+    """The times and features (`look_of`) of a video's frames at a steady rate, and its text overlays."""
+
+    times: NDArray[np.float64]
+    looks: NDArray[np.float64]
+    overlays: tuple[TextOverlay, ...]
+
+
+def seen_video(video: Path, identity: str, cache: Path, *, fps: float, text_score: float) -> SeenVideo:
+    """Analyses a video; results are cached by content and settings. Raises `InputError` if the video can't be decoded
+    or the folder can't be written to."""
+    key = content_hash([identity, fps, text_score, LOOK_VERSION, LOOK_SIDE, _VERSION])
+    file = cache / f"{key}.npz"
+    known = _kept(file)
+    if known is not None:
+        return known
+    pictures = [(one.time, look_of(one.pixels)) for one in sampled(video, fps, LOOK_SIDE)]
+    overlays = tuple(find_text(video, fps=fps, least=text_score))
+    seen = SeenVideo(np.array([time for time, _ in pictures]), np.stack([look for _, look in pictures]), overlays)
+    rows = [
+        [one.region.x, one.region.y, one.region.width, one.region.height, one.start, one.end, one.score]
+        for one in overlays
+    ]
+    try:
+        with replacing(file) as draft:
+            write_arrays(draft, {"times": seen.times, "looks": seen.looks, "overlays": np.array(rows).reshape(-1, 7)})
+    except OSError as error:
+        raise InputError(cache, found=error.strerror or str(error), expected="a folder to write to") from error
+    return seen
+
+
+def _kept(file: Path) -> SeenVideo | None:
+    """The cached result; None without a usable one."""
+    try:
+        found = read_arrays(file, "looks", "the looks of a video") if file.is_file() else {}
+        rows = [[float(cell) for cell in row] for row in found["overlays"]]
+        overlays = tuple(
+            TextOverlay(Region(x=x, y=y, width=width, height=height), start, end, score)
+            for x, y, width, height, start, end, score in rows
+        )
+        return SeenVideo(found["times"], found["looks"], overlays)
+    except (InputError, KeyError, ValueError):
+        return None

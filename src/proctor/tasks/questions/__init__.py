@@ -1,7 +1,7 @@
-"""`own-questions`: a person's own questions become a benchmark without code, by the path of a folder or a file.
+"""`own-questions`: a benchmark from a folder or a file of one's own questions, without code.
 
-Columns are recognised by their names, answer formats by the references; what was decided is said, and everything that
-is wrong is listed at once, with file, row and column.
+Columns are recognised by their names and answer formats by the references; notes say how. All errors are listed at
+once, with file, row and column.
 """
 
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
     from proctor.tasks.questions.columns import FIELDS, MEANING
+    from proctor.tasks.questions.folder import Settings
     from proctor.tasks.questions.reader import READER
-    from proctor.tasks.questions.settings import Settings
 else:
     export_lazily(__name__)
 

@@ -1,4 +1,4 @@
-"""The answer format of each question, declared or guessed from its reference, and the reference in that format."""
+"""The answer format of each question, declared or guessed from its reference, and the parsed reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.core import ParseError, cell_text, count_of, one_of, read_criteria
 from proctor.core.formats import AnswerFormat, QuantityFormat, option_letters
 from proctor.tasks.questions.cells import letter_of, texts_of
 from proctor.tasks.questions.columns import plain
-from proctor.tasks.questions.settings import Settings
+from proctor.tasks.questions.folder import Settings
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "choice": (
@@ -51,7 +51,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "rubric", "freitext", "offen", "texte libre", "ouverte", "简答", "简答题", "开放题",
     ),
 }  # fmt: skip
-"""The formats that need no more than a name, with the names that people use."""
+"""The formats that need only a name, with the names that people use."""
 
 SHOWN: Mapping[str, str] = {
     "choice": "choice",
@@ -68,7 +68,7 @@ SHOWN: Mapping[str, str] = {
 }
 
 EVERY_KIND = tuple(str(one.model_fields["kind"].default) for one in get_args(get_args(AnswerFormat)[0]))
-"""Every format's name; those that are not in `KINDS` need options of their own (`formats` in `benchmark.yaml`)."""
+"""The names of all formats; those that are not in `KINDS` need settings (`formats` in `benchmark.yaml`)."""
 
 _FORMAT: TypeAdapter[AnswerFormat] = TypeAdapter(AnswerFormat)
 _YES = {
@@ -91,31 +91,16 @@ _SPAN = re.compile(rf"(?:{_CLOCK.pattern})\s?(?:-|–|to|bis)\s?(?:{_CLOCK.patte
 _MARKS = re.compile(r"\s*(?:->|[>,;、，\s]|\b(?:and|und|et)\b|和)\s*")
 _TOLERANCE = re.compile(r"[±+]?\s?(?P<number>\d{1,9}(?:[.,]\d{1,9})?)\s?(?P<unit>[^\d\s].{0,15})?", re.ASCII)
 NO_ANSWER = {
-    "n/a",
-    "na",
-    "#n/a",
-    "nan",
-    "null",
-    "-",
-    "–",
-    "—",
-    "?",
-    "tbd",
-    "todo",
-    "k. a.",
-    "k.a.",
-    "n.a.",
-    "无答案",
-    "待定",
-}
-"""What people write where they have no answer."""
+    "n/a", "na", "#n/a", "nan", "null", "-", "–", "—", "?", "tbd", "todo", "k. a.", "k.a.", "n.a.", "无答案", "待定",
+}  # fmt: skip
+"""What people write if they have no answer."""
 _NUMBERS = re.compile(r"[\[({]?\s*-?\d+(?:\.\d+)?(?P<more>(?:\s*[,; ]\s*-?\d+(?:\.\d+)?){1,3})\s*[\])}]?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a row says of its answer beside the reference: the options, the labels of its pictures where there are
-    several, the unit of a number, and whether a tolerance is given."""
+class AnswerContext:
+    """What a row says about its answer besides the reference: the options, the labels of its images if there are
+    several, the unit of a number, and whether it gives a tolerance."""
 
     options: Sequence[str] = ()
     labels: Sequence[str] = ()
@@ -123,22 +108,22 @@ class Told:
     tolerance: bool = False
 
 
-def declared_format(name: str, cell: Any, settings: Settings, told: Told) -> AnswerFormat:
-    """The format of this name: one of the settings, or a kind. The reference says whether it holds several times, and
-    the unit of a number that has none elsewhere. Raises `ParseError` for a name that is neither, and for a kind that
-    needs more than a question has."""
+def declared_format(name: str, cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
+    """The format with this name: one of the settings, or a kind. The reference shows whether it has several times, and
+    the unit of a number without one elsewhere. Raises `ParseError` for an unknown name, and for a kind that needs more
+    than the question has."""
     if name in settings.formats:
         return settings.formats[name]
     for kind in EVERY_KIND:
         if plain(name) in {plain(one) for one in (kind, *KINDS.get(kind, ()))}:
             several = any(len(entries) > 1 for entries in _entries(cell_text(cell), kind))
-            return _built(kind, settings, told, several=several, unit=told.unit or _unit_in(cell_text(cell)))
+            return _built(kind, settings, context, several=several, unit=context.unit or _unit_in(cell_text(cell)))
     raise ParseError(expected=one_of([*settings.formats, *EVERY_KIND], name), found=name)
 
 
-def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
-    """The format that a reference has the form of."""
-    text, options, labels = cell_text(cell), told.options, told.labels
+def guessed_format(cell: Any, settings: Settings, context: AnswerContext) -> AnswerFormat:
+    """The format that fits a reference."""
+    text, options, labels = cell_text(cell), context.options, context.labels
     entries = [one for part in _entries(text, "timestamps") for one in part]
     if len(options) > 1:
         kind = _of_options(text, options)
@@ -148,24 +133,24 @@ def guessed_format(cell: Any, settings: Settings, told: Told) -> AnswerFormat:
         kind = "timestamps"
     elif entries and all(map(_SPAN.fullmatch, entries)):
         kind = "intervals"
-    elif _COUNT.fullmatch(text) and not told.unit and not told.tolerance:
+    elif _COUNT.fullmatch(text) and not context.unit and not context.tolerance:
         kind = "count"
     elif _PERCENT.fullmatch(text):
         kind = "percentage"
-    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(told.unit or number["unit"] or "", settings):
-        return _built("quantity", settings, told, unit=told.unit or number["unit"] or "")
-    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(told.unit or _spread_unit(spread), settings):
-        found = _built("quantity", settings, told, unit=told.unit or _spread_unit(spread))
+    elif (number := _QUANTITY.fullmatch(text)) and _in_unit(context.unit or number["unit"] or "", settings):
+        return _built("quantity", settings, context, unit=context.unit or number["unit"] or "")
+    elif (spread := _SPREAD.fullmatch(text)) and _in_unit(context.unit or _spread_unit(spread), settings):
+        found = _built("quantity", settings, context, unit=context.unit or _spread_unit(spread))
         return adjusted_format(found, settings, tolerance=spread["spread"])
     else:
         kind = "ordering" if len(labels) > 1 and len(_labels_in(text, labels)) == len(labels) else "free_text"
     several = any(len(part) > 1 for part in _entries(text, kind))
-    return _built(kind, settings, told, several=several)
+    return _built(kind, settings, context, several=several)
 
 
 def _of_options(text: str, options: Sequence[str]) -> str:
-    """A choice, several of the options, or their order. Raises `ParseError` where all are named as they are listed,
-    which may be either."""
+    """A choice, several of the options, or their order. Raises `ParseError` if all are named in the listed order, which
+    is ambiguous."""
     letters = option_letters(len(options))
     named = [] if text.casefold() in {one.casefold() for one in options} else _labels_in(text, letters)
     if named == letters and ">" not in text:
@@ -175,7 +160,7 @@ def _of_options(text: str, options: Sequence[str]) -> str:
 
 
 def _entries(text: str, kind: str) -> list[list[str]]:
-    """Of each accepted answer its times or boxes."""
+    """The times or boxes of each accepted answer."""
     sign = r"[;；\n]" if kind == "boxes" else r"[;；\n,、，]"
     return [[one.strip() for one in re.split(sign, part) if one.strip()] for part in text.split("|")]
 
@@ -190,10 +175,10 @@ def _unit_in(text: str) -> str:
     return (number["unit"] or "") if number is not None else ""
 
 
-def looks_like(cell: Any, told: Told) -> str:
-    """The format that the reference of a free text may have been meant in; empty for a text.
+def looks_like(cell: Any, context: AnswerContext) -> str:
+    """The format that a reference taken for free text may be meant in; empty for text.
 
-    >>> looks_like("400, 300, 700, 800", Told()), looks_like("gall bladder", Told()), looks_like("It moves on.", Told())
+    >>> looks_like("400, 300, 700, 800", AnswerContext()), looks_like("gall bladder", AnswerContext()), looks_like("It moves on.", AnswerContext())
     ('boxes', 'short text', '')
     """
     text = cell_text(cell)
@@ -201,7 +186,7 @@ def looks_like(cell: Any, told: Told) -> str:
     if numbers is not None:
         count = 1 + len(re.findall(r"\d+(?:\.\d+)?", numbers["more"]))
         return {2: "point", 4: "boxes"}.get(count, "")
-    if re.fullmatch(r"[AaBb]", text) and not told.options:
+    if re.fullmatch(r"[AaBb]", text) and not context.options:
         return "preference"
     if re.match(r"\d", text) and len(text.split()) <= 4:
         return "number"
@@ -210,8 +195,8 @@ def looks_like(cell: Any, told: Told) -> str:
 
 
 def adjusted_format(answer: AnswerFormat, settings: Settings, tolerance: str = "", unit: str = "") -> AnswerFormat:
-    """The format with a tolerance and a unit of its own ("": none is given); a whole number in a unit is a quantity.
-    Raises `ParseError` where the format has none, and for what is no tolerance and no unit."""
+    """The format with the tolerance and unit of a row ("": none); a whole number with a unit becomes a quantity. Raises
+    `ParseError` if the format has none, and for an invalid tolerance or unit."""
     if unit and answer.kind not in {"count", "quantity"}:
         raise ParseError(expected=f"no unit: the answer is a {SHOWN.get(answer.kind, answer.kind)}", found=unit)
     kind = "quantity" if unit else answer.kind
@@ -241,7 +226,7 @@ def _tolerance(text: str, kind: str, own: str) -> dict[str, float]:
 
 
 def is_unit(text: str) -> bool:
-    """Whether a text is a unit that numbers can be in.
+    """Whether a text is a unit of numbers.
 
     >>> is_unit("mm"), is_unit("ICU")
     (True, False)
@@ -265,7 +250,7 @@ def are_criteria(cell: Any) -> bool:
 
 
 def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
-    """The format of a number in a unit; None for a word that is no unit."""
+    """The format of a number with a unit; None for a word that is no unit."""
     try:
         return QuantityFormat(unit=unit, tolerance=settings.tolerances.get("quantity", 0.0))
     except (ValidationError, ParseError):
@@ -273,7 +258,7 @@ def _in_unit(unit: str, settings: Settings) -> QuantityFormat | None:
 
 
 def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
-    """The labels, where a text is nothing but different ones of them: "A, C", "A and C", "AC"."""
+    """The labels in a text that consists of different labels only: "A, C", "A and C", "AC"."""
     parts = [part.strip("()[].") for part in _MARKS.split(text.strip()) if part]
     known = {label.casefold(): label for label in labels}
     if len(parts) == 1 and 1 < len(parts[0]) <= len(labels) and parts[0].isupper():
@@ -282,20 +267,22 @@ def _labels_in(text: str, labels: Sequence[str]) -> list[str]:
     return found if len(found) == len(parts) == len(set(found)) else []
 
 
-def _built(kind: str, settings: Settings, told: Told, *, several: bool = False, unit: str = "") -> AnswerFormat:
-    if kind == "choice" and len(told.options) < 2:
-        raise ParseError(expected="two or more options for a choice", found=count_of(len(told.options), "option"))
+def _built(
+    kind: str, settings: Settings, context: AnswerContext, *, several: bool = False, unit: str = ""
+) -> AnswerFormat:
+    if kind == "choice" and len(context.options) < 2:
+        raise ParseError(expected="two or more options for a choice", found=count_of(len(context.options), "option"))
     listed: tuple[str, ...] = ()
     if kind == "ordering":
-        listed = tuple(option_letters(len(told.options)) or told.labels)
+        listed = tuple(option_letters(len(context.options)) or context.labels)
     elif kind == "classes":
-        listed = tuple(told.options)
+        listed = tuple(context.options)
     return _format(kind, listed, settings.tolerances.get(kind), several, unit if kind == "quantity" else "")
 
 
 @lru_cache(maxsize=1024)
 def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several: bool, unit: str) -> AnswerFormat:
-    """Raises `ParseError` where a format needs more than that."""
+    """Raises `ParseError` if the format needs more."""
     fields: dict[str, Any] = {"kind": kind}
     fields |= {"labels": listed} if kind == "ordering" else {"classes": listed} if kind == "classes" else {}
     fields |= {"several": several} if kind in {"timestamps", "intervals", "boxes"} else {}
@@ -305,16 +292,18 @@ def _format(kind: str, listed: tuple[str, ...], tolerance: float | None, several
         return _FORMAT.validate_python(fields)
     except ValidationError as error:
         if unit:
-            said = str(error.errors()[0].get("ctx", {}).get("error", ""))
-            raise ParseError(expected=said.partition("expected ")[2] or "a unit", found=unit) from None
+            message = str(error.errors()[0].get("ctx", {}).get("error", ""))
+            raise ParseError(expected=message.partition("expected ")[2] or "a unit", found=unit) from None
         needed = {"ordering": "options, or several pictures, to put in order", "classes": "options"}
         raise ParseError(expected=needed.get(kind, error.errors()[0]["msg"]), found=f"the format {kind}") from None
 
 
-def reference_of(answer: AnswerFormat, cell: Any, told: Told, marks: Sequence[str] = ()) -> tuple[JsonValue, ...]:
-    """The right answer in canonical form, and further ones that count as right. `marks` are the numbers of the options,
-    where their columns have some. Raises `ParseError` where a cell states none."""
-    text, options, kind = cell_text(cell), told.options, str(answer.kind)
+def reference_of(
+    answer: AnswerFormat, cell: Any, context: AnswerContext, marks: Sequence[str] = ()
+) -> tuple[JsonValue, ...]:
+    """The right answer in canonical form, and further accepted ones. `marks` are the numbers of the options, if their
+    columns have numbers. Raises `ParseError` for a cell without a valid answer."""
+    text, options, kind = cell_text(cell), context.options, str(answer.kind)
     letters = option_letters(len(options))
     if kind == "choice":
         named = _labels_in(text, letters)
@@ -354,17 +343,16 @@ def _of_labels(
 
 
 def _marked(text: str, options: Sequence[str], marks: Sequence[str]) -> str:
-    """The text of the option of that number, where the options' columns have numbers; else the text itself."""
+    """The option with this number, if the options' columns have numbers; else the text itself."""
     place = marks.index(text) if text in marks and text not in options else len(options)
     return options[place] if place < len(options) else text
 
 
 def _places(answer: Any, cell: Any, text: str) -> tuple[JsonValue, ...]:
-    """Boxes or points. Shares of 1 are refused where x and y run to 1000, since they would all lie in one corner."""
+    """Boxes or points. Shares of 1 are errors if x and y run to 1000: all would be in one corner."""
     width, height = answer.width, answer.height
     expected = (
-        f"x from 0 to {width:g} and y from 0 to {height:g}, left to right and top to bottom (for pixels or shares of "
-        f"1: "
+        f"x from 0 to {width:g} and y from 0 to {height:g}, left to right and top to bottom (for pixels or shares of 1: "
         "width and height under formats in benchmark.yaml)"
     )
     numbers = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", text)]

@@ -1,4 +1,4 @@
-"""What stands in cells: times, lists, paths and options, as people write them."""
+"""Parse cells as people write them: times, lists, paths and options."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ _DAY = 86_400
 
 
 def undirected(cell: Any) -> Any:
-    """A cell's text without the invisible marks that say which way it runs, and with digits of any script as plain
-    ones.
+    """A cell's text without invisible marks of direction, and with the digits of any script as ASCII ones.
 
     >>> undirected("\u200fB\u200f"), undirected("\u0661:\u0660\u0665")
     ('B', '1:05')
@@ -37,8 +36,8 @@ def undirected(cell: Any) -> Any:
 
 
 def seconds_of(cell: Any, *, decimal_comma: bool) -> float | None:
-    """The seconds that a cell states; None where it is empty. A cell of a spreadsheet that holds a time is one; so is
-    "1:05" (a minute and five seconds). Raises `ParseError` for anything that could be read in two ways.
+    """The seconds in a cell: a number, a spreadsheet's time, or "1:05" (a minute and five seconds); None for an empty
+    cell. Raises `ParseError` for an ambiguous time.
 
     >>> seconds_of("1:05:03", decimal_comma=False), seconds_of("2,5", decimal_comma=True), seconds_of(12, decimal_comma=False)
     (3903.0, 2.5, 12.0)
@@ -87,7 +86,7 @@ def _text_seconds(text: str, decimal_comma: bool) -> float:
 
 
 def texts_of(cell: Any) -> list[str]:
-    """The entries of a cell that may hold several: a list, or texts separated by semicolons, bars or lines.
+    """The entries of a cell: a list, or texts separated by semicolons, bars or line breaks.
 
     >>> texts_of("liver; spleen"), texts_of(["a.png"]), texts_of(None)
     (['liver', 'spleen'], ['a.png'], [])
@@ -106,15 +105,15 @@ def texts_of(cell: Any) -> list[str]:
 
 
 def options_of(cell: Any) -> list[str]:
-    """The options in one cell: a list, an object by letters, texts separated by semicolons, bars or lines, or
-    "A) liver B) spleen"; letters before them do not belong to them. Raises `ParseError` for a text that is no list.
+    """The options in one cell: a list, an object by letters, texts separated by semicolons, bars or line breaks, or
+    "A) liver B) spleen"; letters before options are removed. Raises `ParseError` for a text with one entry.
 
     >>> options_of("A) liver B) spleen"), options_of("liver | spleen"), options_of({"A": "liver", "B": "spleen"})
     (['liver', 'spleen'], ['liver', 'spleen'], ['liver', 'spleen'])
     """
     if isinstance(cell, dict):
         keys = sorted(key for key, value in cell.items() if not is_empty(value))
-        if set(keys) == {"label", "text"}:  # as ARC and its kin keep them
+        if set(keys) == {"label", "text"}:  # as in ARC
             return texts_of(cell["text"])
         return [cell_text(cell[key]) for key in keys]
     parts = texts_of(cell)
@@ -130,8 +129,7 @@ def options_of(cell: Any) -> list[str]:
 
 
 def path_of(text: str) -> str:
-    """A path below the folder of the questions, with "/" between its parts. Raises `ParseError` for one that could lead
-    anywhere else.
+    """A path below the folder of the questions, with "/" between its parts. Raises `ParseError` for a path outside it.
 
     >>> path_of("videos\\\\a.mp4"), path_of("./a.png")
     ('videos/a.mp4', 'a.png')
@@ -148,17 +146,17 @@ def path_of(text: str) -> str:
 
 
 def letter_of(text: str, options: Sequence[str]) -> str:
-    """The letter of the option that a reference names: by its letter, its text, or both. Raises `ParseError` where it
-    names none, or one by its letter and another by its text.
+    """The letter of the option that a reference names by letter, text, or both. Raises `ParseError` if it names none, or
+    one by letter and another by text.
 
     >>> letter_of("b", ["liver", "spleen"]), letter_of("Spleen", ["liver", "spleen"]), letter_of("B) spleen", ["liver", "spleen"])
     ('B', 'B', 'B')
     """
     letters = option_letters(len(options))
     same = [letter for letter, option in zip(letters, options, strict=True) if _same(option, text)]
-    said = re.match(r"\(?([A-Za-z])(?:\)|[.):]?$|[.:]\s|\)\s)\s*", text)
-    named = said[1].upper() if said is not None and said[1].upper() in letters else ""
-    rest = text[said.end() :].strip() if said is not None else ""
+    prefix = re.match(r"\(?([A-Za-z])(?:\)|[.):]?$|[.:]\s|\)\s)\s*", text)
+    named = prefix[1].upper() if prefix is not None and prefix[1].upper() in letters else ""
+    rest = text[prefix.end() :].strip() if prefix is not None else ""
     if named and rest and not _same(options[letters.index(named)], rest):
         named = ""
     found = {*same, *([named] if named else [])}

@@ -1,4 +1,4 @@
-"""Which column holds what: names in English and a few other languages, without regard to case, spaces and signs."""
+"""Recognise columns by their names in several languages, ignoring case, spaces and punctuation."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
         "spiegazione", "解析", "解释", "解釋",
     ),
 }  # fmt: skip
-"""What a column may be, with the names by which it is recognised, the most telling first; every other one is a
-facet."""
+"""The fields, with the names by which their columns are recognised, the most specific first; all other columns are
+facets."""
 
 MEANING: Mapping[str, str] = {
     "id": "the question's own name, each once",
@@ -92,7 +92,7 @@ MEANING: Mapping[str, str] = {
     "criteria": 'what a judge marks free text by, "5: names the spleen", one a line, or JSON (a facet where no cell is that)',
     "rationale": "why the answer is right; shown to judges and people, never to a model",
 }
-"""What each field is."""
+"""A description of each field."""
 
 _DATED = "clip|video|segment|time|timeof|zeit|temps|tempsde|heure|heurede|tiempode|tempodi"
 _TIMED = "time|timestamp|stamp|clip|s|sec|secs|second|seconds|in|sek|sekunden|zeit|zeitpunkt|时间|時間|时刻|点|秒"
@@ -110,13 +110,13 @@ _AROUND: Mapping[str, tuple[str, str]] = {
     "end": (_DATED, _TIMED),
     "group": ("", "id|ids|en|n|nr|no|number|nummer|code|编号|編號|号|號"),
 }
-"""Words before and behind a field's names that do not change what it is."""
+"""Words before and after a field's names that do not change its meaning."""
 _WEAK: Mapping[str, tuple[str, ...]] = {"answer": ("correct", "richtig", "label"), "question": ("text", "aufgabe")}
-"""Names that count only where no surer one is there."""
+"""Names that count only without a better one."""
 
-_NEAR = ("media", "start", "end")  # without them a system is shown something else, or nothing
-_ALONE = {"question", "answer", "options"}  # which of two columns is meant, nobody should guess
-_NUMBERS = [str(number) for number in range(1, 100)]  # more than there are letters are told row by row
+_NEAR = ("media", "start", "end")  # systems see the wrong thing, or nothing, if one is missed
+_ALONE = {"question", "answer", "options"}  # never guess between two columns
+_NUMBERS = [str(number) for number in range(1, 100)]  # more than letters: rows report too many options
 _OPTION = re.compile(
     r"(?:option|choice|opt|answer|antwort|antwortoption|antwortmoglichkeit|auswahl|choix|proposition|reponse|opcion|opzione"
     r"|选项|選項|選択肢)?([a-z]|[0-9]{1,2})"
@@ -127,8 +127,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass
 class ColumnMap:
-    """Which columns stand for which field; `options` are columns of one option each, in order; `facets` are all
-    others."""
+    """The columns of each field; `options` are columns with one option each, in order; `facets` are all others."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     options: list[str] = field(default_factory=list)
@@ -136,18 +135,18 @@ class ColumnMap:
     faults: list[TableFault] = field(default_factory=list)
 
     def one(self, name: str) -> str:
-        """The column of a field that has one; empty where it has none."""
+        """The first column of a field; empty without one."""
         return next(iter(self.fields.get(name, ())), "")
 
     @property
     def marks(self) -> list[str]:
-        """The numbers that the columns of the options have, in order; none where they have letters."""
+        """The numbers in the names of the options' columns, in order; none if they have letters."""
         numbers = [re.sub(r"\D", "", plain(column)) for column in self.options]
         return numbers if all(numbers) else []
 
     @property
     def near_line(self) -> str:
-        """Facets that are called nearly as a field that no column stands for; empty without any."""
+        """A note on facets with names similar to a field without a column; empty without any."""
         near = [
             f"{column!r} ({name}?)"
             for column in self.facets
@@ -158,7 +157,7 @@ class ColumnMap:
 
     @property
     def line(self) -> str:
-        """The mapping in one line."""
+        """A note with the mapping."""
         parts = [f"{name} = {' + '.join(map(repr, columns))}" for name, columns in self.fields.items() if columns]
         if self.options:
             parts.append(f"options = {' + '.join(map(repr, self.options))}")
@@ -167,7 +166,7 @@ class ColumnMap:
 
 
 def plain(name: str) -> str:
-    """A name without case, accents, spaces and signs.
+    """A name without case, accents, spaces and punctuation.
 
     >>> plain("Start-Time (s)"), plain("RÉPONSE"), plain("Frage")
     ('starttimes', 'reponse', 'frage')
@@ -184,22 +183,22 @@ _DECORATED = {
 
 
 def _surety(name: str, column: str) -> int | None:
-    """How exactly a column is called as a field, 0 the best; None where its name is none of the field's."""
-    said = plain(column)
-    if said in _KNOWN[name]:
-        return _KNOWN[name][said]
+    """How well a column's name fits a field, 0 the best; None if it does not."""
+    folded = plain(column)
+    if folded in _KNOWN[name]:
+        return _KNOWN[name][folded]
     pattern = _DECORATED.get(name)
-    return None if pattern is None or not pattern.fullmatch(said) else len(_KNOWN[name])
+    return None if pattern is None or not pattern.fullmatch(folded) else len(_KNOWN[name])
 
 
 def _near(name: str, column: str) -> bool:
-    """Whether a column that is no field is called nearly as one is."""
+    """Whether a column's name begins or ends with a name of the field."""
     words = [plain(word) for word in re.split(r"[^\w]|_", column) if word]
     return bool(words) and bool({words[0], words[-1]} & {*_KNOWN[name]})
 
 
 def recognise(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> ColumnMap:
-    """The mapping of a file's columns. `given` says it for some fields; a field that is given is not looked for.
+    """The mapping of a file's columns; `given` fixes it for some fields.
 
     >>> recognise(["ID", "Frage", "Antwort", "Video", "ward"], {}).line
     "Columns: id = 'ID', question = 'Frage', answer = 'Antwort', media = 'Video'; facets: 'ward'"
@@ -249,7 +248,7 @@ def _take_given(found: ColumnMap, columns: Sequence[str], given: Mapping[str, Se
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:
-    """Two or more columns that hold one option each: lettered from A on, or numbered from 0 or 1 on."""
+    """Two or more columns with one option each: lettered from A, or numbered from 0 or 1."""
     marked: dict[str, dict[str, str]] = {}
     for column in columns:
         hit = _OPTION.fullmatch(plain(column))

@@ -1,19 +1,26 @@
-"""Rows that a program wrote (`exact: true` in `benchmark.yaml`): each cell is taken as it stands."""
+"""Folders that a program wrote (`exact: true` in `benchmark.yaml`): each cell is written and read as it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from proctor.core import Item, ParseError, SheetRow, unfit
-from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item
+import yaml
+
+from proctor.core import Benchmark, InputError, Item, ParseError, SheetRow, input_bytes, unfit, write_whole
+from proctor.interchange import DATASET_COLUMNS, RowForm, dataset_item, dataset_row, row_form
 from proctor.tasks.questions.cells import path_of
 from proctor.tasks.questions.columns import ColumnMap
+from proctor.tasks.questions.folder import NAME
+from proctor.tasks.questions.question_set import QuestionSet
 from proctor.tasks.questions.rows import Place, RowReader
 
 
 def exact_columns(names: Sequence[str]) -> ColumnMap:
-    """The mapping of a dataset folder's columns: each by its own name, all others are facets."""
+    """The columns of a dataset folder by their own names; all others are facets."""
     known = {name: [name] for name in DATASET_COLUMNS if name in names}
     return ColumnMap(known, facets=[name for name in names if name not in known])
 
@@ -26,20 +33,77 @@ class ExactReader(RowReader):
         return RowForm(self.settings.formats, dict.fromkeys(self.columns.facets, str))
 
     def item(self, row: SheetRow, number: int) -> Item | None:
-        """The item of a row; None where something is wrong, all of which is added to `faults`."""
+        """The item of a row; None, with `faults`, for an invalid one."""
         del number
-        item = dataset_item(row.cells, self._form, lambda *told: self._fault(row, *told))
+        item = dataset_item(row.cells, self._form, lambda *fault: self.fault(row, *fault))
         if item is None:
             return None
         before = len(self.faults)
         for name in ("id", "question"):
             if wrong := unfit(getattr(item, name)):
-                self._fault(row, name, wrong, "a text")
+                self.fault(row, name, wrong, "a text")
         for medium in item.media:
             try:
                 path_of(medium.source)
             except ParseError as error:
-                self._fault(row, "media", repr(error.found[:80]), error.expected)
+                self.fault(row, "media", repr(error.found[:80]), error.expected)
         if item.media:
             self.shown.append((Place(self.sheet.file, row.number), item.media))
         return None if len(self.faults) > before else item
+
+
+COUNTED = "counted"
+"""The facet that says which questions count; it is renamed if there is one already."""
+
+_OF_THE_FILE = {
+    "questions", "sheet", "split", "columns", "format", "formats", "tolerances", "shuffle_options", "window", "audio",
+}  # fmt: skip
+
+
+def write_choices(reading: QuestionSet, benchmark: Benchmark, out: Path, items: Mapping[str, Item | None]) -> None:
+    """Writes the questions into `out`, with those of `items` replaced; questions that are None there do not count. Media
+    are not copied. Raises `InputError` for questions with media inside their table."""
+    name = COUNTED
+    while any(name in item.tags for item in benchmark.items):
+        name += "-here"
+    counted = {item.id for item in benchmark.counted()}
+    written = []
+    for item in benchmark.items:
+        new = items.get(item.id, item)
+        counts = new is not None and item.id in counted
+        written.append((new or item).model_copy(update={"tags": {**(new or item).tags, name: counts}}))
+    changed = {"name": f"{benchmark.name[:71]}-repaired", "title": f"{benchmark.title[:178]} with repaired options"}
+    _write(reading, benchmark, out, written, changed | {"only": {name: True}})
+
+
+def write_questions(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, items: Collection[str], *, references: bool
+) -> None:
+    """Writes a part of the questions into `out`, with or without references. Raises as `write_choices`."""
+    kept = [item for item in benchmark.items if item.id in items]
+    written = kept if references else [item.model_copy(update={"reference": None}) for item in kept]
+    _write(reading, benchmark, out, written, {"name": benchmark.name, "title": benchmark.title})
+
+
+def _write(
+    reading: QuestionSet, benchmark: Benchmark, out: Path, written: Sequence[Item], changed: Mapping[str, Any]
+) -> None:
+    if reading.folder.embedded:
+        raise InputError(
+            reading.layout.path, found="media inside the table", expected="media beside it, by their paths"
+        )
+    form = row_form(written)
+    rows = [json.dumps(dataset_row(item, form), ensure_ascii=False) for item in written]
+    write_whole(out / "questions.jsonl", "\n".join(rows) + "\n")
+    own = reading.layout.settings
+    settings: dict[str, Any] = own.model_dump(mode="json", exclude_defaults=True, exclude=_OF_THE_FILE)
+    settings |= {"exact": True, "facets": list(benchmark.facets), "seeds": dict(benchmark.seeds), **changed}
+    settings["formats"] = {
+        key: {"kind": one.kind} | one.model_dump(mode="json", exclude_defaults=True)
+        for key, one in form.formats.items()
+    }
+    write_whole(out / NAME, yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
+    if benchmark.prompt is not None:
+        target = out / own.prompt
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(input_bytes(benchmark.prompt))

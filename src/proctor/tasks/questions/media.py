@@ -1,5 +1,4 @@
-"""The media of a question by their paths: videos, images, recordings, folders of frames, and what lies in the table
-itself."""
+"""The media of a question by their paths: videos, images, recordings, folders of frames, and pictures in the table itself."""
 
 from __future__ import annotations
 
@@ -10,7 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from proctor.core import Image, InputError, Media, ParseError, Scan, VideoClip, count_of, natural, replacing
+from proctor.core import (
+    AudioClip,
+    Image,
+    InputError,
+    Item,
+    Media,
+    ParseError,
+    Scan,
+    VideoClip,
+    cell_text,
+    count_of,
+    is_empty,
+    natural,
+    replacing,
+)
+from proctor.core.formats import BinaryFormat
 from proctor.media import (
     AUDIO_EXTENSIONS,
     IMAGE_EXTENSIONS,
@@ -26,9 +40,8 @@ from proctor.media import (
     scan_kind,
     shown_place,
 )
-from proctor.tasks.questions.cells import path_of, texts_of, undirected
-from proctor.tasks.questions.layout import MEDIA
-from proctor.tasks.questions.sounds import Times, audio_extension, is_recording, recordings, split_times
+from proctor.tasks.questions.cells import path_of, seconds_of, texts_of, undirected
+from proctor.tasks.questions.folder import MEDIA, Settings
 
 _FILE = "a video, an image, a DICOM or NIfTI file, or a folder of images or of a DICOM series"
 _HEADS = ((b"\x89PNG", ".png"), (b"\xff\xd8\xff", ".jpg"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
@@ -42,7 +55,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class _ShownFile:
-    """A file, how it is shown where it is a medical one, and whether as a clip."""
+    """A file to show: how, for a medical one, and whether as a clip."""
 
     source: str
     scan: Scan | None
@@ -50,28 +63,27 @@ class _ShownFile:
 
 
 class MediaFolder:
-    """Where media are looked for: the folder that is named, else that of the questions or a folder in it (`media`
-    first), whichever holds most of the paths. `frame_folders` says of a frame in which folder of frames or series it
-    was found, `window` is for medical files that name none, `audio` says that the sound of videos belongs to the
-    questions. Pictures from the table itself (`embedded`) are kept in the cache until `write_embedded`."""
+    """The folder of the media: `named`, else the folder of the questions or one in it (`media` first), whichever holds
+    most of the paths. The settings' `window` is the default for medical files, and their `audio` says whether the sound
+    of videos belongs to the questions. `frame_folders` maps frames to their folder of frames or series; `embedded` are
+    images from the table itself, by the names under which `write_embedded` writes them."""
 
-    def __init__(self, folder: Path, named: Path | None, paths: Iterable[str]) -> None:
+    def __init__(self, folder: Path, named: Path | None, paths: Iterable[str], settings: Settings) -> None:
         self.embedded: dict[str, bytes] = {}
         self.frame_folders: dict[str, str] = {}
         self._found: dict[str, Path | None] = {}
         self._kinds: dict[str, str] = {}
-        self.window: Window | None = None
-        self.audio = False
+        self._window, self._audio = settings.window, settings.audio
         self.root = named or _best(_places(folder), sorted({_file_of(path) for path in paths}))
 
     def sources(self, cells: Iterable[Any]) -> list[str]:
-        """The names of what one question shows. Raises `ParseError` for a path that leads out of the folder."""
+        """The names of one question's media. Raises `ParseError` for a path outside the folder."""
         found: list[str] = []
         for cell in (one for given in cells for one in (given if isinstance(given, list) else [given])):
             content = _picture(cell)
             if content is None:
-                told = cell.get("path") if isinstance(cell, dict) else cell
-                found += [path_of(text) for text in texts_of(undirected(told))]
+                paths = cell.get("path") if isinstance(cell, dict) else cell
+                found += [path_of(text) for text in texts_of(undirected(paths))]
             else:
                 name = f"{hashlib.sha256(content).hexdigest()}{_extension(content)}"
                 self.embedded[name] = content
@@ -81,16 +93,16 @@ class MediaFolder:
     def media(
         self, sources: Sequence[str], span: Times, window: Window | None = None, *, audio: bool | None = None
     ) -> tuple[Media, ...]:
-        """The media of one question, recordings last; `window` is for its medical files that name none, `audio` says
-        whether the sound of its video belongs to it. Raises `ParseError` where a path leads nowhere, a time belongs to
-        no video or recording, a window to no medical file, or a sound to no video."""
+        """The media of one question, recordings last; `window` is the default for its medical files, `audio` says
+        whether the sound of its video belongs to it. Raises `ParseError` for a missing file, times without a video or
+        recording, a window without a medical file, and sound without a video."""
         played = [self._recording(source) for source in sources if is_recording(_file_of(source))]
         files = [one for source in sources if not is_recording(_file_of(source)) for one in self._shown(source, window)]
         videos = sum(one.clip for one in files)
         heard = recordings(played, span, videos=videos)
         if audio and not any(_is_video(one.source) for one in files):
             raise ParseError(expected="a video, whose sound belongs to the question", found="yes")
-        sounding = self.audio if audio is None else audio
+        sounding = self._audio if audio is None else audio
         shown = self._pictured(files, (None, None) if heard and not videos else span, window, audio=sounding)
         return (*shown, *heard)
 
@@ -115,7 +127,7 @@ class MediaFolder:
         return tuple(made)
 
     def holds_scans(self, sources: Iterable[str]) -> bool:
-        """Whether any path leads to a DICOM or NIfTI file, or to a folder with one."""
+        """Whether any path is a DICOM or NIfTI file, or a folder with one."""
         for path in {_file_of(source).strip() for source in sources}:
             folder = self.root / path
             inside = [one.name for one in folder.iterdir()] if _is_there(self.root, path) and folder.is_dir() else []
@@ -135,7 +147,7 @@ class MediaFolder:
         path, *how = _HOW.split(source)
         scan = parse_scan(how[0]) if how else Scan()
         if scan.window is None:
-            scan = scan.model_copy(update={"window": window or self.window})
+            scan = scan.model_copy(update={"window": window or self._window})
         found: list[_ShownFile] = []
         for file in self._files(path):
             kind = self._kind(file)
@@ -152,7 +164,7 @@ class MediaFolder:
         return found
 
     def _frames_of(self, file: str, scan: Scan) -> list[_ShownFile]:
-        """A DICOM file: one picture, a clip where its frames have times, else all its frames."""
+        """A DICOM file: one image, a clip if its frames have times, else all its frames."""
         facts = dicom_facts(self.root / file)
         if scan.axis is not None:
             raise ParseError(expected="a window or a frame of a DICOM file", found=file)
@@ -172,12 +184,11 @@ class MediaFolder:
         if scan.axis is not None and scan.slice is not None and scan.slice >= counts[scan.axis]:
             raise ParseError(expected=f"0 to {counts[scan.axis] - 1}", found=f"{scan.axis} slice {scan.slice} ({file})")
         if scan.axis is None:
-            told = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
-            raise ParseError(expected=f"a slice: {told}", found=file)
+            ranges = ", ".join(f"#{axis}=0 to {axis}={count - 1}" for axis, count in sorted(counts.items()))
+            raise ParseError(expected=f"a slice: {ranges}", found=file)
         return [_ShownFile(file, scan, clip=False)]
 
     def _kind(self, file: str) -> str:
-        """The kind of medical file; empty for any other."""
         usual = PurePosixPath(file).suffix.lower() in _USUAL
         if file in self.embedded or usual:
             return ""
@@ -187,12 +198,12 @@ class MediaFolder:
         return self._kinds[file]
 
     def missing(self, media: Iterable[Media]) -> list[str]:
-        """The names of files that are not there."""
+        """The names of missing files."""
         names = dict.fromkeys(one.source for one in media)
         return [name for name in names if name not in self.embedded and not self._is_there(name)]
 
     def write_embedded(self) -> Path:
-        """Writes the pictures of the table into the cache, each under its hash, and gives the folder."""
+        """Writes the images of the table into the cache, named by hash; returns the media's folder."""
         if not self.embedded:
             return self.root
         folder = cache_folder() / "embedded"
@@ -203,9 +214,9 @@ class MediaFolder:
         return folder
 
     def _files(self, source: str) -> list[str]:
-        """The file that a path names; of a folder its images in natural order."""
+        """The file at a path, or the images of a folder in natural order."""
         if source in self.embedded or PurePosixPath(source).suffix.lower() in _USUAL:
-            self._is_there(source)  # a link that leads out is refused
+            self._is_there(source)  # raises for a link that leads out
             return [source]
         folder = self.root / source
         if folder.is_dir():
@@ -236,7 +247,7 @@ class MediaFolder:
         return frames
 
     def _series(self, folder: Path, source: str) -> list[str]:
-        """The DICOM files of a folder, in the order of their positions."""
+        """The DICOM files of a folder, in order of their positions."""
         names = [one.name for one in folder.iterdir() if one.name != "DICOMDIR" and not one.name.startswith(".")]
         if len(names) > _MOST_FRAMES:
             raise ParseError(
@@ -251,7 +262,7 @@ class MediaFolder:
             raise _as_fault(error, source) from error
 
     def _is_there(self, source: str) -> bool:
-        """Without fetching it from object storage."""
+        """Whether a file exists, without fetching it from object storage."""
         return self._looked(source, lambda: is_there(self.root, source))
 
     def _find(self, source: str) -> Path | None:
@@ -269,13 +280,13 @@ class MediaFolder:
 
 
 def _file_of(source: str) -> str:
-    """The path without what follows it."""
+    """The path without times or settings after it."""
     file = source.partition("#t=")[0]
     return file if is_recording(file) else _HOW.split(source)[0]
 
 
 def _places(folder: Path) -> list[Path]:
-    """The folder, `media` in it, and the first of the others that lie in it and are no links."""
+    """The folder, `media` in it, and the first of its other folders that are no links."""
     try:
         inside = sorted(one for one in folder.iterdir() if one.is_dir() and not one.is_symlink())
     except OSError:
@@ -284,7 +295,7 @@ def _places(folder: Path) -> list[Path]:
 
 
 def _best(folders: Sequence[Path], paths: Sequence[str]) -> Path:
-    """The folder in which most of the paths lead somewhere; the first one, where that is none or several."""
+    """The folder with most of the paths; the first of equals."""
     there = [folder for folder in folders if folder.is_dir()]
     if not there:
         return folders[0]
@@ -299,7 +310,7 @@ def _is_there(folder: Path, path: str) -> bool:
 
 
 def _picture(cell: Any) -> bytes | None:
-    """The content of a picture as Hugging Face keeps it in a table; None for a path."""
+    """The content of an image in a cell, as in Hugging Face's tables; None for a path."""
     content = cell.get("bytes") if isinstance(cell, dict) else cell
     return content if isinstance(content, bytes) and content else None
 
@@ -318,10 +329,117 @@ def _is_video(source: str) -> bool:
 
 
 def _as_fault(error: InputError, source: str) -> ParseError:
-    """What is wrong with a medical file, or a folder of them, as a fault of the cell that names it."""
+    """An error in a medical file, or a folder of them, as a fault of the cell that names it."""
     reason, _, expected = _reason(error).rpartition(", expected ")
     return ParseError(expected=expected, found=f"{reason or expected} ({source})")
 
 
 def _reason(error: InputError) -> str:
     return str(error).rpartition("found ")[2]
+
+
+_ENDINGS = "|".join(ending.removeprefix(".") for ending in AUDIO_EXTENSIONS)
+_TIMED = re.compile(rf"(?P<file>.+\.(?:{_ENDINGS}))#t=(?P<times>.*)", re.IGNORECASE)
+_EXPECTED = "times after a recording's name, as in talk.wav#t=0:10,0:25"
+Times = tuple[float | None, float | None]
+
+
+def split_times(source: str) -> tuple[str, Times | None]:
+    """The file of a recording, and the times after its name (W3C media fragments) or None. Raises `ParseError` for
+    invalid times.
+
+    >>> split_times("talk.wav#t=0:10,12.5"), split_times("talk.wav"), split_times("ct.dcm#frame=3")
+    (('talk.wav', (10.0, 12.5)), ('talk.wav', None), ('ct.dcm#frame=3', None))
+    """
+    hit = _TIMED.fullmatch(source)
+    if hit is None:
+        return source, None
+    start, _, end = hit["times"].partition(",")
+    try:
+        times = (
+            seconds_of(start.strip() or None, decimal_comma=False),
+            seconds_of(end.strip() or None, decimal_comma=False),
+        )
+    except ParseError as error:
+        raise ParseError(expected=_EXPECTED, found=source) from error
+    if times == (None, None) or (times[1] is not None and times[1] <= (times[0] or 0.0)):
+        raise ParseError(expected=f"{_EXPECTED}, the end after the start", found=source)
+    return hit["file"], times
+
+
+def is_recording(source: str) -> bool:
+    """Whether a path names an audio file."""
+    return PurePosixPath(source).suffix.lower() in AUDIO_EXTENSIONS
+
+
+def audio_extension(content: bytes) -> str:
+    """The suffix of an audio file by its first bytes; empty for other content.
+
+    >>> audio_extension(b"RIFF....WAVEfmt "), audio_extension(b"RIFF....WEBP")
+    ('.wav', '')
+    """
+    if content[:4] == b"RIFF":
+        return ".wav" if content[8:12] == b"WAVE" else ""
+    heads = ((b"fLaC", ".flac"), (b"OggS", ".ogg"), (b"ID3", ".mp3"), (b"\xff\xfb", ".mp3"), (b"\xff\xf3", ".mp3"))
+    return next((ending for head, ending in heads if content.startswith(head)), "")
+
+
+def names_recordings(cell: Any) -> bool:
+    """Whether a cell holds only names of audio files, or audio files themselves."""
+    for one in cell if isinstance(cell, list) else [cell]:
+        content = one.get("bytes") if isinstance(one, dict) else one
+        if isinstance(content, bytes) and content:
+            if not audio_extension(content):
+                return False
+            continue
+        names = texts_of(undirected(one.get("path") if isinstance(one, dict) else one))
+        if not names or not all(_TIMED.fullmatch(name) or is_recording(name) for name in names):
+            return False
+    return True
+
+
+def sound_of_video(cell: Any) -> bool | None:
+    """Whether the video's sound belongs to a question, by a cell with yes or no; None for an empty cell or recordings.
+    Raises `ParseError` for other content."""
+    if is_empty(cell) or names_recordings(cell):
+        return None
+    if isinstance(cell, bool):
+        return cell
+    try:
+        return bool(BinaryFormat().from_cell(cell_text(undirected(cell))))
+    except ParseError as error:
+        expected = (
+            f"an audio file ({', '.join(AUDIO_EXTENSIONS)}), or yes or no: whether the video's sound belongs to it"
+        )
+        raise ParseError(expected=expected, found=error.found) from error
+
+
+def recordings(files: Sequence[tuple[str, Times | None]], span: Times, *, videos: int) -> list[AudioClip]:
+    """The recordings of a row; `span` are the row's start and end. Raises `ParseError` if they are ambiguous: next to
+    a video they are the video's, and with several recordings they belong to none."""
+    timed = span != (None, None)
+    if timed and any(times is None for _, times in files) and (videos or len(files) > 1):
+        expected = "the times of each recording after its name (talk.wav#t=0:10,0:25)"
+        raise ParseError(
+            expected=expected,
+            found=f"start and end with {count_of(videos, 'video')} and {count_of(len(files), 'recording')}",
+        )
+    if timed and not videos and any(times is not None for _, times in files):
+        raise ParseError(expected="start and end, or times after a recording's name", found="both")
+    own = [times or (span if not videos else (None, None)) for _, times in files]
+    return [
+        AudioClip(source=source, start=start or 0.0, end=end)
+        for (source, _), (start, end) in zip(files, own, strict=True)
+    ]
+
+
+def sound_line(items: Iterable[Item]) -> str:
+    """A note on the number of questions with sound; empty for none."""
+    sounding = [item for item in items if item.sounding]
+    videos = sum(any(one.kind == "video" for one in item.sounding) for item in sounding)
+    recorded = sum(any(one.kind == "audio" for one in item.sounding) for item in sounding)
+    parts = [
+        *([f"the video's belongs to {count_of(videos, 'question')}"] if videos else []),
+        *([f"{count_of(recorded, 'question')} with a recording"] if recorded else []),
+    ]
+    return f"Sound: {', '.join(parts)}" if parts else ""

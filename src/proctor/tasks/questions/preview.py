@@ -1,19 +1,21 @@
-"""What a check adds to reading: the media files opened, and ten questions on a page as a model gets them."""
+"""Open the media files of questions, and show ten questions on a page as a model gets them."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import Item, TableFault, clean, write_whole
-from proctor.core.formats import option_letters
+from proctor.core import Frame, Item, clean, write_whole
+from proctor.core.formats import BoxesFormat, PointFormat, extents, option_letters
 from proctor.media import MediaLibrary, MediaSettings, PlaysSounds, view
-from proctor.tasks.questions.reading import QuestionSet
-from proctor.tasks.questions.sounds import is_recording
+from proctor.tasks.questions.media import is_recording
+from proctor.tasks.questions.question_set import QuestionSet
 
 if TYPE_CHECKING:
     from proctor.core import Frame
@@ -26,8 +28,8 @@ _PLAYED_S = 30.0  # ten sounds of this length make a page of 13 MB
 
 
 def add_media_faults(found: QuestionSet) -> None:
-    """Adds a fault for each file that is missing and, where none is, for each that can't be shown: broken, or a clip
-    beyond the end of its video."""
+    """Adds a fault for each missing file; without any, for each file that can't be shown: broken, or shorter than a
+    clip."""
     columns = found.columns.fields.get("media", [])
     column = columns[0] if columns else ""
     heard = found.columns.one("audio") or column
@@ -35,7 +37,7 @@ def add_media_faults(found: QuestionSet) -> None:
         for name in found.folder.missing(media):
             expected = f"a file below {found.folder.root}"
             where = heard if is_recording(name) else column
-            found.faults.append((place.file, TableFault(place.row, where, f"no file {name!r}", expected)))
+            found.fault(place, where, f"no file {name!r}", expected)
     if found.faults:
         found.faults.sort(key=lambda one: (one[0], one[1].row))
         return
@@ -45,14 +47,13 @@ def add_media_faults(found: QuestionSet) -> None:
         where = heard if is_recording(problem.source) else column
         expected = f"a file that can be {'played' if problem.source in spoken else 'shown'}"
         for item_id in problem.item_ids:
-            place = found.places[item_id]
-            found.faults.append((place.file, TableFault(place.row, where, problem.problem, expected)))
+            found.fault(found.places[item_id], where, problem.problem, expected)
     found.notes += library.warnings(found.items)
 
 
 def write_preview(found: QuestionSet, out: Path) -> int:
-    """Writes a page with ten questions, each format among them, and gives their number. Raises `InputError` where it
-    can't be written."""
+    """Writes a page with ten questions, including every format; returns their number. Raises `InputError` if it can't
+    be written."""
     from jinja2 import Environment, StrictUndefined
 
     items = _ten(found.items)
@@ -73,7 +74,7 @@ def write_preview(found: QuestionSet, out: Path) -> int:
 
 
 def _ten(items: Sequence[Item]) -> list[Item]:
-    """The first of each format, and others spread over the whole up to ten, in their order."""
+    """The first item of each format, and evenly spaced others up to ten, in order."""
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         first.setdefault(item.answer.kind, place)
@@ -86,20 +87,17 @@ def _ten(items: Sequence[Item]) -> list[Item]:
 
 
 async def _frames(items: Sequence[Item], library: MediaLibrary) -> list[list[Frame]]:
-    from proctor.tasks.questions.places import with_places
-
     return [with_places(await view(item, "video", library).frames(count=_FRAMES), item) for item in items]
 
 
 async def _sounds(items: Sequence[Item], library: MediaLibrary) -> list[list[Sound]]:
-    """The sounds of each item, without those that are too long for a page."""
+    """The sounds of each item that are short enough for the page."""
     shown = [view(item, "video", library) for item in items]
     played = [await one.sounds() if isinstance(one, PlaysSounds) else [] for one in shown]
     return [[one for one in sounds if one.span[1] - one.span[0] <= _PLAYED_S] for sounds in played]
 
 
 def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequence[Sound]) -> dict[str, Any]:
-    """What the template names of one question."""
     place, reference = found.places[item.id], item.reference
     answers = [item.answer.write(reference.answer)] if reference is not None and reference.answer is not None else []
     answers += [item.answer.write(one) for one in reference.accepted] if reference is not None else []
@@ -119,3 +117,37 @@ def _shown(found: QuestionSet, item: Item, frames: Sequence[Frame], sounds: Sequ
         "frames": [(frame.label, base64.b64encode(frame.jpeg).decode("ascii")) for frame in frames],
         "sounds": [(one.label, base64.b64encode(one.wav).decode("ascii")) for one in sounds],
     }
+
+
+_RED, _LEAST = (255, 40, 40), 3.0  # the radius of a point without a tolerance
+
+
+def with_places(frames: Sequence[Frame], item: Item) -> list[Frame]:
+    """The frames, with the boxes or points of the reference drawn in red."""
+    answer, reference = item.answer, item.reference
+    if not isinstance(answer, BoxesFormat | PointFormat) or reference is None:
+        return [*frames]
+    values = (reference.answer, *reference.accepted)
+    shapes = [place for value in values for place in (extents(value) if _nested(value) else extents([value]))]
+    return [replace(frame, jpeg=_drawn(frame.jpeg, shapes, answer)) for frame in frames]
+
+
+def _nested(value: Any) -> bool:
+    return bool(value) and isinstance(value[0], list | tuple)
+
+
+def _drawn(jpeg: bytes, shapes: Sequence[Sequence[float]], answer: BoxesFormat | PointFormat) -> bytes:
+    from PIL import Image, ImageDraw
+
+    picture = Image.open(BytesIO(jpeg)).convert("RGB")
+    draw, scale = ImageDraw.Draw(picture), (picture.width / answer.width, picture.height / answer.height)
+    for shape in shapes:
+        ends = [one * scale[place % 2] for place, one in enumerate(shape)]
+        if len(ends) == 4:
+            draw.rectangle(ends, outline=_RED, width=2)
+        else:
+            far = max(_LEAST, answer.tolerance * scale[0]) if isinstance(answer, PointFormat) else _LEAST
+            draw.ellipse([ends[0] - far, ends[1] - far, ends[0] + far, ends[1] + far], outline=_RED, width=2)
+    out = BytesIO()
+    picture.save(out, "JPEG")
+    return out.getvalue()

@@ -1,4 +1,4 @@
-"""From a person's own questions to a benchmark."""
+"""The reader of one's own questions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pydantic import JsonValue
 
 from proctor.core import PAGES, Benchmark, BenchmarkReader, Item, PluginReport, count_of, output_file
 from proctor.tasks.questions import READER_SUMMARY
-from proctor.tasks.questions.layout import find_layout
-from proctor.tasks.questions.reading import QuestionSet, read_questions
-from proctor.tasks.questions.settings import NAME
+from proctor.tasks.questions.folder import NAME, find_layout
+from proctor.tasks.questions.question_set import QuestionSet, read_questions
 
 _MOST_LINES = 200
 
 
 class QuestionsReader(BenchmarkReader):
-    """Reads plain paths; `columns` are those that somebody named for fields."""
+    """Reads plain paths; `columns` maps fields to columns."""
 
     name = "own-questions"
     summary = READER_SUMMARY
@@ -30,7 +29,7 @@ class QuestionsReader(BenchmarkReader):
         return QuestionsReader(columns)
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads everything at a path; raises `InputError`, with all faults as its notes, where anything is wrong."""
+        """Reads the questions at a path. Raises `InputError` with all faults in its notes."""
         reading = read_questions(data, media, self._columns, seed=seed)
         reading.check()
         return benchmark_of(reading, seed)
@@ -40,7 +39,7 @@ class QuestionsReader(BenchmarkReader):
         return (*layout.files, layout.folder / NAME)
 
     def check(self, data: Path, media: Path | None, out: Path | None, *, every: bool = False) -> PluginReport:
-        """All that is wrong with questions, their media files opened; where nothing is, a page with ten of them."""
+        """Reports all faults in questions and their media files; without any, writes a page with ten questions."""
         from proctor.stats import fewest_groups
         from proctor.tasks.questions.preview import add_media_faults, write_preview
 
@@ -73,14 +72,14 @@ class QuestionsReader(BenchmarkReader):
         return PluginReport(report, (line,), (*notes, f"Next: proctor run {data} --system random"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        from proctor.tasks.questions.writer import write_choices
+        from proctor.tasks.questions.exact import write_choices
 
         reading = read_questions(data, None, self._columns)
         reading.check()
         write_choices(reading, benchmark_of(reading), out, items)
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        from proctor.tasks.questions.writer import write_questions
+        from proctor.tasks.questions.exact import write_questions
 
         reading = read_questions(data, None, self._columns)
         reading.check()
@@ -94,7 +93,7 @@ READER = QuestionsReader()
 
 
 def benchmark_of(reading: QuestionSet, seed: int = 0) -> Benchmark:
-    """The benchmark of what was read without a fault, by this seed."""
+    """The benchmark of questions without faults."""
     settings, layout = reading.layout.settings, reading.layout
     rubric = any(item.reference and item.reference.criteria for item in reading.items)
     licence = (f"Licence: {settings.licence}",) if settings.licence else ()

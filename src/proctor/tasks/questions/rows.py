@@ -1,4 +1,4 @@
-"""From rows to items: each row gives an item or all of its faults."""
+"""Turn rows into items: each row gives an item or all of its faults."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from proctor.media import labels_of, parse_window
 from proctor.metrics.ordering import NEIGHBOURS
 from proctor.tasks.questions.answers import (
     NO_ANSWER,
-    Told,
+    AnswerContext,
     adjusted_format,
     declared_format,
     guessed_format,
@@ -44,9 +44,8 @@ from proctor.tasks.questions.answers import (
 )
 from proctor.tasks.questions.cells import options_of, seconds_of, texts_of, undirected
 from proctor.tasks.questions.columns import ColumnMap
-from proctor.tasks.questions.media import MediaFolder
-from proctor.tasks.questions.settings import Settings
-from proctor.tasks.questions.sounds import Times, said_of_sound
+from proctor.tasks.questions.folder import Settings
+from proctor.tasks.questions.media import MediaFolder, sound_of_video
 
 T = TypeVar("T")
 _MOST_ID = 200
@@ -55,7 +54,7 @@ _MOST_OPTIONS = 26
 
 @dataclass(frozen=True)
 class Place:
-    """The row of a file in which an item stands."""
+    """The row of an item in its file."""
 
     file: Path
     row: int
@@ -63,22 +62,20 @@ class Place:
 
 @dataclass
 class RowReader:
-    """Reads rows by a mapping of columns. What is wrong goes to `faults`, and `guessed` counts the formats that nobody
-    declared, each with the first row and its reference; `doubted` are rows of free text by the format that they look
-    like, `shown` the media of each row."""
+    """Reads rows by a mapping of columns. `guessed` are the rows and references by guessed format; `doubted` are rows of
+    free text by the format that they resemble; `shown` are the media of each row."""
 
     sheet: Sheet
     columns: ColumnMap
     settings: Settings
     folder: MediaFolder
-    faults: list[TableFault] = field(default_factory=list)
+    faults: list[tuple[Path, TableFault]] = field(default_factory=list)
     guessed: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     doubted: dict[str, list[int]] = field(default_factory=dict)
     shown: list[tuple[Place, tuple[Media, ...]]] = field(default_factory=list)
 
     def item(self, row: SheetRow, number: int) -> Item | None:
-        """The item of a row, without its group where there is no column for it; None where something is wrong, all of
-        which is added to `faults`."""
+        """The item of a row, without a group if there is no column for it; None, with `faults`, for an invalid row."""
         before = len(self.faults)
         item_id = self._id(row, number)
         question = self._text(row, "question")
@@ -88,18 +85,18 @@ class RowReader:
         options = self._options(row)
         pictures = [one for one in media or () if one.kind == "image"]
         labels = labels_of(len(pictures)) if len(pictures) > 1 else []
-        unit, tolerance = (undirected(row.cells.get(self.columns.one(name))) for name in ("unit", "tolerance"))
-        told = Told(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
-        answer = self._answer(row, told)
+        unit, tolerance = (undirected(self._cell(row, name)) for name in ("unit", "tolerance"))
+        context = AnswerContext(tuple(options or ()), tuple(labels), cell_text(unit), not is_empty(tolerance))
+        answer = self._answer(row, context)
         criteria = self._criteria(row, answer)
-        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, told)
+        references = (None,) if criteria and self._unanswered(row) else self._references(row, answer, context)
         if len(self.faults) > before or answer is None:
             return None
         shown = () if answer.kind == "classes" else tuple(options or ())  # it lists its own
         try:
             return Item(
                 id=item_id,
-                group=cell_text(undirected(row.cells.get(self.columns.one("group")))) or "\0",
+                group=cell_text(undirected(self._cell(row, "group"))) or "\0",
                 question=question,
                 media=media or (),
                 options=shown,
@@ -108,24 +105,27 @@ class RowReader:
                     answer=references[0],
                     accepted=references[1:],
                     criteria=criteria,
-                    rationale=cell_text(row.cells.get(self.columns.one("rationale"))),
+                    rationale=cell_text(self._cell(row, "rationale")),
                 ),
                 tags=self._tags(row) | _units(answer),
             )
         except ValidationError as error:
             problem = first_problem(error)
-            self._fault(row, "", problem.found, problem.expected)
+            self.fault(row, "", problem.found, problem.expected)
             return None
 
-    def _fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
-        self.faults.append(TableFault(row.number, column, found, expected))
+    def _cell(self, row: SheetRow, field_name: str) -> Any:
+        return row.cells.get(self.columns.one(field_name))
+
+    def fault(self, row: SheetRow, column: str, found: str, expected: str) -> None:
+        self.faults.append((self.sheet.file, TableFault(row.number, column, found, expected)))
 
     def _tried(self, row: SheetRow, column: str, read: Callable[[], T]) -> T | None:
-        """What reading gives; None, with a fault in this column, where it raises."""
+        """The result of `read`; None, with a fault in this column, if it raises."""
         try:
             return read()
         except ParseError as error:
-            self._fault(row, column, repr(error.found[:80]), error.expected)
+            self.fault(row, column, repr(error.found[:80]), error.expected)
             return None
 
     def _id(self, row: SheetRow, number: int) -> str:
@@ -135,7 +135,7 @@ class RowReader:
         text = cell_text(undirected(row.cells.get(column)))
         wrong = unfit(text) or ("nothing" if not text else "" if len(text) <= _MOST_ID else f"{len(text)} characters")
         if wrong:
-            self._fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
+            self.fault(row, column, wrong, f"a name of 1 to {_MOST_ID} characters")
         return text
 
     def _text(self, row: SheetRow, name: str) -> str:
@@ -143,40 +143,35 @@ class RowReader:
         cell = row.cells.get(column)
         text = cell_text(cell)
         if not text:
-            self._fault(row, column, "nothing", f"the {name}")
+            self.fault(row, column, "nothing", f"the {name}")
         elif unfit(text):
-            self._fault(row, column, unfit(text), "a text")
+            self.fault(row, column, unfit(text), "a text")
         elif isinstance(cell, dt.date | dt.time | list | dict):
-            self._fault(row, column, _told(cell), "a text")
+            self.fault(row, column, _described(cell), "a text")
         return text
 
     def _media(self, row: SheetRow) -> tuple[Media, ...] | None:
         columns = self.columns.fields.get("media", [])
         start, end = self._seconds(row, "start"), self._seconds(row, "end")
         if end is not None and end <= (start or 0.0):
-            shown = cell_text(row.cells.get(self.columns.one("end")))
-            self._fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
+            shown = cell_text(self._cell(row, "end"))
+            self.fault(row, self.columns.one("end"), repr(shown), f"a time after the start, {start or 0:g} s")
             return None
         sound = self.columns.one("audio")
         heard = row.cells.get(sound)
         before = len(self.faults)
-        audio = self._tried(row, sound, lambda: said_of_sound(heard))
+        audio = self._tried(row, sound, lambda: sound_of_video(heard))
         if len(self.faults) > before:
             return None
         cells = [row.cells.get(column) for column in columns]
         if sound and not is_empty(heard):
             columns = [*columns, sound]
             cells += [heard] if audio is None else []
-        where = [sound, *columns] if audio else columns  # a sound that belongs to no video
+        where = [sound, *columns] if audio else columns  # sound without a video
         column = next((one for one in where if not is_empty(row.cells.get(one))), self.columns.one("start"))
         window = self._window(row)
-        read = partial(self._read_media, cells, (start, end), window, audio)
-        return self._tried(row, column, read)
-
-    def _read_media(
-        self, cells: Sequence[Any], span: Times, window: tuple[float, float] | None, audio: bool | None
-    ) -> tuple[Media, ...]:
-        return self.folder.media(self.folder.sources(cells), span, window, audio=audio)
+        folder = self.folder
+        return self._tried(row, column, lambda: folder.media(folder.sources(cells), (start, end), window, audio=audio))
 
     def _window(self, row: SheetRow) -> tuple[float, float] | None:
         column = self.columns.one("window")
@@ -198,11 +193,11 @@ class RowReader:
             filled = [cell for cell in cells if cell]
             if cells[: len(filled)] != filled:
                 gap = self.columns.options[cells.index("")]
-                self._fault(row, gap, "nothing", "an option, since others follow")
+                self.fault(row, gap, "nothing", "an option, since others follow")
                 return None
             dated = [one for one in self.columns.options if isinstance(row.cells.get(one), dt.date | dt.time)]
             if dated:
-                self._fault(row, dated[0], _told(row.cells[dated[0]]), "an option as a text")
+                self.fault(row, dated[0], _described(row.cells[dated[0]]), "an option as a text")
                 return None
         else:
             column = self.columns.one("options")
@@ -219,43 +214,42 @@ class RowReader:
         plain = [" ".join(option.casefold().split()) for option in options]
         twice = next((option for option in options if plain.count(" ".join(option.casefold().split())) > 1), None)
         if twice is not None:
-            self._fault(row, column, f"the option {twice[:60]!r} twice", "different options")
+            self.fault(row, column, f"the option {twice[:60]!r} twice", "different options")
         elif len(options) == 1 or len(options) > _MOST_OPTIONS:
-            self._fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
+            self.fault(row, column, count_of(len(options), "option"), f"2 to {_MOST_OPTIONS}, or none")
         else:
             return True
         return False
 
-    def _answer(self, row: SheetRow, told: Told) -> AnswerFormat | None:
+    def _answer(self, row: SheetRow, context: AnswerContext) -> AnswerFormat | None:
         column = self.columns.one("answer")
         cell = undirected(row.cells.get(column))
-        name = cell_text(row.cells.get(self.columns.one("format"))) or self.settings.format
-        known = told if is_unit(told.unit) else replace(told, unit="")
+        name = cell_text(self._cell(row, "format")) or self.settings.format
+        known = context if is_unit(context.unit) else replace(context, unit="")
         if name:
             where = self.columns.one("format")
             found = self._tried(row, where, lambda: declared_format(name, cell, self.settings, known))
             return self._adjusted(row, found)
-        if self._unanswered(row) and not is_empty(row.cells.get(self.columns.one("criteria"))):
+        if self._unanswered(row) and not is_empty(self._cell(row, "criteria")):
             return FreeTextFormat()
         if is_empty(cell):
-            self._fault(row, column, "nothing", "the right answer")
+            self.fault(row, column, "nothing", "the right answer")
             return None
         if isinstance(cell, dt.date):
-            self._fault(row, column, _told(cell), "an answer as a text")
+            self.fault(row, column, _described(cell), "an answer as a text")
             return None
         found = self._tried(row, column, lambda: guessed_format(cell, self.settings, known))
         found = self._adjusted(row, found)
         if found is not None:
             self.guessed.setdefault(found.kind, []).append((row.number, cell_text(cell)))
-            if found.kind == "free_text" and (other := looks_like(cell, told)):
+            if found.kind == "free_text" and (other := looks_like(cell, context)):
                 self.doubted.setdefault(other, []).append(row.number)
         return found
 
     def _unanswered(self, row: SheetRow) -> bool:
-        return is_empty(row.cells.get(self.columns.one("answer")))
+        return is_empty(self._cell(row, "answer"))
 
     def _adjusted(self, row: SheetRow, answer: AnswerFormat | None) -> AnswerFormat | None:
-        """The format with the tolerance and the unit of the row, where it has them."""
         for name in ("unit", "tolerance"):
             column = self.columns.one(name)
             given = {name: cell_text(undirected(row.cells.get(column)))}
@@ -269,24 +263,24 @@ class RowReader:
         if is_empty(cell) or answer is None:
             return ()
         if answer.kind != "free_text":
-            self._fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
+            self.fault(row, column, f"criteria of the format {answer.kind}", "them with free text alone")
             return ()
         return self._tried(row, column, lambda: read_criteria(cell)) or ()
 
-    def _references(self, row: SheetRow, answer: AnswerFormat | None, told: Told) -> tuple[JsonValue, ...]:
-        """The reference and what else is accepted; empty, with faults, where something is wrong."""
+    def _references(self, row: SheetRow, answer: AnswerFormat | None, context: AnswerContext) -> tuple[JsonValue, ...]:
+        """The reference and other accepted answers; empty, with faults, for invalid ones."""
         if answer is None:
             return ()
         column, more = self.columns.one("answer"), self.columns.one("accepted")
         cell = row.cells.get(column) if answer.any_text else undirected(row.cells.get(column))
         text = cell_text(cell)
         if not text or (answer.kind == "free_text" and text.casefold() in NO_ANSWER):
-            self._fault(row, column, repr(text) if text else "nothing", "the right answer")
+            self.fault(row, column, repr(text) if text else "nothing", "the right answer")
             return ()
         marks = self.columns.marks
-        found = self._tried(row, column, lambda: reference_of(answer, cell, told, marks))
+        found = self._tried(row, column, lambda: reference_of(answer, cell, context, marks))
         for text in texts_of(undirected(row.cells.get(more))):
-            also = self._tried(row, more, lambda text=text: reference_of(answer, text, told, marks))  # type: ignore[misc]
+            also = self._tried(row, more, lambda text=text: reference_of(answer, text, context, marks))  # type: ignore[misc]
             found = None if found is None or also is None else (*found, *also)
         return tuple(one for place, one in enumerate(found or ()) if one not in (found or ())[:place])
 
@@ -296,12 +290,12 @@ class RowReader:
 
 
 def _units(answer: AnswerFormat) -> dict[str, TagValue]:
-    """How many parts an answer has, of which metrics count the right ones."""
+    """The number of parts of an answer, of which metrics count the right ones."""
     return {NEIGHBOURS: len(answer.labels) - 1} if answer.kind == "ordering" else {}
 
 
 def _tag(cell: Any) -> TagValue | None:
-    """A facet's value; None for what is none (nothing, objects, pictures)."""
+    """A facet's value; None for empty cells, objects and images."""
     if is_empty(cell) or isinstance(cell, dict | bytes):
         return None
     if isinstance(cell, list):
@@ -313,6 +307,6 @@ def _tag(cell: Any) -> TagValue | None:
     return "".join(char for char in cell_text(cell) if not unfit(char))
 
 
-def _told(cell: object) -> str:
+def _described(cell: object) -> str:
     kind = "date" if isinstance(cell, dt.date) else "time" if isinstance(cell, dt.time) else type(cell).__name__
     return f"a {kind}, {cell_text(cell).replace('T00:00:00', '')}"

@@ -1,7 +1,7 @@
-"""`simulated`: procedures that are rendered, with questions that the pixels answer, and a reader of pixels.
+"""`simulated`: rendered procedures with exact ground truth, questions that their pixels answer, and a system for them.
 
-Script of events → state of the scene at a time → picture → video; and ground truth → questions. Nothing here shows a
-real patient, and everything that is written says so: a unit test for models, with exact ground truth.
+Script of events → state of the scene at a time → frame → video; and ground truth → questions. No frame shows a real
+patient, and all files say so: a unit test for models.
 """
 
 from typing import TYPE_CHECKING

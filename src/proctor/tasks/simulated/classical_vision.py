@@ -1,4 +1,4 @@
-"""`classical-vision`: colour, shape and motion without any learned model; it really looks at the frames."""
+"""`classical-vision`: a system that answers from colour, shape and motion in the frames, without a learned model."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from proctor.core.formats import FreeTextFormat, OrderingFormat, RatingsFormat, 
 from proctor.systems import NO_OPTIONS, RandomGuess, SystemOptions, read_options, reply
 from proctor.tasks.simulated.vision import LOOKS, Life, SeenPicture, Story, detect, follow, in_order
 
-Asked = re.Match[str]
-Handler = Callable[[Item, Story, Asked], JsonValue]
+Hit = re.Match[str]
+Handler = Callable[[Item, Story, Hit], JsonValue]
 
 _X = r"(?:an?|the) (?P<x>[a-z ]+?)"
 _TIME = r"(?P<time>\d\d:\d\d:\d\d)"
 
 
 def understood(item: Item) -> bool:
-    """Whether the question's wording is one that can be answered from the pixels."""
+    """Whether the question's wording is known."""
     return _handler(item) is not None
 
 
 def answer_from(item: Item, story: Story) -> JsonValue:
-    """The answer in the item's canonical form; None where the story does not settle it."""
+    """The answer in canonical form; None if the story does not settle it."""
     found = _handler(item)
     if found is None:
         return None
-    handler, asked = found
-    return handler(item, story, asked)
+    handler, hit = found
+    return handler(item, story, hit)
 
 
-def _handler(item: Item) -> tuple[Handler, Asked] | None:
+def _handler(item: Item) -> tuple[Handler, Hit] | None:
     text = " ".join(item.question.casefold().split())
     for pattern, handler in _PATTERNS:
-        asked = pattern.match(text)
-        if asked and not any(_named(said) is None for name, said in asked.groupdict().items() if name != "time"):
-            return handler, asked
+        hit = pattern.match(text)
+        if hit and not any(_named(text) is None for name, text in hit.groupdict().items() if name != "time"):
+            return handler, hit
     return None
 
 
 def _named(text: str) -> str | None:
-    """The class that a text names, the longest name first."""
+    """The class in a text, the longest name first."""
     return next((name for name in sorted(LOOKS, key=len, reverse=True) if name in text.casefold()), None)
 
 
-def _class(asked: Asked, group: str = "x") -> str:
-    name = _named(asked[group])
+def _class(hit: Hit, group: str = "x") -> str:
+    name = _named(hit[group])
     if name is None:
-        raise ValueError(f"no class in {asked[group]!r}")
+        raise ValueError(f"no class in {hit[group]!r}")
     return name
 
 
-def _seconds(asked: Asked) -> float:
-    hours, minutes, seconds = asked["time"].split(":")
+def _seconds(hit: Hit) -> float:
+    hours, minutes, seconds = hit["time"].split(":")
     return 3600.0 * int(hours) + 60 * int(minutes) + int(seconds)
 
 
 def _letter(item: Item, right: str | None) -> JsonValue:
-    """The letter of the option that names a class (or is that text)."""
+    """The letter of the option with a class (or with that text)."""
     if right is None:
         return None
     letters = option_letters(len(item.options))
@@ -83,7 +83,7 @@ def _classes(lives: Iterable[Life]) -> JsonValue:
 
 
 def _in_order(item: Item, lives: list[Life]) -> JsonValue:
-    """The labels in the order in which they occur first; those that were missed come last."""
+    """The labels in order of first occurrence; labels that do not occur come last."""
     if not isinstance(item.answer, OrderingFormat):
         return None
     names = [life.class_name for life in lives]
@@ -104,47 +104,30 @@ def _out_time(life: Life, story: Story) -> float:
     return min(life.last + story.step / 2, story.end)
 
 
-def _before(item: Item, story: Story, asked: Asked) -> JsonValue:
+def _before(item: Item, story: Story, hit: Hit) -> JsonValue:
     del item
-    x, y = story.of(_class(asked)), story.of(_class(asked, "y"))
+    x, y = story.of(_class(hit)), story.of(_class(hit, "y"))
     if not x or not y:
         return bool(x)
     return x[0].first < y[0].first
 
 
-def _where(item: Item, story: Story, asked: Asked) -> JsonValue:
-    shown = [region for life, region in story.in_view(_seconds(asked)) if life.class_name == _class(asked)]
+def _where(item: Item, story: Story, hit: Hit) -> JsonValue:
+    shown = [region for life, region in story.in_view(_seconds(hit)) if life.class_name == _class(hit)]
     if not shown:
         return None
     side = "left" if shown[0].x < 0.5 else "right"
     return _letter(item, f"{'upper' if shown[0].y < 0.5 else 'lower'} {side}")
 
 
-def _most(item: Item, marks: dict[str, float]) -> JsonValue:
-    """The option whose class has the highest mark, if one has."""
-    offered = {name: marks.get(name, 0.0) for name in _offered(item)}
-    best = [name for name, mark in offered.items() if mark == max(offered.values()) and mark > 0]
-    return _letter(item, best[0]) if len(best) == 1 else None
+def _which(fits: Callable[[list[Life]], bool]) -> Handler:
+    """Answers with the only option whose class fits, by its lives; None for none or several."""
 
+    def answer(item: Item, story: Story, _: Hit) -> JsonValue:
+        fitting = {name for name in _offered(item) if fits(story.of(name))}
+        return _letter(item, fitting.pop()) if len(fitting) == 1 else None
 
-def _never(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(not story.of(name)) for name in LOOKS})
-
-
-def _several(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(len(story.of(name)) > 1) for name in LOOKS})
-
-
-def _which_hidden(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(any(life.was_hidden for life in story.of(name))) for name in LOOKS})
-
-
-def _which_moved(item: Item, story: Story, asked: Asked) -> JsonValue:
-    del asked
-    return _most(item, {name: float(any(life.was_moved for life in story.of(name))) for name in LOOKS})
+    return answer
 
 
 def _patterns(*entries: tuple[str, Handler]) -> tuple[tuple[re.Pattern[str], Handler], ...]:
@@ -153,83 +136,77 @@ def _patterns(*entries: tuple[str, Handler]) -> tuple[tuple[re.Pattern[str], Han
 
 _PATTERNS = _patterns(
     (rf"does {_X} come into view before the first (?P<y>[a-z ]+?) does", _before),
-    (rf"does {_X} come into view", lambda _, story, asked: bool(story.of(_class(asked)))),
+    (rf"does {_X} come into view", lambda _, story, hit: bool(story.of(_class(hit)))),
     (
         rf"is {_X} in view at {_TIME}",
-        lambda _, story, asked: any(life.class_name == _class(asked) for life, _ in story.in_view(_seconds(asked))),
+        lambda _, story, hit: any(life.class_name == _class(hit) for life, _ in story.in_view(_seconds(hit))),
     ),
-    (rf"is {_X} carried out of view", lambda _, story, asked: bool(story.gone(_class(asked)))),
+    (rf"is {_X} carried out of view", lambda _, story, hit: bool(story.gone(_class(hit)))),
     (
         rf"is {_X} covered completely for a while",
-        lambda _, story, asked: any(life.was_hidden for life in story.of(_class(asked))),
+        lambda _, story, hit: any(life.was_hidden for life in story.of(_class(hit))),
     ),
-    (
-        rf"is {_X} picked up and put down",
-        lambda _, story, asked: any(life.was_moved for life in story.of(_class(asked))),
-    ),
+    (rf"is {_X} picked up and put down", lambda _, story, hit: any(life.was_moved for life in story.of(_class(hit)))),
     (
         rf"which kinds of foreign object are in view at {_TIME}",
-        lambda _, story, asked: _classes(life for life, _ in story.in_view(_seconds(asked))),
+        lambda _, story, hit: _classes(life for life, _ in story.in_view(_seconds(hit))),
     ),
     (r"which kinds of foreign object are carried out", lambda _, story, __: _classes(story.gone())),
     (r"which kinds of foreign object come into view", lambda _, story, __: _classes(story.lives)),
-    (rf"how many times is {_X} brought into view", lambda _, story, asked: len(story.of(_class(asked)))),
-    (rf"how many foreign objects are in view at {_TIME}", lambda _, story, asked: len(story.in_view(_seconds(asked)))),
+    (rf"how many times is {_X} brought into view", lambda _, story, hit: len(story.of(_class(hit)))),
+    (rf"how many foreign objects are in view at {_TIME}", lambda _, story, hit: len(story.in_view(_seconds(hit)))),
     (r"how many foreign objects are carried out", lambda _, story, __: len(story.gone())),
     (
         rf"when does {_X} first come into view",
-        lambda _, story, asked: _times([life.first for life in story.of(_class(asked))][:1]),
+        lambda _, story, hit: _times([life.first for life in story.of(_class(hit))][:1]),
     ),
     (
         rf"at which times is {_X} brought into view",
-        lambda _, story, asked: _times([life.first for life in story.of(_class(asked))]),
+        lambda _, story, hit: _times([life.first for life in story.of(_class(hit))]),
     ),
     (
         rf"when is {_X} carried out of view",
-        lambda _, story, asked: _times([_out_time(life, story) for life in story.gone(_class(asked))][:1]),
+        lambda _, story, hit: _times([_out_time(life, story) for life in story.gone(_class(hit))][:1]),
     ),
     (r"in which order do these .* come into view", lambda item, story, _: _in_order(item, list(story.lives))),
     (r"in which order are these .* carried out of view", lambda item, story, _: _in_order(item, story.gone())),
     (r"which of these objects comes into view first", lambda item, story, _: _first_of(item, list(story.lives))),
     (r"which of these objects is carried out of view first", lambda item, story, _: _first_of(item, story.gone())),
-    (r"which of these objects never comes into view", _never),
-    (r"which of these objects is brought into view more than once", _several),
-    (r"which of these objects is covered completely", _which_hidden),
-    (r"which of these objects is picked up and put down", _which_moved),
+    (r"which of these objects never comes into view", _which(lambda lives: not lives)),
+    (r"which of these objects is brought into view more than once", _which(lambda lives: len(lives) > 1)),
+    (r"which of these objects is covered completely", _which(lambda lives: any(life.was_hidden for life in lives))),
+    (r"which of these objects is picked up and put down", _which(lambda lives: any(life.was_moved for life in lives))),
     (rf"in which part of the picture is {_X} at {_TIME}", _where),
 )
 
 
 VERSION = "2"
-"""Changes whenever the same frames may give another answer."""
+"""Changes if the same frames may give another answer."""
 
 _MOST_FRAMES = 3600
-_REMEMBERED = 20_000  # pictures; each remembers a few numbers only
+_REMEMBERED = 20_000  # frames in the cache, each with a few numbers
 
 
 class VisionOptions(SystemOptions):
-    """`fps` is how many frames a second are read."""
+    """`fps` is the number of frames read per second."""
 
     fps: float = Field(default=6.0, gt=0)
 
 
 @dataclass
 class _Glance:
-    """One picture, and what it shows once it was looked at."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     seen: SeenPicture | None = None
 
 
 class ClassicalVision:
-    """Colour and motion from the frames, made for the simulated procedures; elsewhere it guesses.
+    """Answers questions on simulated procedures from colour and motion; elsewhere it guesses.
 
-    The option `fps` is how many frames a second it reads (at most 3600, then spread evenly), in the order in which the
-    view shows them and at the times that the view tells, so disorder in the frames is disorder in its answers. Still
-    pictures that are to be put in order, whatever the wording, are strung together by how far objects move. Where it
-    has no frames, or black ones (`text-only`, `black`), or a question whose wording it does not know, it answers by a
-    seeded guess that is valid for the format, and so scores at chance. `Answer.extra` says which: `{"evidence":
-    "pixels"}`, or `{"evidence": "guess", "because": …}`. It answers every format but free text and ratings.
+    The option `fps` is the number of frames read per second (at most 3600 in all, then evenly spaced). Their order and
+    times are those of the view, so shuffled frames change its answers. Still images to be put in order are sorted by how
+    far objects move, whatever the wording. Without frames, with black ones (`text-only`, `black`), and for a question
+    with unknown wording it gives a seeded guess that is valid for the format, and so scores at chance. `Answer.extra` is
+    `{"evidence": "pixels"}` or `{"evidence": "guess", "because": …}`. It answers all formats but free text and ratings.
     """
 
     name = "classical-vision"
@@ -245,7 +222,7 @@ class ClassicalVision:
         return not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Looks, follows, answers; guesses where there is nothing to go by. Pixels are read off the event loop."""
+        """Answers from the frames, or guesses without evidence. Pixels are processed in a thread."""
         if isinstance(item.answer, OrderingFormat) and view.span is None:
             stills = await view.frames()
             if stills:
@@ -276,7 +253,7 @@ class ClassicalVision:
         return reply(item, [frames[place].label for place in order], evidence="pixels")
 
     def _picture(self, jpeg: bytes) -> SeenPicture:
-        """What a picture shows; the same bytes are looked at once."""
+        """The content of a frame; equal bytes are processed once."""
         key = hashlib.blake2b(jpeg, digest_size=16).digest()
         with self._lock:
             if key not in self._known:
@@ -284,7 +261,7 @@ class ClassicalVision:
                     del self._known[next(iter(self._known))]
                 self._known[key] = _Glance()
             glance = self._known[key]
-        with glance.lock:  # questions on one video are asked at the same time
+        with glance.lock:  # several questions on one video run at the same time
             if glance.seen is None:
                 glance.seen = detect(jpeg)
             return glance.seen

@@ -1,5 +1,4 @@
-"""What a narrator would say of a simulated procedure: subtitles with fillers, slips of a speech recogniser and a clock
-that drifts, from the event log."""
+"""Subtitles for simulated procedures, with fillers, errors of a speech recogniser and a drifting clock, from the script."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ import numpy as np
 from proctor.construction.pipeline import Word
 from proctor.core import InputError, clock_text, generator, read_model, write_whole
 from proctor.tasks.simulated.pictures import CLASSES
-from proctor.tasks.simulated.script import Event
-from proctor.tasks.simulated.simulation import EventLog
+from proctor.tasks.simulated.script import Event, Script
 
 _PHRASES = {kind.name: kind.phrase for kind in CLASSES}
 _ACTIONS = {
@@ -38,15 +36,14 @@ _SLIPS = {
     "specimen": "specimin",
     "gallstone": "gall stone",
 }
-"""What a speech recogniser makes of words."""
+"""A speech recogniser's errors."""
 
-_FASTEST_S = 0.9  # no sentence is said faster
+_FASTEST_S = 0.9  # the shortest sentence
 
 
 @dataclass(frozen=True)
 class Narrated:
-    """One event as it is told: when it really happens (`start` to `end`), and the words with the times that a
-    recogniser gave them."""
+    """The narration of one event, which happens from `start` to `end`; `words` have a recogniser's times."""
 
     start: float
     end: float
@@ -58,12 +55,12 @@ class Narrated:
 def narrate(
     events: Sequence[Event], seed: int, video: str, *, fillers: float = 0.4, slips: float = 0.1, drift: float = 0.004
 ) -> list[Narrated]:
-    """The narration of a video's events in order, each told while it happens and before the next one begins. `fillers`
-    and `slips` are the shares of sentences and of words that get one, `drift` is the most by which the recogniser's
-    clock is too fast or too slow; every word is late or early by some tenths of a second besides."""
+    """The narration of a video's events in order, each before the next one begins. `fillers` and `slips` are the shares
+    of sentences with a filler and of words with an error; `drift` is the largest relative error of the recogniser's
+    clock, to which random errors of some hundredths of a second are added."""
     rng = generator(seed, "narration", video)
     rate = 1.0 + float(rng.uniform(-drift, drift))
-    told = []
+    narration = []
     for number, event in enumerate(events):
         thing = _PHRASES[event.class_name]
         action = _ACTIONS[event.kind].format(thing=thing, hand=event.hand, cover=event.cover)
@@ -72,14 +69,14 @@ def narrate(
         last = max(event.start + _FASTEST_S, min([event.end, *later]))
         spoken = _spoken(f"{action} {intent}", rng, fillers, slips)
         edges = np.linspace(event.start, last - 0.05, len(spoken) + 1)
-        noise = np.sort(rng.normal(0.0, 0.08, len(edges)))  # words stay in their order
+        noise = np.sort(rng.normal(0.0, 0.08, len(edges)))  # words stay in order
         times = np.maximum.accumulate(np.maximum(edges * rate + noise, 0.0))
         words = tuple(
             Word(text=word, start=round(float(a), 3), end=round(max(float(a), float(b)), 3))
             for word, a, b in zip(spoken, times[:-1], times[1:], strict=True)
         )
-        told.append(Narrated(event.start, event.end, action, intent, words))
-    return told
+        narration.append(Narrated(event.start, event.end, action, intent, words))
+    return narration
 
 
 def _spoken(text: str, rng: np.random.Generator, fillers: float, slips: float) -> list[str]:
@@ -91,11 +88,11 @@ def _spoken(text: str, rng: np.random.Generator, fillers: float, slips: float) -
     return [one for word in words for one in word.split()]
 
 
-def as_vtt(told: Sequence[Narrated]) -> str:
-    """As WebVTT with a time before every word, as automatic captions have them."""
+def as_vtt(narration: Sequence[Narrated]) -> str:
+    """WebVTT with a time before every word, as in automatic captions."""
     cues = ["WEBVTT"]
     begun = 0.0
-    for one in told:
+    for one in narration:
         start = max(begun, one.words[0].start)  # a file's cues never go back
         end = max(start + 0.1, one.words[-1].end)
         words = " ".join(
@@ -107,23 +104,23 @@ def as_vtt(told: Sequence[Narrated]) -> str:
     return "\n\n".join(cues) + "\n"
 
 
-def as_events(told: Sequence[Narrated]) -> str:
-    """What really happens, as a CSV file of events (start, end, action, intent)."""
+def as_events(narration: Sequence[Narrated]) -> str:
+    """The true events as a CSV file (start, end, action, intent)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("start", "end", "action", "intent"))
-    writer.writerows((f"{one.start:.3f}", f"{one.end:.3f}", one.action, one.intent) for one in told)
+    writer.writerows((f"{one.start:.3f}", f"{one.end:.3f}", one.action, one.intent) for one in narration)
     return out.getvalue()
 
 
 def narrate_folder(folder: Path, seed: int = 0) -> None:
-    """Adds the narration to a folder of simulated procedures: `narration/VIDEO.vtt`, and what really happens as
-    `narration/VIDEO.csv`. Raises `InputError` where it is no such folder."""
+    """Adds the narration to a folder of simulated procedures: `narration/VIDEO.vtt`, and the true events in
+    `narration/VIDEO.csv`. Raises `InputError` for another folder."""
     logs = sorted((folder / "events").glob("*.json"))
     if not logs:
         raise InputError(folder, found="no events/*.json", expected="a folder of simulated procedures")
     for file in logs:
-        log = read_model(file, EventLog, "an event log")
-        told = narrate(log.events, seed, log.video)
-        write_whole(folder / "narration" / f"{file.stem}.vtt", as_vtt(told))
-        write_whole(folder / "narration" / f"{file.stem}.csv", as_events(told))
+        log = read_model(file, Script, "an event log")
+        narration = narrate(log.events, seed, log.video)
+        write_whole(folder / "narration" / f"{file.stem}.vtt", as_vtt(narration))
+        write_whole(folder / "narration" / f"{file.stem}.csv", as_events(narration))

@@ -1,4 +1,4 @@
-"""Pictures of simulated procedures: sprites drawn from shapes and noise, and from the state of a scene to pixels."""
+"""Render frames of simulated procedures: sprites from shapes and noise, and scenes from their state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proctor.tasks.simulated.script import Cover, PlacedObject, Scene, Script, T
 Floats = NDArray[np.float32]
 
 FINE = 2
-"""The canvas has this many pixels per pixel of the picture, so that drift is smoother than one pixel."""
+"""Pixels of the canvas per pixel of the frame, so that drift is smoother than one pixel."""
 
 _DARK = np.array([96, 22, 24], dtype=np.float32)
 _LIGHT = np.array([206, 98, 88], dtype=np.float32)
@@ -26,10 +26,10 @@ _ORGAN = np.array([112, 42, 38], dtype=np.float32)
 
 
 def smooth_noise(shape: tuple[int, int], cell: float, rng: np.random.Generator) -> Floats:
-    """Noise from 0 to 1 of this (height, width) that changes over about `cell` pixels.
+    """Noise from 0 to 1 of shape (height, width) that varies over about `cell` pixels.
 
-    Random numbers on a coarse grid, interpolated by cubic convolution (Keys 1981, a = −1/2) as two products
-    of matrices, one for the rows and one for the columns.
+    Random numbers on a coarse grid, interpolated by cubic convolution (Keys 1981, a = −1/2) as a matrix product for
+    the rows and one for the columns.
     """
     down, across = (_weights(side, cell) for side in shape)
     coarse = rng.uniform(0, 1, (down.shape[1], across.shape[1])).astype(np.float32)
@@ -37,7 +37,7 @@ def smooth_noise(shape: tuple[int, int], cell: float, rng: np.random.Generator) 
 
 
 def _weights(side: int, cell: float) -> Floats:
-    """How much each point of the coarse grid counts at each of `side` pixels."""
+    """The weight of each point of the coarse grid at each of `side` pixels."""
     places = np.arange(side) / cell + 1
     grid = np.arange(int(places[-1]) + 3)
     far = np.abs(places[:, None] - grid[None, :])
@@ -49,7 +49,7 @@ def _weights(side: int, cell: float) -> Floats:
 def tissue(shape: tuple[int, int], pixels_per_unit: float, rng: np.random.Generator) -> Floats:
     """A canvas (height, width, 3), 0–255: peritoneum with folds, fat, vessels and wet highlights.
 
-    `pixels_per_unit` is the scale of the canvas against a picture 216 pixels high.
+    `pixels_per_unit` is the scale of the canvas relative to a frame 216 pixels high.
     """
     unit = pixels_per_unit
     folds = sum(
@@ -75,7 +75,7 @@ def tissue(shape: tuple[int, int], pixels_per_unit: float, rng: np.random.Genera
 
 
 def _organ(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> Floats:
-    """Where a smooth dark lobe, as of a liver, reaches in from one edge: 0–1."""
+    """The mask (0–1) of a smooth dark lobe, as of a liver, at one edge."""
     down, across = np.mgrid[0 : shape[0], 0 : shape[1]].astype(np.float32)
     turn = float(rng.uniform(0, 2 * np.pi))
     middle = np.hypot(*shape) / 2
@@ -85,7 +85,6 @@ def _organ(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> Flo
 
 
 def _vessels(shape: tuple[int, int], unit: float, rng: np.random.Generator) -> Floats:
-    """Branching dark lines, 0–1."""
     image = Image.new("L", (shape[1], shape[0]))
     pen = ImageDraw.Draw(image)
     starts = [(float(rng.uniform(0, shape[1])), float(rng.uniform(0, shape[0])), 3.6 * unit) for _ in range(5)]
@@ -111,7 +110,7 @@ _FINE = 6  # shapes are drawn this many times larger and then reduced, for smoot
 
 @dataclass(frozen=True)
 class Sprite:
-    """A picture to lay over the scene: colour 0–255 (height, width, 3), opacity and shadow 0–1 (height, width)."""
+    """An image to lay over the scene: colour 0–255 (height, width, 3), opacity and shadow 0–1 (height, width)."""
 
     colour: Floats
     opacity: Floats
@@ -119,12 +118,12 @@ class Sprite:
 
     @property
     def solid(self) -> NDArray[np.bool_]:
-        """The pixels that are more object than background."""
+        """The pixels with an opacity above ½."""
         return np.asarray(self.opacity > 0.5)
 
     @property
     def area(self) -> int:
-        """How many pixels that are."""
+        """The number of solid pixels."""
         return int(self.solid.sum())
 
 
@@ -132,8 +131,8 @@ class Sprite:
 class ObjectClass:
     """A class of foreign objects.
 
-    `phrase` is how questions call it: the phrases are equally long and say what is seen, so that neither length nor
-    wording sets one apart. `size` is its larger extent in pixels of a picture 216 pixels high.
+    `phrase` is its name in questions: phrases are equally long and describe the appearance, so that none stands out.
+    `size` is its larger extent in pixels of a frame 216 pixels high.
     """
 
     name: str
@@ -143,7 +142,7 @@ class ObjectClass:
 
 
 def sprite(kind: ObjectClass, pixels_per_unit: float, rng: np.random.Generator) -> Sprite:
-    """One instance's picture, with its own shape, marks and angle from `rng`."""
+    """The sprite of one instance, with shape, marks and angle from `rng`."""
     size = kind.size * pixels_per_unit * float(rng.uniform(0.94, 1.06))
     fine = max(24, round(size * _FINE))
     drawn = kind.draw(fine, rng)
@@ -182,7 +181,6 @@ def _mottled(image: Image.Image, rng: np.random.Generator, *, grain: int, streng
 
 
 def _sponge(size: int, rng: np.random.Generator) -> Image.Image:
-    """White gauze, woven, with its blue X-ray thread."""
     image = Image.new("RGBA", (size, size))
     pen = ImageDraw.Draw(image)
     corners = [
@@ -231,7 +229,6 @@ def _clip(size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def _needle(size: int, rng: np.random.Generator) -> Image.Image:
-    """A curved needle with a length of violet suture."""
     image = Image.new("RGBA", (size, size))
     pen = ImageDraw.Draw(image)
     box = (size * 0.08, size * 0.08, size * 0.74, size * 0.74)
@@ -253,7 +250,6 @@ def _needle(size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def _bag(size: int, rng: np.random.Generator) -> Image.Image:
-    """A translucent green pouch with a firm rim."""
     image = Image.new("RGBA", (size, size))
     pen = ImageDraw.Draw(image)
     pouch = [(x, size * 0.06 + y * 0.94) for x, y in _blob(size, rng, radii=(0.43, 0.46), rough=0.03)]
@@ -270,7 +266,6 @@ def _bag(size: int, rng: np.random.Generator) -> Image.Image:
 
 
 def _gallstone(size: int, rng: np.random.Generator) -> Image.Image:
-    """A yellow-brown stone, mottled and rounded by its light."""
     image = Image.new("RGBA", (size, size))
     outline = _blob(size, rng, radii=(0.45, 0.42), rough=0.06)
     ImageDraw.Draw(image).polygon(outline, fill=(186, 138, 30, 255))
@@ -294,21 +289,21 @@ CLASSES: tuple[ObjectClass, ...] = (
 """All classes, in alphabetical order."""
 
 
-_MARGIN = 30  # units by which the canvas is larger than the picture, on each side
+_MARGIN = 30  # units by which the canvas is larger than the frame, on each side
 _COVER_WIDTH, _COVER_LENGTH = 80, 190
 
 
 @dataclass(frozen=True)
 class RenderedPicture:
-    """`pixels` (height, width, 3) uint8 and `owner` (height, width): the index of the instance that a pixel
-    shows (as in `Renderer.instances`), or -1 for anything else."""
+    """`pixels` (height, width, 3) uint8 and `owner` (height, width): the index of the instance in each pixel (see
+    `Renderer.instances`), or -1."""
 
     pixels: NDArray[np.uint8]
     owner: NDArray[np.int16]
 
 
 class Renderer:
-    """Draws one video's scene; everything that stays the same is drawn once, here."""
+    """Renders the frames of one video."""
 
     def __init__(self, script: Script, size: tuple[int, int], seed: int) -> None:
         self.width, self.height = size
@@ -334,7 +329,7 @@ class Renderer:
         self._covers = {name: _cover_sprite(name, self.unit, rng) for name in ("tissue", "retractor")}
 
     def picture(self, time: float) -> RenderedPicture:
-        """The picture at `time` seconds."""
+        """The frame at `time` seconds."""
         state = self.scene.at(time)
         frame = self._background(state.camera, time)
         owner = np.full((self.height, self.width), -1, dtype=np.int16)
@@ -355,7 +350,7 @@ class Renderer:
         return RenderedPicture(np.clip(frame, 0, 255, out=frame).astype(np.uint8), owner)
 
     def _background(self, camera: tuple[float, float], time: float) -> Floats:
-        """The piece of the canvas that the camera sees, with a slow wave (breathing) running through it."""
+        """The part of the canvas in the camera's view, with a slow wave (breathing)."""
         columns = np.arange(self.width)
         wave = 1.3 * self.unit * np.sin(math.tau * (columns / (150 * self.unit) + time / 4) + self._wave)
         across = np.rint(FINE * (columns + self._origin + camera[0])).astype(np.intp)
@@ -370,7 +365,7 @@ class Renderer:
         return frame
 
     def _falloff(self) -> Floats:
-        """The light of the laparoscope: bright in the middle, dim in the corners."""
+        """The light of the laparoscope: bright in the centre, dim in the corners."""
         down, across = np.mgrid[0 : self.height, 0 : self.width].astype(np.float32)
         far = np.hypot((across - self.width / 2) / self.width, (down - self.height / 2) / self.width) / 0.57
         return np.repeat(np.asarray(1.12 - 0.58 * far**2.4, dtype=np.float32)[..., None], 3, axis=2)
@@ -390,7 +385,7 @@ class Renderer:
 
 
 def _packed(colour: Floats) -> NDArray[np.uint32]:
-    """A canvas with one number a pixel, which is looked up three times as fast as three."""
+    """A canvas with one number per pixel, for faster lookup."""
     height, width = colour.shape[:2]
     padded = np.zeros((height, width, 4), dtype=np.uint8)
     padded[..., :3] = colour
@@ -400,7 +395,6 @@ def _packed(colour: Floats) -> NDArray[np.uint32]:
 def _lay(
     frame: Floats, owner: NDArray[np.int16], drawn: Sprite, centre: tuple[float, float], *, index: int, lift: float
 ) -> None:
-    """Lays a sprite over the frame, its shadow first, and writes down whose pixels these are now."""
     height, width = drawn.opacity.shape
     left, top = round(centre[0] - width / 2), round(centre[1] - height / 2)
     shadow = _overlap(frame.shape, drawn.shadow.shape, (left + round(lift), top + round(lift)))
@@ -419,7 +413,7 @@ Window = tuple[slice, slice]
 
 
 def _overlap(frame: tuple[int, ...], piece: tuple[int, ...], corner: tuple[int, int]) -> tuple[Window, Window] | None:
-    """Where a piece with its corner at (left, top) lies inside the frame: the same window in both."""
+    """The windows in frame and piece where a piece with its corner at (left, top) overlaps the frame."""
     left, top = corner
     x0, x1 = max(0, left), min(frame[1], left + piece[1])
     y0, y1 = max(0, top), min(frame[0], top + piece[0])
@@ -429,7 +423,7 @@ def _overlap(frame: tuple[int, ...], piece: tuple[int, ...], corner: tuple[int, 
 
 
 def _cover_sprite(material: str, unit: float, rng: np.random.Generator) -> Sprite:
-    """A tongue that points upwards: a fold of pale tissue, or the dark blade of a retractor."""
+    """A cover that points upwards: a fold of pale tissue, or the dark blade of a retractor."""
     width, length = round(_COVER_WIDTH * unit), round(_COVER_LENGTH * unit)
     mask = Image.new("L", (width, length))
     pen = ImageDraw.Draw(mask)
@@ -466,7 +460,7 @@ def _fold_outline(width: int, length: int, rng: np.random.Generator) -> list[tup
     return [*top, (float(width), float(length)), (0.0, float(length))]
 
 
-# An instrument along its axis, in units behind the tip: half its width, and how bright it is there.
+# Half the width and the brightness of an instrument along its axis, in units behind the tip.
 _ALONG = np.array([-1.0, 0.0, 4.0, 16.0, 17.0, 24.0, 25.0, 26.5, 27.5, 4000.0], dtype=np.float32)
 _HALF = np.array([0.0, 1.3, 2.0, 2.8, 4.6, 4.6, 5.2, 5.2, 6.2, 7.5], dtype=np.float32)
 _SHINE = np.array([140, 140, 132, 120, 104, 108, 150, 150, 34, 34], dtype=np.float32)

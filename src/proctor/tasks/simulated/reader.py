@@ -1,7 +1,7 @@
-"""`simulated`: procedures that `proctor.tasks.simulated` renders, with questions that the pixels answer.
+"""The reader of `simulated`: rendered procedures, with questions that their pixels answer.
 
 A unit test for models, not a clinical benchmark: its folder holds `manifest.json`, `questions.json`,
-`videos/`, and the ground truth (`events/`, `tracks/`), which no system gets to see.
+`videos/`, and the ground truth (`events/`, `tracks/`), which systems don't see.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -38,9 +38,9 @@ from proctor.metrics.ordering import NEIGHBOURS, RUN_METRICS
 from proctor.tasks.simulated import READER_SUMMARY
 
 FORMAT_VERSION = 1
-"""The version of the folder's format that this module reads and the simulator writes."""
+"""The version of the folder's format."""
 
-_EDGE_S = 0.05  # a clip may end this much after its video: durations are rounded to frames
+_EDGE_S = 0.05  # a clip may end this much later than its video, since durations are rounded to frames
 
 
 class _Strict(BaseModel):
@@ -56,7 +56,7 @@ class SimulatedVideo(_Strict):
 
 
 class SimulatedManifest(_Strict):
-    """`manifest.json`: says that all of this is simulated, by what and from which seed."""
+    """`manifest.json`: the videos, the simulator and its seed."""
 
     kind: Literal["simulated procedures"]
     format_version: int = Field(ge=1)
@@ -71,7 +71,7 @@ class SimulatedManifest(_Strict):
 
 
 class SimulatedQuestion(_Strict):
-    """One entry of `questions.json`; `start`, `end` and `region` narrow what is shown of the video."""
+    """One entry of `questions.json`; only `start` to `end` and `region` of the video are shown."""
 
     id: str = Field(min_length=1)
     video: str
@@ -88,20 +88,18 @@ class SimulatedQuestion(_Strict):
 
 
 class QuestionFile(_Strict):
-    """The frame of `questions.json`; the entries are checked one by one, so that an error names its item."""
+    """The content of `questions.json`; entries are validated one by one, so that an error names its item."""
 
     questions: list[JsonValue] = Field(min_length=1)
 
 
 class _Reader(BenchmarkReader):
-    """Reads the folder; see `BenchmarkReader`."""
-
     name = "simulated"
     summary = READER_SUMMARY
     sources = Path(__file__).parents[1] / "sources.yaml"
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads and checks `manifest.json` and `questions.json`; options are reshuffled by `seed`."""
+        """Reads `manifest.json` and `questions.json`; options are shuffled by `seed`."""
         manifest = _read_manifest(data / "manifest.json")
         path = data / "questions.json"
         videos = {video.id: video for video in manifest.videos}
@@ -124,7 +122,7 @@ class _Reader(BenchmarkReader):
         )
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """The videos belong to the folder, so what helps is to simulate it again."""
+        """How to get missing videos: they belong to the folder, which can be simulated again."""
         manifest = _read_manifest(data / "manifest.json")
         return (
             f"Not below {data}: {len(missing)} of {count_of(len(manifest.videos), 'video')}. Videos are written together "
@@ -133,9 +131,6 @@ class _Reader(BenchmarkReader):
 
 
 READER: BenchmarkReader = _Reader()
-
-Model = TypeVar("Model", bound=BaseModel)
-
 
 _FOLDER = "a folder of simulated procedures"
 
@@ -162,8 +157,6 @@ def _read_manifest(path: Path) -> SimulatedManifest:
 
 
 class _Versioned(BaseModel):
-    """Of a manifest of whatever version."""
-
     format_version: int = FORMAT_VERSION
 
 
@@ -240,7 +233,6 @@ def _item(question: SimulatedQuestion, video: SimulatedVideo, dealt: dict[str, t
 
 
 def _count_bin(objects: int) -> str:
-    """How much there is to keep track of in a video."""
     return "up to 4" if objects <= 4 else "5 or 6" if objects <= 6 else "7 and more"
 
 

@@ -1,10 +1,8 @@
-"""The script of a simulated procedure, and the scene at a moment: where the camera looks, where objects, covers and
-instruments are."""
+"""The script of a simulated procedure, and the scene at a time: the camera, objects, covers and instruments."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,30 +15,31 @@ EventKind = Literal["inserted", "moved", "hidden", "retrieved"]
 Hand = Literal["left", "right"]
 
 APPROACH = 0.7
-"""Seconds that an instrument needs to reach an object before it grasps it."""
+"""Seconds from an instrument's appearance to its grasp."""
 RETREAT = 0.6
-"""Seconds in which it is out of the picture again."""
+"""Seconds from an instrument's release to its disappearance."""
 
 AT_MOST = {"clip": 3, "gallstone": 3, "needle": 3, "specimen bag": 2, "sponge": 3}
-"""All classes of objects, in alphabetical order: how many of each one procedure may hold."""
+"""The largest number of objects of each class in a procedure; classes in alphabetical order."""
 
-_LEAD, _TAIL = (0.4, 2.4), 0.9  # nothing happens in the first and the last seconds
+_LEAD, _TAIL = (0.4, 2.4), 0.9  # seconds without events at the start and the end
 _SPACING = 1.9  # seconds between two actions
 _MOST_ACTIONS = 24
-_REST = 0.9  # an object is left alone for so long after something happened to it
+_REST = 0.9  # seconds between two events of an object
 _COLUMNS, _ROWS = (0.17, 0.39, 0.61, 0.83), (0.30, 0.69)
 
 
-class Event(BaseModel):
-    """One event of one instance; times in seconds of the video, places as fractions of the picture at rest.
-
-    `inserted`: from the moment its centre crosses the picture's edge until the instrument lets go of it.
-    `moved`: from the grasp to the release at `place`. `hidden`: while `cover` lies over it or slides.
-    `retrieved`: from the grasp until its centre crosses the picture's edge on the way out.
-    `hand` is the side from which the instrument comes.
-    """
-
+class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Event(_Frozen):
+    """One event of one instance; times in seconds of the video, places as fractions of the frame without drift.
+
+    `inserted`: from its centre crossing the frame's edge until the instrument releases it. `moved`: from the grasp to
+    the release at `place`. `hidden`: while `cover` slides or lies over it. `retrieved`: from the grasp until its centre
+    crosses the frame's edge. `hand` is the side of the instrument.
+    """
 
     kind: EventKind
     instance: str = Field(min_length=1)
@@ -52,9 +51,8 @@ class Event(BaseModel):
     cover: Literal["tissue", "retractor"] | None = None
 
 
-@dataclass(frozen=True)
-class Script:
-    """All events of one video in order of their start."""
+class Script(_Frozen):
+    """All events of one video in order of their start; the content of `events/*.json`."""
 
     video: str
     seconds: float
@@ -71,7 +69,7 @@ class _Resident:
 
 
 class _Stage:
-    """What lies where while the script is drawn, and when the two hands are free again."""
+    """The state while a script is drawn: objects at rest, and when each hand is free again."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -79,9 +77,7 @@ class _Stage:
         self.events: list[Event] = []
         self.hands: dict[Hand, float] = {"left": 0.0, "right": 0.0}
         self.counts: dict[str, int] = {}
-        self.tidy = float(
-            rng.uniform(0.05, 0.95)
-        )  # in some procedures nearly everything is retrieved, in others little
+        self.tidy = float(rng.uniform(0.05, 0.95))  # the share of retrievals varies between procedures
 
     def free_cells(self) -> list[tuple[int, int]]:
         taken = {resident.cell for resident in self.residents}
@@ -93,7 +89,7 @@ class _Stage:
         return round(x, 4), round(y, 4)
 
     def hand(self, x: float, at: float) -> Hand | None:
-        """The nearer hand where it is free, else the other one, else none."""
+        """The nearer hand if it is free, else the other one, else None."""
         near: Hand = "left" if x < 0.5 else "right"
         far: Hand = "right" if near == "left" else "left"
         return next((hand for hand in (near, far) if self.hands[hand] <= at), None)
@@ -171,10 +167,10 @@ class _Stage:
 
 
 def draw_script(seed: int, video: str, seconds: float) -> Script:
-    """A seeded script: three to five of the classes, some of them several times, an action every two seconds.
+    """A script by seed: three to five classes, some with several objects, and an action about every two seconds.
 
-    Insertions are spread over the whole video; between them objects are retrieved, moved and hidden.
-    Objects lie in cells of their own, so that none covers another once it is put down.
+    Insertions are spread over the whole video; between them objects are retrieved, moved and hidden. Each object rests
+    in its own cell, so that none covers another.
     """
     rng = generator(seed, "simulate", video, "script")
     lead = float(rng.uniform(*_LEAD))
@@ -191,11 +187,11 @@ def draw_script(seed: int, video: str, seconds: float) -> Script:
             continue
         _act(stage, at, seconds - _TAIL)
     events = sorted(stage.events, key=lambda event: (event.start, event.instance))
-    return Script(video, seconds, tuple(events))
+    return Script(video=video, seconds=seconds, events=tuple(events))
 
 
 def _cast(rng: np.random.Generator, actions: int) -> list[str]:
-    """Which classes are to be inserted, in order: each of three to five at least once."""
+    """The classes of the insertions, in order: three to five classes, each at least once."""
     wanted = max(2, round(actions * float(rng.uniform(0.42, 0.66))))
     names = list(AT_MOST)
     order = [names[int(index)] for index in rng.permutation(len(names))]
@@ -210,7 +206,7 @@ def _cast(rng: np.random.Generator, actions: int) -> list[str]:
 
 
 def _act(stage: _Stage, at: float, latest: float) -> None:
-    """Something other than an insertion, with an object that is free for it; nothing where none is."""
+    """Retrieves, moves or hides an idle object, if there is one."""
     idle = stage.idle(at)
     if not idle:
         return
@@ -227,14 +223,14 @@ def _act(stage: _Stage, at: float, latest: float) -> None:
 Point = tuple[float, float]
 
 GRIP = 11.0
-"""Units (216 to the picture's height) between an instrument's tip and the centre of what it holds."""
+"""Units (216 to the frame's height) between an instrument's tip and the centre of the object that it holds."""
 SLIDE = 0.7
-"""Seconds that a cover needs to slide over an object, and again to slide away."""
+"""Seconds that a cover takes to slide over an object, and to slide away."""
 
 
 @dataclass(frozen=True)
 class PlacedObject:
-    """An instance at a place of the picture, in pixels; `held` while an instrument carries it."""
+    """An instance at a place of the frame, in pixels; `held` while an instrument carries it."""
 
     instance: str
     x: float
@@ -244,7 +240,7 @@ class PlacedObject:
 
 @dataclass(frozen=True)
 class Tool:
-    """An instrument: its tip and a point of its shaft outside the picture, in pixels; `opening` of the jaws 0–1."""
+    """An instrument: its tip and a point of its shaft outside the frame, in pixels; `opening` of the jaws 0–1."""
 
     tip: Point
     pivot: Point
@@ -263,7 +259,7 @@ class Cover:
 
 @dataclass(frozen=True)
 class SceneState:
-    """Everything that is to be drawn, from back to front: background, objects at rest, covers, held objects, tools."""
+    """The content of a frame, drawn from back to front: background, objects at rest, covers, held objects, tools."""
 
     camera: Point
     objects: tuple[PlacedObject, ...]
@@ -272,7 +268,7 @@ class SceneState:
 
 
 class Scene:
-    """Turns a script into states. Pure: the state depends on nothing but script, seed, size and time."""
+    """The states of a script; each depends only on script, seed, size and time."""
 
     def __init__(self, script: Script, size: tuple[int, int], seed: int) -> None:
         self.width, self.height = size
@@ -295,7 +291,7 @@ class Scene:
             self._events.setdefault(event.instance, []).append(event)
 
     def camera(self, time: float) -> Point:
-        """How far the picture has drifted over the tissue, in pixels: slow wandering and breathing."""
+        """The drift of the frame over the tissue, in pixels: slow wandering and breathing."""
         across, across_too, down, breath = (
             amount * math.sin(math.tau * time / period + phase) for amount, period, phase in self._drift
         )
@@ -319,7 +315,7 @@ class Scene:
         return SceneState(self.camera(time), tuple(objects), tuple(covers), tuple(tools))
 
     def _seen(self, place: Point, time: float) -> Point:
-        """A place on the tissue (fractions) as a point of the picture (pixels)."""
+        """A place on the tissue (fractions) as a point of the frame (pixels)."""
         drift = self.camera(time)
         return place[0] * self.width - drift[0], place[1] * self.height - drift[1]
 
@@ -328,7 +324,7 @@ class Scene:
         return x * self.width, y * self.height
 
     def _gate(self, event: Event, origin: Point, time: float) -> Point:
-        """Where the line from the pivot to the object crosses the picture's edge at `time`."""
+        """Where the line from the pivot to the object crosses the frame's edge at `time`."""
         pivot, target = self._pivot(event, origin), self._seen(origin, time)
         share = 0.0
         for start, end, limit in zip(pivot, target, (self.width, self.height), strict=True):
@@ -369,16 +365,15 @@ class Scene:
         return _between(origin, gate, 2 * share - 1 if share > 1 else share**2)
 
     def _tool(self, event: Event, before: Point, time: float) -> Tool | None:
-        """The instrument of an event while it is in the picture."""
-        phases: dict[str, Callable[[Event, Point, float], tuple[Point, float] | None]] = {
-            "inserted": self._insert_point,
-            "moved": self._move_point,
-            "retrieved": self._retrieve_point,
-        }
-        if event.kind not in phases:
+        """The instrument of an event while it is in the frame; `before` is where the object was."""
+        if event.kind == "hidden":
             return None
-        origin = event.place if event.kind != "moved" else before
-        found = phases[event.kind](event, before, time)
+        origin = before if event.kind == "moved" else event.place
+        found = self._holding(event, origin, time)
+        if found is None and event.kind != "inserted":
+            found = self._approach(event, origin, time)
+        if found is None and event.kind != "retrieved":
+            found = self._retreat(event, origin, time)
         if found is None:
             return None
         point, opening = found
@@ -386,23 +381,16 @@ class Scene:
         length = math.dist(pivot, point)
         return Tool(_between(pivot, point, 1 - GRIP * self.unit / length), pivot, opening)
 
-    def _insert_point(self, event: Event, before: Point, time: float) -> tuple[Point, float] | None:
-        del before
-        if event.start - 1 <= time < event.end:
+    def _holding(self, event: Event, origin: Point, time: float) -> tuple[Point, float] | None:
+        """The place of the object while the instrument holds it, and the opening of the jaws."""
+        if event.kind == "inserted" and event.start - 1 <= time < event.end:
             return self._inserting(event, time), 0.15
-        return self._retreat(event, event.place, time)
-
-    def _move_point(self, event: Event, before: Point, time: float) -> tuple[Point, float] | None:
-        if event.start <= time < event.end:
+        if event.kind == "moved" and event.start <= time < event.end:
             share = _ease_both((time - event.start) / (event.end - event.start))
-            return self._seen(_between(before, event.place, share), time), 0.15
-        return self._approach(event, before, time) or self._retreat(event, before, time)
-
-    def _retrieve_point(self, event: Event, before: Point, time: float) -> tuple[Point, float] | None:
-        del before
-        if event.start <= time < event.end + 1:
+            return self._seen(_between(origin, event.place, share), time), 0.15
+        if event.kind == "retrieved" and event.start <= time < event.end + 1:
             return self._retrieving(event, time), 0.15
-        return self._approach(event, event.place, time)
+        return None
 
     def _approach(self, event: Event, origin: Point, time: float) -> tuple[Point, float] | None:
         share = (time - event.start) / APPROACH + 1
@@ -419,7 +407,7 @@ class Scene:
         return _between(self._seen(event.place, time), outside, share**2), 0.9
 
     def _outside(self, event: Event, origin: Point, time: float) -> Point:
-        """A point on the way to the pivot from where the instrument is out of the picture."""
+        """A point towards the pivot at which the instrument is outside the frame."""
         gate, pivot = self._gate(event, origin, time), self._pivot(event, origin)
         return _between(gate, pivot, 30 * self.unit / max(math.dist(gate, pivot), 1.0))
 

@@ -1,7 +1,8 @@
 """Simulated procedures: ground truth, questions, and the folder with videos.
 
-What boxes and moments settle is asked by the rules for any annotated video (`proctor.construction`); only what the
-event log alone knows is asked here: what was hidden, and what moved."""
+Most questions come from the rules for all annotated videos (`proctor.construction`). The rules here ask what only the
+script knows: what was hidden, and what was moved.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from proctor.construction import (
     TRACK_RULES,
@@ -42,7 +42,7 @@ from proctor.tasks.simulated.script import SLIDE, Event, Script, draw_script
 NAMES = tuple(kind.name for kind in CLASSES)
 
 
-def _asked() -> dict[str, dict[str, str]]:
+def _texts() -> dict[str, dict[str, str]]:
     import yaml
 
     text = files(__package__).joinpath("questions.yaml").read_text(encoding="utf-8")
@@ -50,38 +50,27 @@ def _asked() -> dict[str, dict[str, str]]:
     return read
 
 
-_ASKED = _asked()
+_TEXTS = _texts()
 
-QUESTION_TYPES = {kind: tuple(rules) for kind, rules in _ASKED.items()}
-"""The taxonomy: question type to its rules; every rule in exactly one."""
+QUESTION_TYPES = {kind: tuple(rules) for kind, rules in _TEXTS.items()}
+"""The rules of each question type; every rule has exactly one type."""
 
 WORDS = QuestionTemplates(
     names=NAMES,
     phrases={kind.name: kind.phrase for kind in CLASSES},
-    texts={rule: text for rules in _ASKED.values() for rule, text in rules.items()},
+    texts={rule: text for rules in _TEXTS.values() for rule, text in rules.items()},
 )
-"""The text of every rule: here an insertion is a coming into view, and a retrieval a carrying out of it."""
+"""The wording: an insertion comes into view, a retrieval is carried out of view."""
 
 
 SHOWN = 0.6
-"""From this visible share on an instance counts as in view."""
+"""An instance is in view from this visible share on."""
 UNSEEN = 0.03
-"""Up to this visible share it counts as not in view. What lies between is asked about by no question."""
-
-
-class EventLog(BaseModel):
-    """The events of one video in order of their start; the content of `events/*.json`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    video: str
-    seconds: float
-    events: tuple[Event, ...]
+"""An instance is not in view up to this visible share. No question is about shares in between."""
 
 
 def moments_of(events: tuple[Event, ...]) -> tuple[AnnotatedMoment, ...]:
-    """The moments of importance: an insertion when the object crosses the picture's edge on the way in, a
-    retrieval when it does so on the way out."""
+    """The insertions and retrievals: when an object's centre crosses the frame's edge."""
     return tuple(
         AnnotatedMoment(kind="insertion", instance=event.instance, class_name=event.class_name, time=event.start)
         if event.kind == "inserted"
@@ -92,10 +81,10 @@ def moments_of(events: tuple[Event, ...]) -> tuple[AnnotatedMoment, ...]:
 
 
 def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool_], area: int) -> Sighting:
-    """The sighting from the mask of pixels that show the instance, and the area it has when all of it shows.
+    """The sighting of an instance from the mask of pixels that show it, and its full area.
 
-    The box holds all of these pixels, and is None where there is none: then the instance is in the scene and
-    covered. Less than `SHOWN` of it in view is occluded.
+    The box bounds these pixels; it is None without any (the instance is covered). The instance is occluded if less than
+    `SHOWN` of it is visible.
     """
     rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
     box = None
@@ -114,34 +103,31 @@ def sighting(second: int, instance: str, class_name: str, shown: NDArray[np.bool
 
 
 class Truth(Timeline):
-    """What is known of one simulated video; nothing but its log and its tracks goes in.
+    """The ground truth of one simulated video: its script and its annotation.
 
-    The log says more than an annotation can: when something was covered, so what can be followed (`plain`)
-    and at which seconds it is clear what is in view (`quiet`) is known exactly.
+    Unlike an annotation, the script says when something was covered; so `plain` and `quiet` are exact.
     """
 
-    def __init__(self, log: EventLog, tracks: Annotation) -> None:
-        super().__init__(tracks)
-        self.log = log
-        self.tracks = tracks
+    def __init__(self, script: Script, annotation: Annotation) -> None:
+        super().__init__(annotation)
+        self.script = script
         self._shares: dict[str, dict[int, float]] = {}
-        for seen in tracks.sightings:
+        for seen in annotation.sightings:
             self._shares.setdefault(seen.instance, {})[seen.second] = seen.visibility or 0.0
 
     def of(self, kind: str, class_name: str | None = None) -> list[Event]:
-        """Events of a kind, of one class or of all, in order of their start."""
-        return [event for event in self.log.events if event.kind == kind and class_name in {None, event.class_name}]
+        """Events of a kind, of one class or all, in order of their start."""
+        return [event for event in self.script.events if event.kind == kind and class_name in {None, event.class_name}]
 
     def visibility(self, instance: str) -> dict[int, float]:
-        """The visible share of an instance at every second at which it is in the scene."""
+        """The visible share of an instance at every second in the scene."""
         return self._shares.get(instance, {})
 
     def plain(self, instance: str) -> bool:
-        """Whether the instance lies openly from its insertion to its retrieval, and is hidden when the script says
-        so."""
-        mine = [event for event in self.log.events if event.instance == instance]
+        """Whether the instance is visible from its insertion to its retrieval, except when the script hides it."""
+        mine = [event for event in self.script.events if event.instance == instance]
         hidden = [(event.start, event.end) for event in mine if event.kind == "hidden"]
-        last = min([event.end for event in mine if event.kind == "retrieved"], default=self.log.seconds)
+        last = min([event.end for event in mine if event.kind == "retrieved"], default=self.script.seconds)
         shares = [
             share
             for time, share in self.visibility(instance).items()
@@ -154,9 +140,9 @@ class Truth(Timeline):
         return covered and bool(shares) and min(shares) >= SHOWN
 
     def quiet(self) -> list[int]:
-        """Seconds of which it can be said what is in view: nothing is just coming, going or half covered."""
+        """The seconds at which it is clear what is in view: nothing comes, goes or is half covered."""
         changes: list[tuple[float, float]] = []
-        for event in self.log.events:
+        for event in self.script.events:
             if event.kind == "inserted":
                 changes.append((event.start, event.start))
             elif event.kind == "retrieved":
@@ -168,25 +154,25 @@ class Truth(Timeline):
         }
         return [
             second
-            for second in range(2, self.tracks.video.whole_seconds)
-            if second <= self.log.seconds - 1
+            for second in range(2, self.annotation.video.whole_seconds)
+            if second <= self.script.seconds - 1
             and second not in partly
             and not any(a - 0.7 < second < b + 0.7 for a, b in changes)
         ]
 
 
 def candidates(truth: Truth) -> list[CandidateQuestion]:
-    """All that the rules can ask of one video."""
+    """All candidate questions about one video."""
     return [replace(candidate, rule=name) for name, rule in RULES.items() for candidate in rule(truth)]
 
 
 def _plain_classes(truth: Truth) -> list[str]:
-    """Classes with one instance, which lies openly but where the script hides it."""
+    """Classes with one instance, which is visible except when the script hides it."""
     return [name for name in NAMES if len(found := truth.insertions(name)) == 1 and truth.plain(found[0].instance)]
 
 
 def _singled_out(question: str, truth: Truth, kind: str) -> Iterator[CandidateQuestion]:
-    """Which one class something happens to: exactly one class, and the others are plainly spared."""
+    """Which class has events of a kind, if exactly one class has."""
     happened = {event.class_name for event in truth.of(kind)}
     if len(happened) == 1:
         yield from WORDS.choice(question, happened.pop(), [n for n in NAMES if not truth.of(kind, n)])
@@ -211,8 +197,8 @@ def _which_moved(truth: Truth) -> Iterator[CandidateQuestion]:
     yield from _singled_out(WORDS.text("which-moved"), truth, "moved")
 
 
-def _asked_by(rule: Rule, truth: Truth) -> Iterator[CandidateQuestion]:
-    return rule(truth, WORDS)
+def _in_words(rule: Rule) -> Callable[[Truth], Iterator[CandidateQuestion]]:
+    return lambda truth: rule(truth, WORDS)
 
 
 _OWN: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
@@ -222,19 +208,19 @@ _OWN: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
     "which-moved": _which_moved,
 }
 
-# The order decides how lots fall among equals, so it is part of what a seed means.
+# The order decides random ties, so it must not change.
 _BEFORE = [name for name in TRACK_RULES if name != "where"]
 RULES: dict[str, Callable[[Truth], Iterator[CandidateQuestion]]] = {
-    name: _OWN[name] if name in _OWN else partial(_asked_by, TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
+    name: _OWN.get(name) or _in_words(TRACK_RULES[name]) for name in (*_BEFORE, *_OWN, "where")
 }
 """All rules by name."""
 
 
 SIMULATOR_VERSION = "1"
-"""Changes whenever the same seed gives other pictures, events or questions."""
+"""Changes if the same seed gives other frames, events or questions."""
 
 PROCEDURE = "simulated procedure"
-"""The kind of procedure that the tracks name, so that nobody takes them for an operation's."""
+"""The kind of procedure in the tracks, which marks them as simulated."""
 
 _NOTE = (
     "rendered by proctor.tasks.simulated from a script of events; no patient, no operation. "
@@ -255,16 +241,14 @@ def simulate(
 ) -> Path:
     """Writes `videos` simulated procedures of `seconds` each, with ground truth and questions, into `out`.
 
-    The folder is what the benchmark `simulated` reads: `manifest.json`, `questions.json`, `videos/*.mp4`
-    (H.264, `fps` frames a second, `size` = width and height in pixels, both even), `events/*.json` (the
-    event log) and `tracks/*.json` (per whole second the boxes of all instances, with the moments of insertion and
-    retrieval: an `Annotation` of `proctor.construction`). The same arguments give
-    the same ground truth and questions byte for byte, and the same decoded frames with the same encoder.
+    The folder is read by the benchmark `simulated`: `manifest.json`, `questions.json`, `videos/*.mp4` (H.264, `fps`
+    frames a second, `size` = width and height in pixels, both even), `events/*.json` (scripts) and `tracks/*.json` (an
+    `Annotation` with the boxes at every whole second, insertions and retrievals). The same arguments give identical
+    ground truth and questions, and identical decoded frames with the same encoder.
 
-    A video gets `questions_per_video` questions, fewer if it has not so much to ask; see
-    `balance.choose` for how they are balanced. `progress` is called with videos done and videos in all.
-    Returns `out`. Raises `InputError` where an argument is out of its range or `out` is not empty; then
-    `out` is as it was. So it is where the disk is full or read-only: the folder appears as a whole.
+    A video gets `questions_per_video` questions, or fewer if there are not enough candidates; see `choose` for their
+    balance. `progress` is called with videos done and videos in all. Returns `out`. Raises `InputError` if an argument
+    is out of range, or `out` is not empty or can't be written; then `out` is unchanged.
     """
     _check(videos, seconds, fps, size, questions_per_video)
     with whole_folder(out) as half:
@@ -276,15 +260,15 @@ def simulate(
             script = draw_script(seed, name, round(seconds * fps) / fps)
             renderer = Renderer(script, size, seed)
             truths[name] = truth = observe(script, renderer, fps)
-            _write(half / "events" / f"{name}.json", truth.log)
-            _write(half / "tracks" / f"{name}.json", truth.tracks)
+            _write(half / "events" / f"{name}.json", script)
+            _write(half / "tracks" / f"{name}.json", truth.annotation)
             _film(renderer, script.seconds, fps, half / file)
             entries.append(SimulatedVideo(id=name, file=file, seconds=script.seconds))
             if progress is not None:
                 progress(number + 1, videos)
         questions = ask(truths, questions_per_video, seed)
-        asked = [question.model_dump(mode="json") for question in questions]
-        _write_json(half / "questions.json", {"questions": asked})
+        dumped = [question.model_dump(mode="json") for question in questions]
+        _write_json(half / "questions.json", {"questions": dumped})
         manifest = SimulatedManifest(
             kind="simulated procedures",
             format_version=FORMAT_VERSION,
@@ -302,7 +286,7 @@ def simulate(
 
 
 def ask(truths: dict[str, Truth], per_video: int, seed: int) -> list[SimulatedQuestion]:
-    """The questions of all videos, from their ground truth alone."""
+    """The questions about all videos, from their ground truth."""
     pool = {video: candidates(truth) for video, truth in truths.items()}
     chosen = choose(pool, per_video, generator(seed, "simulate", "questions"))
     flat = [(video, number, candidate) for video, some in chosen.items() for number, candidate in enumerate(some, 1)]
@@ -348,7 +332,7 @@ def _check(videos: int, seconds: float, fps: int, size: tuple[int, int], questio
 
 
 def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
-    """The ground truth of one video: its script, and what the renderer shows at every whole second."""
+    """The ground truth of one video: its script, and the renderer's output at every whole second."""
     sightings = []
     for second in range(math.ceil(script.seconds)):
         owner = renderer.picture(float(second)).owner
@@ -368,12 +352,11 @@ def observe(script: Script, renderer: Renderer, fps: int = 10) -> Truth:
         fps=fps,
         procedure=PROCEDURE,
     )
-    tracks = Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events))
-    return Truth(EventLog(video=script.video, seconds=script.seconds, events=script.events), tracks)
+    return Truth(script, Annotation(video=video, sightings=tuple(sightings), moments=moments_of(script.events)))
 
 
 def _film(renderer: Renderer, seconds: float, fps: int, path: Path) -> None:
-    """Renders and writes one video: H.264, one key frame a second, bit for bit the same for the same pictures."""
+    """Renders and writes one video: H.264, one key frame a second; the same frames give identical files."""
     import av  # heavy, and only filming needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)

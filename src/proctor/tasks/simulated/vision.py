@@ -1,4 +1,4 @@
-"""What one picture shows: regions of known colour, cleaned and measured."""
+"""Find objects of known colours in frames, and follow them over time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Look:
-    """How the pixels of a class look, as ranges (both ends included) of hue in degrees, saturation and value 0–1.
+    """The colour of a class, as inclusive ranges of hue in degrees, saturation and value 0–1.
 
-    `area` is the least size of a region, as a share of the picture's height squared; `join` is over which
-    gap (share of the height) pieces still belong together.
+    `area` is the smallest region, as a share of the frame's height squared; `join` is the largest gap (share of the
+    height) between parts of one region.
     """
 
     hue: tuple[float, float]
@@ -38,12 +38,12 @@ LOOKS: dict[str, Look] = {
     "specimen bag": Look(hue=(124, 170), saturation=(0.26, 1.0), value=(0.16, 1.0), area=0.0075, join=0.04),
     "sponge": Look(hue=(0, 360), saturation=(0.0, 0.14), value=(0.47, 1.0), area=0.0070, join=0.045),
 }
-"""The published table of looks: blue-silver, ochre, violet (the needle's suture), green, white."""
+"""The colours of the classes: blue-silver, ochre, violet (the needle's suture), green, white."""
 
 
 @dataclass(frozen=True)
 class Detection:
-    """One region: its class, its centre, size and box (left, top, right, bottom) as fractions of the picture."""
+    """One region: its class, its centre, size and box (left, top, right, bottom) as fractions of the frame."""
 
     class_name: str
     x: float
@@ -54,7 +54,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class SeenPicture:
-    """What was found in one picture; `blank` where nothing at all can be seen."""
+    """The detections in one frame; `blank` if it is black."""
 
     detections: tuple[Detection, ...]
     blank: bool
@@ -85,7 +85,7 @@ def detect(jpeg: bytes) -> SeenPicture:
 
 def _within(band: NDArray[np.uint8], bounds: tuple[float, float], full: float) -> Mask:
     low, high = (bound / full * 255 for bound in bounds)
-    return np.asarray((band >= math.ceil(low)) & (band <= math.floor(high)))  # of whole numbers: ten times as fast
+    return np.asarray((band >= math.ceil(low)) & (band <= math.floor(high)))  # integers: ten times as fast
 
 
 def _grown(mask: Mask, by: int) -> Mask:
@@ -96,7 +96,7 @@ def _grown(mask: Mask, by: int) -> Mask:
 
 
 def _regions(name: str, look: Look, mask: Mask) -> tuple[list[Detection], Mask]:
-    """The connected regions that are large enough, and their pixels. Thin lines of light are no sponge."""
+    """The connected regions that are large enough, and their pixels; thin lines of light are removed."""
     from scipy import ndimage
 
     height, width = mask.shape
@@ -132,13 +132,13 @@ def _regions(name: str, look: Look, mask: Mask) -> tuple[list[Detection], Mask]:
 
 
 LONE = 0.5
-"""What an object costs that is in one picture alone, and the most that one costs which has moved, in heights."""
+"""The cost of an object in one frame only, and the highest cost of one that moved, in heights."""
 
 
 def in_order(pictures: Sequence[SeenPicture]) -> list[int] | None:
-    """The places of the pictures, first to last: the shortest path by how far objects move. It begins with the end
-    that has fewer objects, as they are brought in; where both have as many, with the one given earlier. None where
-    no object tells one picture from another."""
+    """The indices of the frames in order of time: the shortest path by how far objects move. It begins at the end with
+    fewer objects, since objects are brought in; with equal numbers, at the frame given earlier. None if the frames show
+    no differences."""
     apart = np.array([[moved(one, other) for other in pictures] for one in pictures])
     if not apart.any():
         return None
@@ -148,8 +148,8 @@ def in_order(pictures: Sequence[SeenPicture]) -> list[int] | None:
 
 
 def moved(one: SeenPicture, other: SeenPicture) -> float:
-    """The least sum, over all ways to take the objects of a class for the same, of how far each has moved (in
-    heights of the picture, at most `LONE`) and of `LONE` for each that is in one picture alone."""
+    """The distance of two frames: the least sum, over all matchings of objects of a class, of how far each has moved (in
+    heights of the frame, at most `LONE`), plus `LONE` for each object in one frame only."""
     from scipy.optimize import linear_sum_assignment
 
     total = 0.0
@@ -168,19 +168,19 @@ def _places(picture: SeenPicture, name: str) -> NDArray[np.float64]:
     return np.array([(seen.x * picture.aspect, seen.y) for seen in found], dtype=np.float64)
 
 
-# Distances are in heights of the picture, times in seconds.
-_PACE = 1.7  # nothing is carried faster (per second)
-_RETURN = 0.16  # something hidden reappears within this distance
+# Distances are in heights of the frame, times in seconds.
+_PACE = 1.7  # the highest speed of an object (per second)
+_RETURN = 0.16  # a hidden object reappears within this distance
 _EDGE = 0.015  # a box this close to the edge touches it
-_REST = 0.14  # slower than this (per second) lies still: the camera drifts at about a third of it
+_REST = 0.14  # slower objects (per second) are at rest: the camera drifts at about a third of it
 _PLACES_APART = 0.25
-_GAP = 1.2  # unseen for longer is hidden
-_BRIEF = 0.4  # what is seen for less is an error of the segmentation
+_GAP = 1.2  # an object that is unseen for longer is hidden
+_BRIEF = 0.4  # shorter detections are errors of segmentation
 
 
 @dataclass
 class Life:
-    """One object: every time at which it was seen, with the region."""
+    """One object: all times at which it was seen, with its region."""
 
     class_name: str
     seen: list[tuple[float, Detection]]
@@ -196,13 +196,13 @@ class Life:
         return self.seen[-1][0]
 
     def at(self, time: float, within: float) -> Detection | None:
-        """The region at a time, if it was seen within this many seconds of it."""
+        """The region nearest to a time, if within this many seconds."""
         moment, region = min(self.seen, key=lambda entry: abs(entry[0] - time))
         return region if abs(moment - time) <= within else None
 
     @property
     def was_hidden(self) -> bool:
-        """Whether it was unseen for a while and then seen again."""
+        """Whether it was unseen for a while and then reappeared."""
         return any(b[0] - a[0] > _GAP for a, b in pairwise(self.seen))
 
     @property
@@ -216,7 +216,7 @@ class Life:
         return bool(rests) and max(math.dist(rests[0], rest) for rest in rests) > _PLACES_APART
 
     def next_place(self, time: float) -> tuple[float, float]:
-        """Where it would be at `time` if it went on as in its last two sightings (fractions)."""
+        """Its place at `time` (fractions), extrapolated from its last two sightings."""
         (before, a), (last, b) = self.seen[-2:] if len(self.seen) > 1 else (self.seen[-1],) * 2
         share = (time - last) / (last - before) if last > before else 0.0
         return b.x + share * (b.x - a.x), b.y + share * (b.y - a.y)
@@ -224,7 +224,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Story:
-    """All lives, in order of their first sighting; the clip's start and end, and the time between pictures."""
+    """All lives, in order of their first sighting; the clip's start and end, and the time between frames."""
 
     lives: tuple[Life, ...]
     start: float
@@ -235,7 +235,7 @@ class Story:
         return [life for life in self.lives if life.class_name == class_name]
 
     def gone(self, class_name: str | None = None) -> list[Life]:
-        """What was carried out of view, of one class or of all, in order of that."""
+        """The lives that left the view, of one class or all, in order of leaving."""
         lives = [life for life in self.lives if life.left and class_name in {None, life.class_name}]
         return sorted(lives, key=lambda life: life.last)
 
@@ -246,14 +246,14 @@ class Story:
 
 @dataclass
 class _Follower:
-    """Lives of one class while the pictures go by."""
+    """The lives of one class while frames are processed in order."""
 
     class_name: str
     aspect: float
     lives: list[Life] = field(default_factory=list)
 
     def take(self, time: float, regions: Sequence[Detection], step: float) -> None:
-        """Gives each region to the life that it continues, or starts a new one."""
+        """Assigns each region to the life that it continues, or to a new one."""
         from scipy.optimize import linear_sum_assignment
 
         going = [life for life in self.lives if not self._over(life, time, step)]
@@ -275,7 +275,7 @@ class _Follower:
         return away / max(reach, 0.05) + 0.1 * (unseen > 1.5 * step) if away < max(reach, 0.05) else 1e3
 
     def _over(self, life: Life, time: float, step: float) -> bool:
-        """Whether a life ended for good: unseen since it was at the edge, or on its way over it."""
+        """Whether a life has ended: it was last seen at the edge, or moving across it."""
         if not life.left and time - life.last > 1.5 * step:
             left, top, right, bottom = life.seen[-1][1].box
             x, y = life.next_place(life.last + 1.4 * step)
@@ -285,7 +285,7 @@ class _Follower:
 
 
 def follow(times: Sequence[float], pictures: Sequence[SeenPicture]) -> Story:
-    """The story of pictures in the order in which they are shown, at these times (ascending)."""
+    """The story of frames at these times (ascending)."""
     if not pictures:
         return Story((), 0.0, 0.0, 1.0)
     step = (times[-1] - times[0]) / max(1, len(times) - 1) or 1.0

@@ -1,4 +1,4 @@
-"""De-identified copies of a project's videos, and the manifest of what was done to each."""
+"""De-identified copies of a project's videos, and their manifest."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from proctor.construction.pipeline import Project, SourceVideo
 from proctor.construction.sources.outside import OutsideFinder
 from proctor.construction.sources.proposals import Decision
-from proctor.construction.sources.stage import DECISIONS, SourceRecord, SourceSettings
+from proctor.construction.sources.stage import DECISIONS, SourceRecord, source_settings
 from proctor.core import InputError, content_hash, count_of, read_model, write_whole
 from proctor.media import Catalogue, RedactedVideo, Redaction, cache_folder, outside_of, redact
 
 COPIES = "sources/deidentified"
-"""Where the copies stand in a project, each named after its source's id."""
+"""The folder of the copies in a project; files are named after the sources' ids."""
 MANIFEST = "work/sources/manifest.json"
-"""What was done, with the originals' paths and hashes: it stays with the project and does not go out with the
-videos."""
+"""What was hidden in each copy, with the originals' paths and hashes: not to be published with the videos."""
 _PACKAGES = ("proctor-eval", "av", "opencv-contrib-python-headless", "numpy", "scikit-learn")
 
 
 class AppliedDecision(BaseModel):
-    """A row of `decisions.csv` as it was carried out, or rejected."""
+    """A row of `decisions.csv` as applied, or rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,8 +37,8 @@ class AppliedDecision(BaseModel):
 
 
 class DeidentifiedVideo(BaseModel):
-    """One copy: of which original, what was hidden and who accepted it, what the check found, and what made it.
-    `unused` are the redactions that follow from the source's own start, end and region."""
+    """One copy: its original, what was hidden and who accepted it, the result of the check, and the software versions.
+    `unused` are the redactions of what the source's start, end and region leave out."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,10 +70,10 @@ def deidentify(
     finder: OutsideFinder | None,
     on_video: Callable[[int, int], None],
 ) -> list[tuple[DeidentifiedVideo, bool]]:
-    """Writes each source's copy and the manifest; gives each entry, and whether it was written now or stood already.
+    """Writes the copies and the manifest; returns each entry, and whether its copy was written now or before.
 
-    Sound and metadata go in any case. Raises `InputError` where a row is undecided, before anything is written, and as
-    `redact` does; what was written before then stays, with its entry.
+    Copies have no sound and no metadata. Raises `InputError` before anything is written if a row is undecided, and as
+    `redact`; earlier copies stay, with their entries.
     """
     waiting = [one for one in decisions if not one.decision]
     if waiting:
@@ -103,7 +102,7 @@ def _copy(
     finder: OutsideFinder | None,
     before: DeidentifiedVideo | None,
 ) -> tuple[DeidentifiedVideo, bool]:
-    settings = SourceSettings.model_validate(project.settings.stages.get("sources", {}))
+    settings = source_settings(project)
     unused = unused_of(source, record.duration_s) if settings.unused == "black" else ()
     accepted = [one.redaction for one in decisions if one.decision == "accept"]
     applied = tuple(
@@ -156,7 +155,7 @@ def _copy(
 
 
 def unused_of(source: SourceVideo, duration_s: float) -> tuple[Redaction, ...]:
-    """Black over what a source's own start, end and region leave out: times and coordinates stay as they are."""
+    """Black over what a source's start, end and region leave out; times and coordinates stay the same."""
     before = (Redaction(end=source.start, how="black"),) if source.start > 0 else ()
     end = source.end
     after = (Redaction(start=end, how="black"),) if end is not None and end < duration_s else ()

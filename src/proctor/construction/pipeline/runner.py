@@ -1,11 +1,11 @@
-"""Running the stages of a project: what is due, and nothing twice."""
+"""Run the stages of a project that are not up to date."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -34,8 +34,7 @@ _AT_ONCE = 8  # units of one stage
 
 @dataclass(frozen=True)
 class ProjectKind:
-    """What a kind of project makes, and by which stages, in their order; `example` is the `project.yaml` that a new
-    one starts with."""
+    """A kind of project and its stages in order; `example` is the `project.yaml` of a new one."""
 
     name: str
     summary: str
@@ -43,7 +42,7 @@ class ProjectKind:
     example: Path
 
     def stage(self, name: str) -> Stage[Any]:
-        """A stage by name. Raises `InputError` that lists them."""
+        """A stage by name. Raises `InputError` with all names for an unknown one."""
         found = next((one for one in self.stages if one.name == name), None)
         if found is None:
             names = [one.name for one in self.stages]
@@ -52,12 +51,12 @@ class ProjectKind:
 
 
 PROJECT_KINDS: Registry[ProjectKind] = Registry("kind of project", group="proctor.project_kinds")
-"""What `proctor build new --kind` takes: the kinds that tasks bring."""
+"""The kinds of `proctor build new --kind`; tasks add them by entry points."""
 
 
 @dataclass(frozen=True)
 class UnitState:
-    """Where one unit of a stage stands: `made` now, `kept` from before, or `waiting`, and then why."""
+    """The outcome of one unit of a stage: `made` now, `kept` from before, or `waiting`, and why."""
 
     stage: str
     unit: str
@@ -74,12 +73,12 @@ class Folder(Generic[R]):
         self._file = project.file
 
     def read(self, unit: str) -> UnitFile | None:
-        """What was made of a unit; None where nothing was. Raises `InputError` for a damaged file."""
+        """The file of a unit; None without one. Raises `InputError` for a damaged file."""
         file = self.path / f"{unit}.json"
         return read_model(file, UnitFile, "a stage's records") if file.is_file() else None
 
     def records(self, made: UnitFile) -> list[R]:
-        """Its records, of their own kind."""
+        """The records of a unit's file."""
         file = self.path / f"{made.unit}.json"
         return [
             validated(self.stage.record, one, file, f"record {number}")
@@ -87,7 +86,7 @@ class Folder(Generic[R]):
         ]
 
     def write(self, made: UnitFile) -> None:
-        """Keeps what was made; what stood there goes to the history."""
+        """Writes a unit's file; the former one is moved to the history."""
         file = self.path / f"{made.unit}.json"
         if file.is_file():
             old = self.path / "history" / f"{made.unit}.{len(self.history(made.unit)) + 1:03d}.json"
@@ -96,18 +95,17 @@ class Folder(Generic[R]):
         _write_json(file, made.model_dump(mode="json"))
 
     def history(self, unit: str) -> list[UnitFile]:
-        """Its former versions, the oldest first."""
+        """The former versions of a unit, oldest first."""
         files = sorted((self.path / "history").glob(f"{unit}.[0-9][0-9][0-9].json"))
         return [read_model(one, UnitFile, "a stage's records") for one in files]
 
     def attempts(self) -> dict[str, dict[str, int]]:
-        """How often units, and records of them, were asked to be made again: by unit, then by record ("": all of
-        it)."""
+        """How often units and records were redone: by unit, then by record ("": the whole unit)."""
         file = self.path / _ATTEMPTS
         return read_model(file, _Attempts, "counts of attempts").units if file.is_file() else {}
 
     def count_attempt(self, unit: str, record: str, change: int) -> int:
-        """Changes a count by one, and gives it. Raises `InputError` where there is nothing to undo."""
+        """Adds `change` to a count and returns it. Raises `InputError` if there is nothing to undo."""
         counts = self.attempts()
         mine = counts.setdefault(unit, {})
         count = mine.get(record, 0) + change
@@ -123,15 +121,21 @@ class _Attempts(Frozen):
     units: dict[str, dict[str, int]]
 
 
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    folder = Folder(project, stage)
+    files = [made for unit in units_of(project, stage) if (made := folder.read(unit))]
+    return [record for made in files for record in folder.records(made)]
+
+
 def kind_of(project: Project) -> ProjectKind:
-    """The kind of a project. Raises `UnknownNameError` that lists the kinds."""
+    """The kind of a project. Raises `UnknownNameError` with all kinds for an unknown one."""
     return PROJECT_KINDS.get(project.settings.kind)
 
 
 def stages_of(project: Project, named: str = "") -> list[Stage[Any]]:
-    """The stages of a project, in their order: those of its kind, but for optional ones that neither `project.yaml`
-    names, nor `named`, and that were never run. Raises `InputError` for a stage or a setting in `project.yaml` that
-    the kind does not have."""
+    """The stages of a project in order: those of its kind, without optional ones that are neither in `project.yaml`
+    nor `named` and were never run. Raises `InputError` for an unknown stage or setting in `project.yaml`."""
     kind = kind_of(project)
     known = [one.name for one in kind.stages]
     for name in project.settings.stages:
@@ -150,24 +154,23 @@ def stages_of(project: Project, named: str = "") -> list[Stage[Any]]:
 
 
 def reads_from(stage: Stage[Any], stages: Sequence[Stage[Any]]) -> tuple[str, ...]:
-    """The stages whose records a stage reads, the optional ones that are among a project's `stages` in their places."""
+    """The stages whose records a stage reads, with the optional ones among a project's `stages`, in order."""
     there = {one.name for one in stages if one.name in stage.also_after}
     return tuple(one.name for one in stages if one.name in {*stage.after, *there}) if there else stage.after
 
 
 def units_of(project: Project, stage: Stage[Any]) -> list[str]:
-    """The units of a stage: the sources by id, or all of them as one."""
+    """The units of a stage: the ids of the sources, or `ALL`."""
     return [ALL] if stage.whole else [one.id for one in project.settings.sources]
 
 
 async def run_stages(
     project: Project, *, until: str = "", only: Sequence[str] = (), steps: Steps | None = None
 ) -> list[UnitState]:
-    """Runs the stages that are due, in their order, up to the stage `until`; `only` are the sources to work on.
-    An optional stage is run where `stages_of` names it.
+    """Runs the stages of `stages_of` in order, up to the stage `until`; `only` limits the sources.
 
-    What stands is kept while nothing that led to it has changed, so that a second run asks no model. A unit that can't
-    be made (no model answers, a person must act first) is `waiting`, with what comes after it; the others go on.
+    A unit whose inputs have not changed is kept, so a second run asks no model. A unit that can't be made (no model
+    replies, a person must act first) is `waiting`, and so are the units that depend on it; the others go on.
     Raises `InputError` for what a person must correct.
     """
     kind, stages = kind_of(project), stages_of(project, until)
@@ -184,7 +187,8 @@ async def run_stages(
         try:
             for stage in stages:
                 units = [one for one in units_of(project, stage) if not only or one in {ALL, *only}]
-                with _shown(steps, stage.name, len(units)) as progress:
+                shown = nullcontext(_no_progress) if steps is None else steps(stage.name, len(units))
+                with shown as progress:
                     before = [kind.stage(name) for name in reads_from(stage, stages)]
                     states += await _Runner(project, stage, before, states).run(units, progress)
                 if stage.name == until:
@@ -194,13 +198,11 @@ async def run_stages(
     return states
 
 
-def _shown(steps: Steps | None, what: str, total: int) -> AbstractContextManager[Callable[[int, int], None]]:
-    return nullcontext(lambda *_: None) if steps is None else steps(what, total)
+def _no_progress(done: int, total: int) -> None:
+    del done, total
 
 
 class _Runner:
-    """One stage of one run."""
-
     def __init__(
         self, project: Project, stage: Stage[Any], before: Sequence[Stage[Any]], so_far: Sequence[UnitState]
     ) -> None:
@@ -237,7 +239,11 @@ class _Runner:
         if missing:
             return UnitState(name, unit, "waiting", f"for {missing}")
         work = self._work(unit)
-        files = {str(_within(self._project, one)): self._files.identity(one) for one in self._stage.reads(work)}
+        folder = self._project.folder
+        files = {
+            str(one.relative_to(folder) if one.is_relative_to(folder) else one): self._files.identity(one)
+            for one in self._stage.reads(work)
+        }
         key = made_from(self._stage, work, files)
         there = self._folder.read(unit)
         if there is not None and there.made_from == key and self._stage.stands(self._project, there):
@@ -270,7 +276,7 @@ class _Runner:
         return Work(self._project, self._stage.name, unit, sources, before, self._attempts.get(unit, {}))
 
     def _not_there(self, unit: str) -> str:
-        """What of the stages before is not there yet."""
+        """What is missing of the stages before."""
         for name, folder in self._before.items():
             needed = units_of(self._project, folder.stage) if self._stage.whole or folder.stage.whole else [unit]
             lacking = [one for one in needed if (name, one) in self._waiting or folder.read(one) is None]
@@ -282,21 +288,13 @@ class _Runner:
         ids = [one.id for one in made.records]
         twice = next((one for one in ids if ids.count(one) > 1), None)
         if twice is not None:
-            raise InputError(
-                self._project.folder,
-                f"{self._stage.name}: {unit}",
-                found=f"the id {twice!r} twice",
-                expected="each once",
-            )
-
-
-def _within(project: Project, file: Path) -> Path:
-    return file.relative_to(project.folder) if file.is_relative_to(project.folder) else file
+            place = f"{self._stage.name}: {unit}"
+            raise InputError(self._project.folder, place, found=f"the id {twice!r} twice", expected="each once")
 
 
 def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = False) -> int:
-    """Asks for a stage (all its units), one unit, or one record of it to be made again when it is run next; or takes
-    the last such wish back: then the former version comes out of the journal, and costs nothing. Gives the number of
+    """Marks a stage (all its units), one unit, or one record of it for the next run to make again. With `undo` the last
+    such mark is removed: the former version is restored from the journal, without asking a model. Returns the number of
     the attempt."""
     folder = Folder(project, kind_of(project).stage(stage))
     units = units_of(project, folder.stage)
@@ -304,18 +302,12 @@ def redo_record(project: Project, stage: str, item: str = "", *, undo: bool = Fa
         change = -1 if undo else 1
         if not item or item in units:
             return max(folder.count_attempt(unit, "", change) for unit in ([item] if item else units))
-        for unit, made in _made(folder, units):
+        files = [made for unit in units if (made := folder.read(unit))]
+        for made in files:
             if any(one.get("id") == item for one in made.records) or any(one.id == item for one in made.refused):
-                return folder.count_attempt(unit, item, change)
-    known = [str(one.get("id")) for _, made in _made(folder, units) for one in made.records]
+                return folder.count_attempt(made.unit, item, change)
+    known = [str(one.get("id")) for made in files for one in made.records]
     raise InputError(project.folder, f"{stage}: item", found=repr(item), expected=one_of(known[:8], item))
-
-
-def _made(folder: Folder[Any], units: Sequence[str]) -> Iterator[tuple[str, UnitFile]]:
-    for unit in units:
-        made = folder.read(unit)
-        if made is not None:
-            yield unit, made
 
 
 def _write_json(file: Path, content: Mapping[str, Any]) -> None:

@@ -1,12 +1,16 @@
-"""A person's own questions, read: items, notes on how they were understood, and every fault with its place."""
+"""Read a person's own questions: items, notes on how they were understood, and every fault with its place."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
 from typing import Any
+
+from pydantic import JsonValue
 
 from proctor.core import (
     BENCHMARKS,
@@ -15,37 +19,38 @@ from proctor.core import (
     Media,
     Metric,
     Noted,
+    Reference,
     Sheet,
     SheetRow,
     TableFault,
     by_cause,
     cell_text,
+    count_of,
+    generator,
     is_empty,
     one_of,
     read_sheet,
 )
+from proctor.core.formats import option_letters
 from proctor.judges import JUDGES
 from proctor.media import CONDITIONS, IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from proctor.metrics import code_scorers
+from proctor.stats import linked
 from proctor.tasks.questions.answers import SHOWN, are_criteria, is_unit
 from proctor.tasks.questions.cells import undirected
 from proctor.tasks.questions.columns import ColumnMap, recognise
-from proctor.tasks.questions.keys import keys_line, shuffle_options
-from proctor.tasks.questions.layout import Layout, find_layout
-from proctor.tasks.questions.media import MediaFolder
+from proctor.tasks.questions.folder import NAME, Layout, find_layout
+from proctor.tasks.questions.media import MediaFolder, names_recordings, sound_line
 from proctor.tasks.questions.rows import Place, RowReader
-from proctor.tasks.questions.settings import NAME
-from proctor.tasks.questions.sounds import names_recordings, sound_line
 
 _MOST_VALUES = 30
-_OWN_GROUP = "\0"  # of an item whose row names none
-_SHOWN = 3
+_OWN_GROUP = "\0"  # of an item without a group in its row
 
 
 @dataclass
 class QuestionSet:
-    """What came of reading. `items` are whole only where there are no faults; `places` say where each stands, `shown`
-    the media of every row, also of those with faults."""
+    """Questions as read. `items` are complete only without faults; `places` are their rows, `shown` the media of all
+    rows, including those with faults."""
 
     layout: Layout
     folder: MediaFolder
@@ -59,24 +64,23 @@ class QuestionSet:
     metrics: list[Metric] = field(default_factory=list)
 
     def lines(self, *, every: bool = False) -> list[str]:
-        """The faults: one line for each cause, with its rows, or `every` one by itself."""
+        """The faults: a line for each cause, with its rows, or for `every` fault."""
         if every:
             return [str(fault.error(file)) for file, fault in self.faults]
-        noted = [
-            Noted(
-                f"{file}: column {fault.column!r}" if fault.column else str(file),
-                fault.place,
-                fault.found,
-                fault.expected,
-                str(fault.error(file)),
-                fault.row,
-            )
-            for file, fault in self.faults
-        ]
+        noted = []
+        for file, fault in self.faults:
+            where = f"{file}: column {fault.column!r}" if fault.column else str(file)
+            line = str(fault.error(file))
+            noted.append(Noted(where, fault.place, fault.found, fault.expected, line, fault.row))
         return by_cause(noted)
 
+    def fault(self, place: Path | Place, column: str, found: str, expected: str) -> None:
+        """Adds a fault of a file, or of a row."""
+        file, row = (place.file, place.row) if isinstance(place, Place) else (place, 0)
+        self.faults.append((file, TableFault(row, column, found, expected)))
+
     def check(self) -> None:
-        """Raises one `InputError` with all faults, each as a note, where there are any."""
+        """Raises one `InputError` for all faults, with a note for each cause, if there are any."""
         if not self.faults:
             return
         if len(self.faults) == 1:
@@ -91,29 +95,33 @@ class QuestionSet:
 def read_questions(
     path: Path, media: Path | None = None, columns: Mapping[str, Sequence[str]] | None = None, *, seed: int = 0
 ) -> QuestionSet:
-    """Reads the questions at a path; `seed` shuffles options, where the settings ask for it. Nothing is raised for what
-    is wrong with them: all of it stands in `faults`. Raises `InputError` where there is nothing at the path, or no kind
-    of file that is read."""
+    """Reads the questions at a path; `seed` shuffles options if the settings say so. Errors in questions are collected
+    in `faults`. Raises `InputError` if nothing is at the path, and for an unknown kind of file."""
     layout = find_layout(path)
     sheets = [read_sheet(file, sheet=layout.settings.sheet) for file in layout.files]
     given = {name: [one] if isinstance(one, str) else list(one) for name, one in layout.settings.columns.items()}
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet.columns))
     exact = layout.settings.exact
-    mapping = _written_columns(names) if exact else recognise(names, {**given, **(columns or {})})
-    mapping = mapping if names else ColumnMap()
-    reading = QuestionSet(layout, MediaFolder(layout.folder, media, _paths(sheets, mapping)), mapping)
-    reading.folder.window, reading.folder.audio = layout.settings.window, layout.settings.audio
+    if not names:
+        mapping = ColumnMap()
+    elif exact:
+        from proctor.tasks.questions.exact import exact_columns  # few questions need what it imports
+
+        mapping = exact_columns(names)
+    else:
+        mapping = recognise(names, {**given, **(columns or {})})
+    folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
+    reading = QuestionSet(layout, folder, mapping)
     reading.faults += layout.faults
     reading.notes += layout.notes
     for sheet in sheets:
         reading.faults += [(sheet.file, fault) for fault in sheet.faults]
-        reading.notes += [] if layout.settings.exact else sheet.notes
+        reading.notes += [] if exact else sheet.notes
     if not names:
         return reading
-    if exact and (given or columns):
-        fault = TableFault(0, "exact", "it with columns that somebody named", "one of both")
-        reading.faults.append((layout.folder / NAME, fault))
     if exact:
+        if given or columns:
+            reading.fault(layout.folder / NAME, "exact", "it with columns that somebody named", "one of both")
         reading.notes.append(f"As a program wrote it; facets: {', '.join(mapping.facets) or 'none'}")
     else:
         named = {*given, *(columns or {})}
@@ -133,7 +141,7 @@ def read_questions(
 
 
 def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | None) -> None:
-    """Where no column is called like media, those that hold nothing but names of videos or images."""
+    """Without a column called media, uses those that hold only names of videos or images."""
     mapping = reading.columns
     if mapping.fields.get("media"):
         return
@@ -144,16 +152,15 @@ def _find_media(reading: QuestionSet, sheets: Sequence[Sheet], media: Path | Non
             mapping.fields.setdefault("media", []).append(column)
             mapping.facets = [one for one in mapping.facets if one != column]
     if mapping.fields.get("media"):
-        settings = reading.layout.settings
-        reading.folder = MediaFolder(reading.layout.folder, media, _paths(sheets, mapping))
-        reading.folder.window, reading.folder.audio = settings.window, settings.audio
+        layout = reading.layout
+        reading.folder = MediaFolder(layout.folder, media, _paths(sheets, mapping), layout.settings)
 
 
 def _keep_facets(
     reading: QuestionSet, sheets: Sequence[Sheet], fields: Sequence[str], *, given: Container[str]
 ) -> None:
-    """Of these fields: a column that is called window, unit or criteria and holds nothing of the kind is a facet, and
-    so is one that is called like sound and holds anything but names of audio files."""
+    """Turns the columns of `fields` into facets if their content does not fit: no windows, units or criteria at all, or
+    anything but names of audio files."""
     mapping = reading.columns
 
     def fitting(name: str, fits: Callable[[Any], bool]) -> list[bool]:
@@ -183,65 +190,47 @@ def _paths(sheets: Iterable[Sheet], mapping: ColumnMap) -> list[str]:
     ]
 
 
-def _written_columns(names: Sequence[str]) -> ColumnMap:
-    """The columns of a folder that a program wrote. What reads those comes from a room that few questions need."""
-    from proctor.tasks.questions.exact import exact_columns
-
-    return exact_columns(names)
-
-
-def _exact_reader() -> type[RowReader]:
-    from proctor.tasks.questions.exact import ExactReader
-
-    return ExactReader
-
-
 def _read_rows(reading: QuestionSet, sheets: Sequence[Sheet]) -> None:
     columns, exact = reading.columns, reading.layout.settings.exact
     if not exact and not columns.one("answer") and not columns.one("criteria"):
         listed = ", ".join(map(repr, [*columns.facets, *columns.options]))
         found = f"no column for the right answer{f' among {listed}' if listed else ''}"
-        expected = "one, or --map answer=COLUMN"
-        reading.faults.append((sheets[0].file, TableFault(1, "", found, expected)))
+        reading.fault(Place(sheets[0].file, 1), "", found, "one, or --map answer=COLUMN")
         return
-    guessed: dict[str, list[tuple[int, str]]] = {}
-    doubted: dict[str, list[int]] = {}
-    reader_of_rows = _exact_reader() if exact else RowReader
+    reader_of_rows = RowReader
+    if exact:
+        from proctor.tasks.questions.exact import ExactReader
+
+        reader_of_rows = ExactReader
+    reader = reader_of_rows(sheets[0], columns, reading.layout.settings, reading.folder)
     for sheet in sheets:
-        reader = reader_of_rows(sheet, reading.columns, reading.layout.settings, reading.folder)
+        reader.sheet = sheet
         for row in sheet.rows:
             item = reader.item(row, len(reading.places) + 1)
             item_id = item.id if item is not None else _id_of(row, reading)
             known = reading.places.get(item_id)
             if known is not None:
-                column = reading.columns.one("id")
-                found = (
-                    f"{item_id!r} again (row {known.row}{'' if known.file == sheet.file else f' of {known.file.name}'})"
-                )
-                reader.faults.append(TableFault(row.number, column, found, "each id once"))
+                file = "" if known.file == sheet.file else f" of {known.file.name}"
+                reader.fault(row, columns.one("id"), f"{item_id!r} again (row {known.row}{file})", "each id once")
                 item_id = f"{item_id}\0{row.number}"
             reading.places[item_id] = Place(sheet.file, row.number)
             if item is not None and known is None:
                 reading.items.append(item)
-        reading.faults += [(sheet.file, fault) for fault in reader.faults]
-        reading.shown += reader.shown
-        for kind, rows in reader.guessed.items():
-            guessed.setdefault(kind, []).extend(rows)
-        for kind, numbers in reader.doubted.items():
-            doubted.setdefault(kind, []).extend(numbers)
-    reading.notes.append(_formats_line(reading, guessed))
+    reading.faults += reader.faults
+    reading.shown += reader.shown
+    reading.notes.append(_formats_line(reading, reader.guessed))
     if exact:
         reading.facets = reading.layout.settings.facets or []
     else:
-        told = (_doubts_line(doubted), _places_line(reading.items), _shares_line(reading.items))
-        reading.notes += [line for line in (*told, sound_line(reading.items)) if line]
+        lines = (_doubts_line(reader.doubted), _places_line(reading.items), _shares_line(reading.items))
+        reading.notes += [line for line in (*lines, sound_line(reading.items)) if line]
         _add_groups(reading)
         _add_facets(reading)
     reading.faults.sort(key=lambda one: (one[0], one[1].row))
 
 
 def _id_of(row: SheetRow, reading: QuestionSet) -> str:
-    """What a row with faults is called, so that a second row of this name is found, too."""
+    """The id of a row with faults, by which its repetition is found."""
     return cell_text(row.cells.get(reading.columns.one("id"))) or f"\0{row.number}"
 
 
@@ -253,23 +242,23 @@ def _formats_line(reading: QuestionSet, guessed: Mapping[str, Sequence[tuple[int
     declared = Counter(str(item.answer.kind) for item in reading.items) - Counter(
         {kind: len(rows) for kind, rows in guessed.items()}
     )
-    told = [f"{SHOWN.get(kind, kind)} {count:,} (declared)" for kind, count in declared.items()]
+    given = [f"{SHOWN.get(kind, kind)} {count:,} (declared)" for kind, count in declared.items()]
     how = ", guessed from the references; a column 'format' declares them" if parts else ""
-    return f"Answer formats: {', '.join((*told, *parts)) or 'none'}{how}"
+    return f"Answer formats: {', '.join((*given, *parts)) or 'none'}{how}"
 
 
 def _doubts_line(doubted: Mapping[str, Sequence[int]]) -> str:
-    """What was taken for free text, and may have been meant otherwise."""
-    told = [
+    """A note on references taken for free text that may be meant otherwise."""
+    formats = [
         f"{kind!r} ({'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows[:5]))}{' …' if len(rows) > 5 else ''})"
         for kind, rows in doubted.items()
     ]
-    asked = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
-    return f"{asked}: perhaps {', '.join(told)}" if told else ""
+    note = "Taken for free text, which a judge scores. Code scores it where a column 'format' says otherwise"
+    return f"{note}: perhaps {', '.join(formats)}" if formats else ""
 
 
 def _places_line(items: Iterable[Item]) -> str:
-    """How boxes and points are read, where no settings say it."""
+    """A note on how boxes and points are read without settings."""
     found = {item.answer.kind for item in items if getattr(item.answer, "width", 0) == 1000}
     named = " and ".join(one for one in ("boxes", "point") if one in found).replace("point", "points")
     how = (
@@ -279,14 +268,13 @@ def _places_line(items: Iterable[Item]) -> str:
 
 
 def _shares_line(items: Iterable[Item]) -> str:
-    """References that may be shares where percentages are expected."""
     given = (item.reference.answer for item in items if item.answer.kind == "percentage" and item.reference)
     small = next((one for one in given if isinstance(one, float) and 0 < one <= 1), None)
     return f"Percentages: {small:g} is read as {small:g} %, not {100 * small:g} %" if small else ""
 
 
 def _add_groups(reading: QuestionSet) -> None:
-    """Groups of items whose rows name none: those that share a file belong together."""
+    """Groups items without a group by common files."""
     column = reading.columns.one("group")
     without = [item for item in reading.items if item.group == _OWN_GROUP]
     if not without:
@@ -295,10 +283,8 @@ def _add_groups(reading: QuestionSet) -> None:
         return
     bare = [item for item in without if not item.media]
     for item in bare[: len(bare) if column or len(bare) < len(without) else 1]:
-        place = reading.places[item.id]
-        found = "no group, and no media to take it from"
         expected = "a column with what must be resampled together (--map group=COLUMN; the id, where each stands alone)"
-        reading.faults.append((place.file, TableFault(place.row, column, found, expected)))
+        reading.fault(reading.places[item.id], column, "no group, and no media to take it from", expected)
     groups = _by_files(without, reading.folder.frame_folders)
     reading.items = [
         item.model_copy(update={"group": groups[item.id]}) if item.id in groups else item for item in reading.items
@@ -314,22 +300,15 @@ def _add_groups(reading: QuestionSet) -> None:
 
 
 def _by_files(items: Iterable[Item], folders: Mapping[str, str]) -> dict[str, str]:
-    """By item the first name of the files that it is connected with, by files of its own and of others; a folder of
-    frames counts as one."""
-    first: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while first.setdefault(name, name) != name:
-            first[name] = first[first[name]]
-            name = first[name]
-        return name
-
-    shown = [(item.id, [folders.get(one.source, one.source) for one in item.media]) for item in items if item.media]
-    for _, names in shown:
-        for name in names[1:]:
-            one, other = sorted((top(names[0]), top(name)))
-            first[other] = one
-    return {item_id: top(names[0]) for item_id, names in shown}
+    """By item the first name among all files that connect it with other items; a folder of frames counts as one."""
+    shown = {item.id: [folders.get(one.source, one.source) for one in item.media] for item in items if item.media}
+    if not shown:
+        return {}
+    codes = linked(list(shown.values())).tolist()
+    first: dict[int, str] = {}
+    for code, names in zip(codes, shown.values(), strict=True):
+        first[code] = min([*names, *([first[code]] if code in first else [])])
+    return dict(zip(shown, (first[code] for code in codes), strict=True))
 
 
 def _add_facets(reading: QuestionSet) -> None:
@@ -349,7 +328,6 @@ def _add_facets(reading: QuestionSet) -> None:
 
 
 def _check_protocol(reading: QuestionSet) -> None:
-    """What the settings name must be there."""
     settings, file = reading.layout.settings, reading.layout.folder / NAME
     reading.metrics = _metrics(reading.items)
     known = list(dict.fromkeys(name for item in reading.items for name in item.tags))
@@ -364,26 +342,90 @@ def _check_protocol(reading: QuestionSet) -> None:
     ]
     for where, name, choices in named:
         if name not in choices:
-            reading.faults.append((file, TableFault(0, where, repr(name), one_of(choices, name))))
+            reading.fault(file, where, repr(name), one_of(choices, name))
     for name in settings.conditions if reading.items and not reading.faults else ():
         why = CONDITIONS.get(name).unfit(reading.items)
         if why:
-            reading.faults.append((file, TableFault(0, "conditions", f"{name!r}, and {why}", "another condition")))
+            reading.fault(file, "conditions", f"{name!r}, and {why}", "another condition")
     if settings.prompt and not (file.parent / settings.prompt).resolve().is_relative_to(file.parent.resolve()):
-        reading.faults.append((file, TableFault(0, "prompt", repr(settings.prompt), "a template in this folder")))
+        reading.fault(file, "prompt", repr(settings.prompt), "a template in this folder")
     elif settings.prompt and not (file.parent / settings.prompt).is_file():
-        reading.faults.append(
-            (file, TableFault(0, "prompt", f"no file {settings.prompt!r}", "a template in this folder"))
-        )
+        reading.fault(file, "prompt", f"no file {settings.prompt!r}", "a template in this folder")
     if reading.layout.name in BENCHMARKS.names():
         found = f"{reading.layout.name!r}, the name of an installed benchmark"
-        reading.faults.append((file, TableFault(0, "name", found, "another one (`name: …`)")))
+        reading.fault(file, "name", found, "another one (`name: …`)")
 
 
 def _metrics(items: Sequence[Item]) -> list[Metric]:
-    """What code gives for these items; accuracy always, which a judge gives for free text."""
+    """The metrics of code scorers for these items; always accuracy, which judges give for free text."""
     found: dict[str, Metric] = {}
     for scorer in code_scorers():
         if scorer.name == "code" and (not found or any(scorer.applies(item) for item in items)):
             found |= {metric.name: metric for metric in scorer.metrics if metric.name not in found}
     return list(found.values())
+
+
+_KINDS = ("choice", "choices")
+_LEAST = 8  # choices below which uneven keys are no surprise
+_SPREADS = 3  # standard deviations above an even spread of keys
+_POINTING = re.compile(
+    r"\b(?:above|below|both|neither|none|all of|oben|genannten|beides?|keine[sr]?|ci-dessus|aucune?|toutes)\b"
+    r"|\b[A-H]\s?(?:and|or|und|oder|et|ou|&|,|/)\s?[A-H]\b|以上|均|都",
+    re.IGNORECASE,
+)
+
+
+def shuffle_options(items: Sequence[Item], seed: int) -> tuple[list[Item], str]:
+    """The items with shuffled options of choices, and a note.
+
+    Options are sorted by text, so that their written order does not matter, then shuffled by the seed and the item's id;
+    every system gets the same order. Questions with an option that refers to others ("none of the above", "A and B")
+    keep their order.
+    """
+    found, moved, kept = [], 0, 0
+    for item in items:
+        if item.answer.kind not in _KINDS or not item.options:
+            found.append(item)
+        elif any(_POINTING.search(option) for option in item.options):
+            found.append(item)
+            kept += 1
+        else:
+            found.append(_shuffled(item, seed))
+            moved += 1
+    left = f"; {kept} kept as written, since an option points to others" if kept else ""
+    return found, f"Options: those of {count_of(moved, 'question')} shuffled by seed {seed}{left}"
+
+
+def _shuffled(item: Item, seed: int) -> Item:
+    by_text = sorted(item.options)
+    options = tuple(by_text[place] for place in generator(seed, "options", item.id).permutation(len(by_text)))
+    letters = option_letters(len(options))
+    new = {old: letters[options.index(text)] for old, text in zip(letters, item.options, strict=True)}
+
+    def moved(value: JsonValue) -> JsonValue:
+        return [*sorted(new[str(one)] for one in value)] if isinstance(value, list) else new[str(value)]
+
+    reference: Reference | None = item.reference
+    if reference is not None:
+        accepted = tuple(moved(one) for one in reference.accepted)
+        reference = reference.model_copy(update={"answer": moved(reference.answer), "accepted": accepted})
+    return item.model_copy(update={"options": options, "reference": reference})
+
+
+def keys_line(items: Sequence[Item]) -> str:
+    """A note if one letter is right far more often than by an even spread; else empty."""
+    keys = [
+        (str(item.reference.answer), 1 / len(item.options))
+        for item in items
+        if item.answer.kind == "choice" and item.reference is not None and item.options
+    ]
+    if len(keys) < _LEAST:
+        return ""
+    letter, count = Counter(key for key, _ in keys).most_common(1)[0]
+    share = sum(chance for _, chance in keys) / len(keys)
+    if count <= len(keys) * share + _SPREADS * sqrt(len(keys) * share * (1 - share)):
+        return ""
+    return (
+        f"Keys: {letter} is right in {count} of {len(keys)} choices, so that always {letter} scores "
+        f"{100 * count / len(keys):.0f} % on them; `shuffle_options: true` in benchmark.yaml shuffles options by the seed"
+    )
