@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError
-from proctor.tasks.clinicalskillqa.pose import facts_of, open_pose
-from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, KeypointFile, PersonBox, Point
+from proctor.tasks.clinicalskillqa.keypoints import KEYPOINTS, KeypointFile, PersonBox, Point, open_pose
+from proctor.tasks.clinicalskillqa.pose import facts_of
 from tests.support.figures import Joints, kneeler, manikin, without
 
 CATEGORIES = [

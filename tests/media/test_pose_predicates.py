@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 from proctor.core import InputError, Region
+from proctor.tasks.clinicalskillqa.keypoints import KEYPOINTS, Person, PersonBox, Point, Pose
 from proctor.tasks.clinicalskillqa.pose import (
     PREDICATES,
+    SEGMENTS,
     THRESHOLDS,
+    WORDS,
     PictureFacts,
-    Pose,
     facts_of,
+    marked_region,
     marked_regions,
+    places_of,
     sentences,
 )
-from proctor.tasks.clinicalskillqa.pose.facts import SEGMENTS, WORDS, marked_region, places_of
-from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, Person, PersonBox, Point
 from tests.support.figures import Joints, kneeler, manikin, person, pose, standing, without
 
 DEVICE = {"device": PersonBox(470, 200, 520, 240)}

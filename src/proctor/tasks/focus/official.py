@@ -29,7 +29,7 @@ from proctor.core import (
 )
 from proctor.metrics import code_scorers
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
-from proctor.tasks.focus.taxonomy import GROUPS
+from proctor.tasks.focus.native import GROUPS
 
 if TYPE_CHECKING:
     from proctor.runs import Options, Store

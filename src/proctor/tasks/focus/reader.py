@@ -33,12 +33,16 @@ from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus import READER_SUMMARY
 from proctor.tasks.focus.native import (
+    CAPABILITIES,
+    FOREIGN_OBJECT,
     FORMATS,
+    GROUP_OF,
     FormQuestion,
     NativeReference,
     NativeRequest,
     format_named,
     further_fields,
+    leaf_of,
     lettered,
     read_references,
     read_requests,
@@ -48,7 +52,6 @@ from proctor.tasks.focus.native import (
 )
 from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
-from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
 
 if TYPE_CHECKING:
     from proctor.runs import Options, Store

@@ -29,6 +29,7 @@ from proctor.stats import Estimate
 from proctor.tasks.mediqa_eval import READER_SUMMARY
 from proctor.tasks.mediqa_eval.native import (
     LOOKED_AT,
+    SCHEME,
     Encounter,
     answers_to_judge,
     read_encounters,
@@ -37,7 +38,6 @@ from proctor.tasks.mediqa_eval.native import (
     read_submission,
 )
 from proctor.tasks.mediqa_eval.submission import write_scores
-from proctor.tasks.mediqa_eval.task import SCHEME
 
 if TYPE_CHECKING:
     from proctor.runs import ScoredAnswer

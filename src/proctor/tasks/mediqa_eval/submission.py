@@ -27,8 +27,18 @@ from proctor.core import (
     read_table,
     write_whole,
 )
-from proctor.tasks.mediqa_eval.native import AnswerRow, Entry, answers_to_judge, entries, shown
-from proctor.tasks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
+from proctor.tasks.mediqa_eval.native import (
+    ANSWERS,
+    COLUMNS,
+    DATASETS,
+    DIMENSIONS,
+    OPTED_OUT,
+    AnswerRow,
+    Entry,
+    answers_to_judge,
+    entries,
+    shown,
+)
 
 if TYPE_CHECKING:
     from proctor.runs import ScoredAnswer

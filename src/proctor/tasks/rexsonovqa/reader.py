@@ -1,4 +1,4 @@
-"""From ReXSonoVQA's files to a benchmark, with the paper's own figures."""
+"""From ReXSonoVQA's files to a benchmark, with the paper's own figures; and copies of the release with repaired options."""
 
 from __future__ import annotations
 
@@ -32,22 +32,26 @@ from proctor.core import (
     VideoClip,
     count_of,
     generator,
+    input_bytes,
+    read_json,
+    write_whole,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
 from proctor.tasks.rexsonovqa import READER_SUMMARY
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
+    METADATA,
     NativeQuestion,
     NativeVideo,
     item_id,
     metadata_for,
+    options_at,
     read_metadata,
     read_questions,
     read_recorded,
     split_options,
 )
-from proctor.tasks.rexsonovqa.writer import write_choices
 
 if TYPE_CHECKING:
     from proctor.runs import Result
@@ -328,3 +332,39 @@ def _count(row: Result | None, level: str) -> float | None:
 def _mean(metric: str, counts: list[int]) -> float:
     worth = _WORTH[metric]
     return sum(one * count for one, count in zip(worth, counts, strict=True)) / sum(counts)
+
+
+_BESIDE = (METADATA, "gt_all/*.json")  # `results` answer the published options
+
+
+def write_choices(data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+    """Writes the tree into `out`; items that are None stay, with `keep` false. Raises `InputError` for what can't be
+    read."""
+    for kind in KINDS:
+        for file, video, questions in read_questions(data, kind):
+            target = out / file.relative_to(data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            known = [item_id(video, kind, number) for number in range(1, len(questions) + 1)]
+            if not items.keys() & set(known):
+                target.write_bytes(input_bytes(file))
+                continue
+            raw: Any = read_json(file)
+            entries = [_entry(one, items, name) for one, name in zip(raw, known, strict=True)]
+            write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+    for pattern in _BESIDE:
+        for file in sorted(one for one in data.glob(pattern) if one.is_file() and not one.is_symlink()):
+            target = out / file.relative_to(data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(input_bytes(file))
+
+
+def _entry(raw: dict[str, Any], items: Mapping[str, Item | None], name: str) -> dict[str, Any]:
+    if name not in items:
+        return raw
+    item = items[name]
+    if item is None or item.reference is None:
+        return raw | {"keep": False}
+    stem = "\n".join(raw["question"].splitlines()[: options_at(raw["question"])])
+    lines = [f"{letter}. {text}" for letter, text in zip(option_letters(len(item.options)), item.options, strict=True)]
+    told = {"question": "\n".join([stem, *lines]), "answer": item.reference.answer}
+    return raw | told | {"option_pool": item.tags[OPTION_POOL]}

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.core import Frame, InputError, Item, Region, content_hash
 from proctor.media import ShowsOriginals
 from proctor.systems import Demonstration, Demonstrations
+from proctor.tasks.clinicalskillqa.keypoints import Pose, open_pose
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     Asking,
     FoundOrder,
@@ -28,8 +29,8 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     clipped,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.pose import Pose, marked_regions, open_pose
-from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
+from proctor.tasks.clinicalskillqa.methods.saliency import COLOURS, Detail, details_of, enlarged, saliency
+from proctor.tasks.clinicalskillqa.pose import marked_regions
 
 Described = dict[str, dict[str, str]]
 Describe = Callable[[Demonstration], Awaitable[Described]]
@@ -219,7 +220,7 @@ class PerceiveAndPlan(KeyFrameMethod):
 
     For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
     the plan and its check. Each picture is sent with two details enlarged beside it (see
-    `proctor.tasks.clinicalskillqa.pose.saliency`), in one image and without its label; they are cut from the picture as
+    `proctor.tasks.clinicalskillqa.methods.saliency`), in one image and without its label; they are cut from the picture as
     large as its file is. Plan and check are told the same rules. Under a condition that shows no frames it makes the 2
     calls without images.
 

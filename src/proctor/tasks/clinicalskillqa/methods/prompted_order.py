@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 from proctor.core import ConfigurationError, Frame, Item, generator
 from proctor.models import Part
 from proctor.systems import Demonstration, Demonstrations, Picked
+from proctor.tasks.clinicalskillqa.keypoints import open_pose
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
     FoundOrder,
     KeyFrameMethod,
@@ -25,7 +26,7 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     clipped,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, marked_regions, open_pose, sentences
+from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, marked_regions, sentences
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _DIGITS = "23456789"

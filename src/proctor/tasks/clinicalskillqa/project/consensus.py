@@ -12,9 +12,7 @@ from typing import ClassVar
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import count_of
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.guards import CitedSentence
 from proctor.tasks.clinicalskillqa.project.physicians import (
     CORRECT,
     KEEP,
@@ -28,6 +26,7 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     sentence_verdict,
     version_of,
 )
+from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 ACCEPT, REJECT = "accept", "reject"
 NOT_SPOKEN_OF = "a frame that no sentence cites"

@@ -1,8 +1,9 @@
-"""The stage `physicians`: two physicians review order and rationale, each in a table of their own that shows nothing of
-the other's."""
+"""The stage `physicians`: two physicians review order and rationale independently, each in a table of their own, with a page
+that shows the frames."""
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import (
     Frozen,
     Made,
+    Project,
     ProjectSettings,
     Record,
     Stage,
@@ -23,13 +25,12 @@ from proctor.construction.pipeline import (
     WaitingError,
     Work,
 )
-from proctor.core import InputError, content_hash, count_of, number_interval, one_of
+from proctor.core import Frame, InputError, content_hash, count_of, number_interval, one_of, write_whole
 from proctor.metrics.ordering import compare_orders
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
 from proctor.tasks.clinicalskillqa.native import split_order
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.guards import mentioned, told_order
+from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
+from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, mentioned, told_order
 
 KEEP, CORRECT, REMOVE = "keep", "correct", "remove"
 CHOICES = (KEEP, CORRECT, REMOVE)
@@ -352,3 +353,33 @@ def order_text(order: Sequence[str]) -> str:
     ('B > A', 'unclear')
     """
     return " > ".join(order) or UNCLEAR
+
+
+_TEMPLATE = Path(__file__).with_name("sheet.html.j2")
+
+
+def write_frames_sheet(
+    project: Project, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence], out: Path
+) -> None:
+    """One self-contained page: each instance in mixed order, and folded up its right order with the rationale. Raises
+    `InputError` where a frame can't be decoded or the page can't be written."""
+    from jinja2 import Environment
+
+    instances = [
+        {
+            "id": one.id,
+            "mixed": [_figure(frame) for frame in pictures_of(project, one, sorted(one.order))],
+            "order": " > ".join(one.order),
+            "right": [_figure(frame) for frame in pictures_of(project, one, one.order)],
+            "sentences": [each for each in sentences if each.instance == one.id],
+        }
+        for one in shown
+    ]
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    title = f"{project.settings.title or project.folder.name}: {count_of(len(shown), 'instance')} to review"
+    page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(title=title, instances=instances)
+    write_whole(out, page)
+
+
+def _figure(frame: Frame) -> dict[str, str]:
+    return {"label": frame.label, "jpeg": base64.b64encode(frame.jpeg).decode("ascii")}

@@ -1,4 +1,5 @@
-"""The stages `split` and `export`: parts that share no video, and ClinicalSkillQA's own files with a datasheet."""
+"""The stages `split` and `export` (parts that share no video; ClinicalSkillQA's own files with a datasheet), and the kind of
+project `clinicalskillqa` with all its stages."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from proctor.construction.pipeline import (
     DATASHEET,
     FilesStage,
     Made,
+    ProjectKind,
     SplitSettings,
     Stage,
     Work,
@@ -20,13 +22,19 @@ from proctor.construction.pipeline import (
     dealt_parts,
     stage_settings,
 )
+from proctor.construction.sources import SourcesStage
 from proctor.core import Image, InputError, Item, Reference, count_of, write_whole
 from proctor.core.formats import OrderingFormat
 from proctor.tasks.clinicalskillqa.construction import dealt_names, is_simulated, write_instances
-from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
-from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, pictures_of
-from proctor.tasks.clinicalskillqa.project.physicians import Reviewed, agreement
+from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
+from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
+from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage, Reviewed, agreement
+from proctor.tasks.clinicalskillqa.project.rationales import (
+    CheckedSentence,
+    EvidenceStage,
+    RationalesStage,
+    RefineStage,
+)
 
 
 class PartedFrames(AgreedFrames):
@@ -148,3 +156,21 @@ def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
     flags = Counter(flag for one in made for flag in one.flags)
     lines += [f"- {flag}: {count_of(count, 'instance')}" for flag, count in sorted(flags.items())]
     return "\n".join(lines) + "\n"
+
+
+KIND = ProjectKind(
+    "clinicalskillqa",
+    "Key frames in order, with rationales",
+    (
+        SourcesStage(),
+        FramesStage(),
+        RationalesStage(),
+        RefineStage(),
+        EvidenceStage(),
+        PhysiciansStage(),
+        ConsensusStage(),
+        InstanceSplitStage(),
+        InstancesExport(),
+    ),
+    Path(__file__).with_name("project.yaml"),
+)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from proctor.core import InputError, Region
-from proctor.tasks.clinicalskillqa.pose.people import MARKS, Person, PersonBox, Point, Pose
+from proctor.tasks.clinicalskillqa.keypoints import MARKS, Person, PersonBox, Point, Pose
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
-from proctor.tasks.clinicalskillqa.pose import Pose
-from proctor.tasks.clinicalskillqa.pose.facts import Body, places_of
-from proctor.tasks.clinicalskillqa.pose.people import PersonBox
+from proctor.tasks.clinicalskillqa.keypoints import PersonBox, Pose
+from proctor.tasks.clinicalskillqa.pose import Body, places_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
