@@ -23,7 +23,7 @@ from proctor.core import (
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import build_system
-from proctor.tasks.clinicalskillqa.methods.consensus import ConsensusOfSystems, members
+from proctor.tasks.clinicalskillqa.methods.votes import ConsensusOfSystems, members
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method
 from tests.systems.test_ordering_systems import Shown

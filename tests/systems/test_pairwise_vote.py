@@ -13,7 +13,7 @@ from proctor.core import ConfigurationError, Item, Status, generator
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, ModelSpec
 from proctor.systems import build_system
-from proctor.tasks.clinicalskillqa.methods.pairwise_vote import Ballot, VoteTally, read_choice
+from proctor.tasks.clinicalskillqa.methods.votes import Ballot, VoteTally, read_choice
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import Instances, KeyFrameModel, run_method, sent
 from tests.support.snapshot import assert_frozen
