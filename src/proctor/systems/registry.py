@@ -36,28 +36,27 @@ if TYPE_CHECKING:
     from proctor.models import ModelClient
 
 SYSTEMS: Registry[Callable[..., System]] = Registry("system", group="proctor.systems")
-"""By name factories (classes or functions), or functions decorated by `proctor.system`. A factory is called with those
-of `models`, `options` and `seed` that its parameters name: the models behind it, its own options as a person wrote
-them, and the seed of its draws."""
+"""Factories (classes or functions) by name, or functions decorated by `proctor.system`. A factory is called with those
+of `models`, `options` and `seed` that its parameters name: its models, its options as given, and the seed of its
+draws."""
 
 NO_OPTIONS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 def asks_models(name: str) -> bool:
-    """Whether a system has models behind it: a method of several steps, not a model with its prompt."""
-    return "models" in _taken(SYSTEMS.get(name))
+    """Whether a system is a method that takes models."""
+    return "models" in _parameters(SYSTEMS.get(name))
 
 
 def build_system(
     name: str, models: Sequence[ModelClient] = (), options: Mapping[str, JsonValue] = NO_OPTIONS, *, seed: int = 0
 ) -> System:
-    """The registered system of that name.
+    """The registered system of a name.
 
-    Raises `UnknownNameError` that lists the choices, and `ConfigurationError` for models or options that it does not
-    take.
+    Raises `UnknownNameError` with the choices, and `ConfigurationError` for models or options that it does not take.
     """
     known: Any = SYSTEMS.get(name)
-    takes = _taken(known)
+    takes = _parameters(known)
     if models and "models" not in takes:
         raise ConfigurationError(f"{name}: found {count_of(len(models), 'model')}, expected none: it asks no model")
     if options and "options" not in takes:
@@ -69,14 +68,14 @@ def build_system(
     return built
 
 
-def _taken(factory: object) -> frozenset[str]:
+def _parameters(factory: object) -> frozenset[str]:
     if isinstance(factory, FunctionSystem) or not callable(factory):
         return frozenset()
     return frozenset(signature(factory).parameters)
 
 
 class SystemOptions(BaseModel):
-    """The root of the options of systems: what they do not know is forbidden."""
+    """The base class of the options of systems: unknown options are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,8 +84,8 @@ T = TypeVar("T", bound=SystemOptions)
 
 
 def read_options(name: str, schema: type[T], options: Mapping[str, JsonValue]) -> T:
-    """The options of a system in its own form. Raises `ConfigurationError` that names the option, what was found and
-    the choices."""
+    """The options of a system, checked by its schema. Raises `ConfigurationError` that names the option and the
+    choices."""
     try:
         return schema.model_validate(dict(options))
     except ValidationError as error:
@@ -97,7 +96,7 @@ def read_options(name: str, schema: type[T], options: Mapping[str, JsonValue]) -
 
 
 def only_model(name: str, models: Sequence[ModelClient]) -> ModelClient:
-    """The one model of a system that asks one. Raises `ConfigurationError` where there are none or several."""
+    """The model of a system that takes exactly one. Raises `ConfigurationError` for none or several."""
     if len(models) != 1:
         raise ConfigurationError(f"{name}: found {len(models)} models, expected one (--model): run it once for each")
     return models[0]
@@ -107,16 +106,15 @@ _OFFERED = ("item", "view", "question", "options", "instruction", "frames", "sou
 
 
 class FunctionSystem:
-    """Answers by a function, sync or async, whose parameters say what it is given:
+    """Answers by a function, sync or async. It is called with those of these that its parameters name:
 
     `item` (without reference, tags and media), `view` (`view.frames(count=8)`, awaited in an async function),
-    `question`, `options`, `instruction` (how the answer is to be written), `frames` (those that the view shows
-    unasked) and `sounds` (those that it plays). It returns the text of its answer, or an `Answer`. What it raises is
-    recorded as its `error`, with file and line; `RefusalError` as `refused`, `InfrastructureError` and every `OSError`
-    as `failed`, to be asked again.
+    `question`, `options`, `instruction` (how to write the answer), `frames` (the view's default frames) and `sounds`.
+    It returns the text of its answer, or an `Answer`. Its exceptions are recorded as `error`, with file and line;
+    `RefusalError` as `refused`, `InfrastructureError` and every `OSError` as `failed`, to be retried.
 
-    Called like the function it is the function. `settings` are recorded with the function's name and the hash of its
-    source; `formats` are the kinds of answer that it gives (all, where none are named).
+    The system itself can be called like the function. `settings` are recorded with the function's name and the hash of
+    its source; `formats` are the kinds of answer that it gives (default: all).
     """
 
     def __init__(
@@ -142,22 +140,21 @@ class FunctionSystem:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The function's name, the hash of its source, and what its author named."""
+        """The function's name, the hash of its source, and its author's settings."""
         return {**self._function.settings, **self._settings}
 
     @property
     def takes_sound(self) -> bool:
-        """Whether it can listen: it takes `sounds` or the `view`, or does not look at anything."""
+        """Whether it can use sound: it takes `sounds` or the `view`, or takes no `frames`."""
         takes = self._function.takes
         return takes("sounds") or takes("view") or not takes("frames")
 
     def supports(self, item: Item) -> bool:
-        """The formats that its author named, or all."""
         return not self._formats or item.answer.kind in self._formats
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """What the function returns for this item."""
-        given: dict[str, Any] = {
+        """The function's result for this item."""
+        values: dict[str, Any] = {
             "item": item,
             "view": view if self._function.is_async else BlockingView(view, asyncio.get_running_loop()),
             "question": item.question,
@@ -165,28 +162,28 @@ class FunctionSystem:
             "instruction": item.answer.instruction(item.options),
         }
         if self._function.takes("frames"):
-            given["frames"] = await view.frames()
+            values["frames"] = await view.frames()
         if self._function.takes("sounds"):
             from proctor.media import PlaysSounds
 
-            given["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
+            values["sounds"] = await view.sounds() if isinstance(view, PlaysSounds) else []
         try:
-            said = await self._function.call(given)
+            result = await self._function.call(values)
         except ProctorError:
             raise
         except OSError as error:
             raise InfrastructureError(self._function.fault(error)) from error
-        except Exception as error:  # other people's code: its bug is its answer, with its place
+        except Exception as error:  # the code is the user's: its bug is its answer
             raise SystemFaultError(self._function.fault(error)) from error
-        if isinstance(said, Answer):
-            return said.model_copy(update={"item_id": item.id})
-        if not isinstance(said, str):
-            raise SystemFaultError(f"{self.name} returned {type(said).__name__}, expected str or Answer")
-        return Answer(item_id=item.id, text=said)
+        if isinstance(result, Answer):
+            return result.model_copy(update={"item_id": item.id})
+        if not isinstance(result, str):
+            raise SystemFaultError(f"{self.name} returned {type(result).__name__}, expected str or Answer")
+        return Answer(item_id=item.id, text=result)
 
 
 class BlockingView:
-    """A view for code in a thread: `frames` and `sounds` wait for the event loop to give them."""
+    """A view for code in a thread: `frames` and `sounds` block until the event loop delivers them."""
 
     def __init__(self, view: View, loop: asyncio.AbstractEventLoop) -> None:
         self._view = view
@@ -199,7 +196,7 @@ class BlockingView:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Start and end of the clip in seconds of its video; None where there is no video to see."""
+        """As `View.span`."""
         return self._view.span
 
     def frames(
@@ -207,11 +204,11 @@ class BlockingView:
     ) -> list[Frame]:
         """As `View.frames`. Raises `SystemFaultError` in the event loop, which it would block indefinitely."""
         self._check_thread("frames")
-        asked = self._view.frames(count=count, fps=fps, window=window)
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        frames = self._view.frames(count=count, fps=fps, window=window)
+        return asyncio.run_coroutine_threadsafe(frames, self._loop).result()
 
     def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
-        """As `PlaysSounds.sounds`, in the same way."""
+        """As `PlaysSounds.sounds`. Raises as `frames`."""
         from proctor.media import PlaysSounds
 
         self._check_thread("sounds")
@@ -219,9 +216,9 @@ class BlockingView:
             return []
         return asyncio.run_coroutine_threadsafe(self._view.sounds(window=window), self._loop).result()
 
-    def _check_thread(self, asked: str) -> None:
+    def _check_thread(self, method: str) -> None:
         if threading.get_ident() == self._thread:
-            raise SystemFaultError(f"view.{asked}() was called in the event loop: make the function async")
+            raise SystemFaultError(f"view.{method}() was called in the event loop: make the function async")
 
 
 @overload
@@ -258,7 +255,7 @@ def system(
 
 
 def is_file_address(text: str) -> bool:
-    """Whether a text names something in a Python file: `path/to/file.py:name`.
+    """Whether a text is the address of an object in a Python file: `path/to/file.py:name`.
 
     >>> is_file_address("systems/mine.py:answer"), is_file_address("openai:gpt-5.2"), is_file_address("random")
     (True, False, False)
@@ -268,9 +265,9 @@ def is_file_address(text: str) -> bool:
 
 
 def system_in_file(address: str, *, name: str = "") -> System:
-    """The system that `path/to/file.py:name` names: a function, a class without arguments, or a system.
+    """The system at `path/to/file.py:name`: a function, a class without arguments, or a system.
 
-    Raises `InputError` where it is not there, and `ConfigurationError` where it is none of these.
+    Raises `InputError` where there is no such object, and `ConfigurationError` for another kind of object.
     """
     found = object_in_file(address)
     if isinstance(found, type):
@@ -280,27 +277,22 @@ def system_in_file(address: str, *, name: str = "") -> System:
             raise
         except (Exception, SystemExit) as error:
             raise unloadable(Path(address.rpartition(":")[0]), error) from error
-    if isinstance(found, FunctionSystem) or not is_system(found):
-        return _named(found, name)
-    made: System = found
-    return Renamed(made, name) if name else made
-
-
-def _named(found: Any, name: str) -> FunctionSystem:
-    if not isinstance(found, FunctionSystem):
-        if not callable(found):
-            raise ConfigurationError(f"found {type(found).__name__}, expected a function or a system")
-        return FunctionSystem(found, name=name)
-    return found.renamed(name) if name else found
+    if isinstance(found, FunctionSystem):
+        return found.renamed(name) if name else found
+    if is_system(found):
+        return Renamed(found, name) if name else found
+    if not callable(found):
+        raise ConfigurationError(f"found {type(found).__name__}, expected a function or a system")
+    return FunctionSystem(found, name=name)
 
 
 def is_system(found: object) -> TypeIs[System]:
-    """Whether something has all that a `System` has."""
-    return all(hasattr(found, part) for part in ("name", "settings", "supports", "answer"))
+    """Whether an object has all attributes of a `System`."""
+    return all(hasattr(found, name) for name in ("name", "settings", "supports", "answer"))
 
 
 class Renamed:
-    """`system`, kept and shown as `name`; everything else is its own."""
+    """A system under another name."""
 
     def __init__(self, system: System, name: str) -> None:
         self._system = system
@@ -308,18 +300,16 @@ class Renamed:
 
     @property
     def takes_sound(self) -> bool | None:
-        """As the system says; None where it does not."""
+        """The system's; None where it does not state it."""
         return getattr(self._system, "takes_sound", None)
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Those of the system, and what it calls itself."""
+        """The system's, with its own name."""
         return {**self._system.settings, "renamed_from": self._system.name}
 
     def supports(self, item: Item) -> bool:
-        """As the system says."""
         return self._system.supports(item)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """As the system answers."""
         return await self._system.answer(item, view)
