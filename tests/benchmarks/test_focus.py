@@ -19,9 +19,6 @@ from proctor.core.formats import ChoiceFormat, ClassesFormat, FreeTextFormat, Pa
 from proctor.metrics import AccuracyScorer
 from proctor.tasks.focus import READER
 from proctor.tasks.focus.native import (
-    CAPABILITIES,
-    FOREIGN_OBJECT,
-    GROUPS,
     NativeReference,
     NativeRequest,
     NativeResponse,
@@ -33,6 +30,7 @@ from proctor.tasks.focus.native import (
 )
 from proctor.tasks.focus.official import _Draws
 from proctor.tasks.focus.submission import validate_submission
+from proctor.tasks.focus.vocabulary import CAPABILITIES, FOREIGN_OBJECT, GROUPS
 from tests.support.program import within
 
 REQUEST: dict[str, Any] = {

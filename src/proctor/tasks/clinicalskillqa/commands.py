@@ -182,14 +182,17 @@ def physicians(
     Example: proctor build physicians skills --table skills/sources/physician-a.csv --sheet frames.html
     """
     from proctor.construction.pipeline import Project, kind_of
-    from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage, review_table, write_frames_sheet
+    from proctor.tasks.clinicalskillqa.project.physicians import (
+        PhysiciansStage,
+        review_table,
+        to_review,
+        write_frames_sheet,
+    )
 
     report, _ = run_to(folder, steps, PhysiciansStage(), (table, sheet))
     project = Project(folder)
     kind = kind_of(project)
-    sentences = records_of(project, kind.stage("evidence"))
-    there = {one.instance for one in sentences}
-    shown = [one for one in records_of(project, kind.stage("frames")) if one.id in there]
+    shown, sentences = to_review(records_of(project, kind.stage("frames")), records_of(project, kind.stage("evidence")))
     if not shown:
         return noted(report, "No instance has a rationale yet: nothing to review")
     report = with_table(report, table, review_table(shown, sentences), len(shown), "instance")

@@ -43,8 +43,9 @@ from proctor.core import (
     write_whole,
 )
 from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
-from proctor.tasks.focus.native import NativeReference, NativeRequest, lettered, write_native
+from proctor.tasks.focus.native import NativeReference, NativeRequest, write_native
 from proctor.tasks.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
+from proctor.tasks.focus.vocabulary import lettered
 
 BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""

@@ -30,8 +30,8 @@ from proctor.construction import (
 )
 from proctor.core import InputError, generator
 from proctor.core.formats import PatternFormat, option_letters
-from proctor.tasks.focus.native import GROUP_OF, GROUPS, time_tolerance
 from proctor.tasks.focus.rules import FOCUS_RULES, known_attributes
+from proctor.tasks.focus.vocabulary import GROUP_OF, GROUPS, time_tolerance
 
 _MAX_COUNT = 20  # a larger number of events only tests patience
 

@@ -1,5 +1,5 @@
-"""The stage `consensus`: what both physicians say stands; where they differ, a third table decides; what cannot stand
-leaves, with its reason."""
+"""The stage `consensus`: what both physicians say is final; where they differ, a third table decides; instances that are
+rejected leave with the reason."""
 
 from __future__ import annotations
 
@@ -34,26 +34,24 @@ CONSENSUS_COLUMNS = ("id", "version", "frames", "text", "a", "b", "verdict", "co
 
 
 class ConsensusSettings(StageSettings):
-    """The table of what the physicians decided together; `proctor build consensus DIR --table` writes what is open."""
+    """The table of joint decisions; `proctor build consensus DIR --table` writes the open questions."""
 
     decisions: str = "sources/consensus.csv"
 
 
 class AgreedFrames(OrderedFrames):
-    """An instance as it stands: its frames, its order, and the sentences of its rationale, each with the flags that its
-    check gave it."""
+    """A final instance: its frames, its order, and the sentences of its rationale."""
 
     sentences: tuple[CitedSentence, ...]
 
     @property
     def rationale(self) -> str:
-        """The sentences in one piece."""
         return " ".join(one.text for one in self.sentences)
 
 
 class ConsensusStage(Stage[AgreedFrames]):
-    """An order that both see as recorded stands, one that neither sees so leaves, one that a single physician sees so
-    is open; a sentence on which both say the same is settled, every other one is open."""
+    """A recorded order that both confirm is final; where neither does, the instance leaves; where only one does, the
+    order is open. A sentence with the same verdict by both is settled; every other one is open."""
 
     name = "consensus"
     summary = "What both say, or decide together"
@@ -88,13 +86,13 @@ class ConsensusStage(Stage[AgreedFrames]):
 
 
 def order_is_open(one: Reviewed) -> bool:
-    """Whether one physician alone sees the recorded order."""
+    """Whether only one physician confirms the recorded order."""
     return (one.a.order == one.order) != (one.b.order == one.order)
 
 
 def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
-    """The ids of instances whose order is open, and of sentences on which physicians differ; none of instances that
-    leave for their order."""
+    """The ids of instances with an open order and of sentences with different verdicts, except in instances that leave
+    because of their order."""
     for one in reviews:
         if one.order not in (one.a.order, one.b.order):
             continue
@@ -104,7 +102,7 @@ def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
 
 
 def consensus_table(reviews: Sequence[Reviewed]) -> str:
-    """What is open, to be filled in: `accept` or `reject` of an order, what is done with a sentence."""
+    """The open questions as a table to fill in: `accept` or `reject` an order; keep, correct or remove a sentence."""
     open_, out = set(open_questions(reviews)), io.StringIO()
     writer = csv.DictWriter(out, CONSENSUS_COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -130,9 +128,9 @@ def _with_comment(said: str, comment: str) -> str:
 
 
 def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
-    """What was decided, by id; of an order `keep` stands for `accept` and `remove` for `reject`. A row without verdict,
-    or about something that has changed since, is open. Raises `InputError` with all faults, as `read_review`, and for a
-    row on which nothing is open."""
+    """The decisions by id; on an order `keep` means `accept` and `remove` means `reject`. Rows without a verdict, or on an
+    earlier version, stay open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is
+    open."""
     orders = {one.instance: one for one in reviews}
     sentences = {each.id: (each, one) for one in reviews for each in one.sentences}
     versions = {name: version_of(one) for name, one in orders.items()}
@@ -182,6 +180,6 @@ def _settled(frames: OrderedFrames, one: Reviewed, decided: Mapping[str, Sentenc
 
 
 def _final(one: ReviewedSentence, decided: SentenceVerdict | None) -> str:
-    """The words of a sentence in the end; "" where it is removed."""
+    """The final text of a sentence; "" where it is removed."""
     said = decided if decided is not None and not one.agreed else one.a
     return {KEEP: one.text, CORRECT: said.correction, REMOVE: ""}[said.verdict]

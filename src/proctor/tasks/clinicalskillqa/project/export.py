@@ -38,13 +38,13 @@ from proctor.tasks.clinicalskillqa.project.rationales import (
 
 
 class PartedFrames(AgreedFrames):
-    """An instance with the part that it belongs to ("": there is one part alone)."""
+    """An instance with its part ("" where there is only one)."""
 
     part: str = ""
 
 
 class InstanceSplitStage(Stage[PartedFrames]):
-    """Deals groups of sources to parts."""
+    """Assigns groups of sources to parts."""
 
     name = "split"
     summary = "Parts that share no video"
@@ -74,8 +74,8 @@ def _item(one: AgreedFrames, groups: Mapping[str, str]) -> Item:
 
 
 class InstancesExport(FilesStage):
-    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part where there are parts,
-    and a datasheet. Ids are dealt over all instances, so that they tell nothing."""
+    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part, and a datasheet. Ids are
+    shuffled over all instances, so that they reveal nothing."""
 
     after: ClassVar[tuple[str, ...]] = (
         "frames",
@@ -139,8 +139,8 @@ def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
 
 
 def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
-    """The datasheet: sources and licence, the funnel, models and prompts, what the check of sentences found, how far
-    the physicians agreed, and what was decided together."""
+    """The datasheet: sources and licence, the funnel, models and prompts, the verdicts on sentences, the physicians'
+    agreement, and their joint decisions."""
     sizes = Counter(len(one.order) for one in made)
     shown = ", ".join(f"{count} of {size} frames" for size, count in sorted(sizes.items()))
     lines = about_sources(work, f"{count_of(len(made), 'instance')} ({shown})", "From frames to instances", made)

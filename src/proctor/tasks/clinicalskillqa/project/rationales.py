@@ -51,7 +51,7 @@ UNSEEN = {name: FORBIDDEN[name] for name in ("sound", "on-screen text", "exact r
     "what somebody thinks": r"\b(?:intend\w*|want(?:s|ed|ing)?|decid\w*|think\w*|thought|hop(?:es|ed|ing)|realis\w*"
     r"|realiz\w*|remember\w*|believ\w*|worr\w+)\b",
 }
-"""What no frame shows, by its name."""
+"""What a frame can't show: name and pattern."""
 
 _LABEL = re.compile(r"(?<![\w'’-])[A-Z](?![\w'’-])")
 _ARTICLE = re.compile(
@@ -67,7 +67,7 @@ _BEHIND = rf"(?=(?<![\w'’-]){_F},? {_LINK}(?:after|follows?|following|later th
 
 
 def mentioned(text: str) -> tuple[str, ...]:
-    """The labels that a text names, each once: capital letters that stand alone, but for "A" as an article and "I".
+    """The labels in a text, each once: single capital letters, except "A" as an article and "I".
 
     >>> mentioned("A rescuer kneels in B; frames B and D show the pads.")
     ('B', 'D')
@@ -77,7 +77,7 @@ def mentioned(text: str) -> tuple[str, ...]:
 
 
 def told_order(text: str) -> list[tuple[str, str]]:
-    """The pairs of labels that a text puts in an order, the earlier first; what it negates is left out.
+    """The pairs of labels that a text puts in an order, the earlier first; negated ones are left out.
 
     >>> told_order("B comes before D, and A follows frame D. A > C")
     [('B', 'D'), ('D', 'A'), ('A', 'C')]
@@ -93,14 +93,15 @@ def told_order(text: str) -> list[tuple[str, str]]:
 
 
 def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) -> str:
-    """The first rule that a rationale breaks, with what breaks it ("" where it breaks none). It must cite frames in
-    every sentence, all frames together, those that it names, and take them up in the right order; it may tell no other
-    order, speak of nothing that no frame shows, and speak to nobody."""
+    """The first rule that a rationale breaks, and where ("" for none).
+
+    Every sentence must cite frames, and the frames that it names; together they must cite all frames, and introduce them
+    in the right order. They may not state another order, mention what no frame can show, or address the reader.
+    """
     place = {label: number for number, label in enumerate(order)}
-    for one in sentences:
-        fault = sentence_fault(one, place)
-        if fault:
-            return fault
+    fault = next(filter(None, (sentence_fault(one, place) for one in sentences)), "")
+    if fault:
+        return fault
     first: dict[str, int] = {}
     for number, one in enumerate(sentences):
         for label in one.frames:
@@ -115,7 +116,7 @@ def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) ->
 
 
 def sentence_fault(one: CitedSentence, place: dict[str, int]) -> str:
-    """What is wrong with one sentence; `place` is each label's place in the right order."""
+    """The fault of one sentence ("" for none); `place` is the position of each label in the right order."""
     if not one.frames:
         return f"no frame cited: {one.text!r}"
     strange = [label for label in (*one.frames, *mentioned(one.text)) if label not in place]
@@ -135,9 +136,10 @@ def sentence_fault(one: CitedSentence, place: dict[str, int]) -> str:
 
 
 def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most: int) -> str:
-    """What refined sentences claim that the draft does not ("" for nothing). A sentence may use the words of content of
-    those of the draft that cite one of its frames, and all sentences together `most` other ones; numbers, sides and
-    directions come from the same sentences, and negations neither come nor go.
+    """What refined sentences claim beyond the draft ("" for nothing).
+
+    A sentence may use the content words, numbers, sides and directions of the draft's sentences that cite one of its
+    frames; all sentences together may use `most` further content words. Negations may be neither added nor lost.
 
     >>> was = [CitedSentence(text="Pads lie on the chest.", frames=("B",))]
     >>> was += [CitedSentence(text="Hands are off.", frames=("A",))]
@@ -170,19 +172,19 @@ AS_DRAFTED = "as drafted"
 
 
 class RationalesSettings(StageSettings):
-    """How often a rationale is asked for, each time with what was wrong with the last one."""
+    """`tries`: how often a rationale is asked for, each time with the fault of the previous one."""
 
     tries: int = Field(default=3, ge=1, le=10)
 
 
 class RefineSettings(StageSettings):
-    """`new_words` is the number of words of content that a refined rationale may have and its draft has not."""
+    """`new_words`: the number of content words that a refined rationale may add to its draft."""
 
     new_words: int = Field(default=2, ge=0, le=20)
 
 
 class DraftRationale(Record):
-    """The rationale of an instance, as it stands after a stage."""
+    """The rationale of an instance after a stage."""
 
     source: str
     instance: str
@@ -203,8 +205,8 @@ class _SaidWithOrder(_Said):
 
 
 class RationalesStage(Stage[DraftRationale]):
-    """A model sees the labelled frames and the right order, and says why. What breaks a rule is asked for again, with
-    the reason, and refused in the end."""
+    """A model sees the labelled frames and the right order, and explains it. A rationale that breaks a rule is asked for
+    again, with the reason, and finally refused."""
 
     name = "rationales"
     summary = "Why frames stand in their order"
@@ -224,7 +226,7 @@ class RationalesStage(Stage[DraftRationale]):
     async def _one(self, work: Work, one: OrderedFrames) -> DraftRationale | Refused:
         asker, name = work.asker("writer", self.prompts[0]), f"{one.id}-draft"
         shown = await asyncio.to_thread(pictures_of, work.project, one, sorted(one.order))
-        values, reason, found, calls = asked_of(work, one), "", "", list[Call]()
+        values, reason, found, calls = _prompt_values(work, one), "", "", list[Call]()
         for draw in range(work.settings(RationalesSettings).tries):
             try:
                 said, call = await asker.ask(
@@ -234,7 +236,9 @@ class RationalesStage(Stage[DraftRationale]):
                 return Refused.of(name, "no draft", "a rationale", str(error), (one.id,), tuple(calls))
             calls.append(call)
             sentences = _cited(said, one.order)
-            reason = _another_order(said.order, one.order) or rationale_fault(sentences, one.order)
+            reason = rationale_fault(sentences, one.order)
+            if tuple(said.order) != tuple(one.order):
+                reason = f"another order: {' > '.join(said.order)}"
             if not reason:
                 return _record(name, one, sentences, (one.id,), tuple(calls))
             found = said.model_dump_json()
@@ -242,8 +246,8 @@ class RationalesStage(Stage[DraftRationale]):
 
 
 class RefineStage(Stage[DraftRationale]):
-    """A second model makes the draft clear and takes out what is said twice. Where it claims more than the draft, the
-    draft stands."""
+    """A second model clarifies the draft and removes repetitions. Where it claims more than the draft, the draft is
+    kept."""
 
     name = "refine"
     summary = "The same, put clearly"
@@ -267,7 +271,7 @@ class RefineStage(Stage[DraftRationale]):
     ) -> tuple[DraftRationale, Refused | None]:
         asker, name = work.asker("refiner", self.prompts[0]), f"{one.id}-text"
         shown = await asyncio.to_thread(pictures_of, work.project, one, list(one.order))
-        values = {**asked_of(work, one), "sentences": draft.sentences}
+        values = {**_prompt_values(work, one), "sentences": draft.sentences}
         calls: tuple[Call, ...] = ()
         try:
             said, call = await asker.ask(_Said, name, values, pictures=shown)
@@ -284,14 +288,14 @@ class RefineStage(Stage[DraftRationale]):
         return stands, Refused.of(name, kind, reason, found, made_from, calls)
 
 
-def asked_of(work: Work, one: OrderedFrames) -> Mapping[str, object]:
-    """What a prompt says of an instance: the procedure, the labels as they are shown, and the right order."""
+def _prompt_values(work: Work, one: OrderedFrames) -> Mapping[str, object]:
+    """The values of a prompt on an instance: the procedure, the labels as they are shown, and the right order."""
     source = next(each for each in work.project.settings.sources if each.id == one.source)
     return {"procedure": source.procedure or one.scenario or "", "labels": sorted(one.order), "order": one.order}
 
 
 def _cited(said: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
-    """Tidied; citations each once, in the order of time, and then those of frames that are not there."""
+    """The sentences with their citations each once, in the order of time, unknown labels last."""
     place = {label: number for number, label in enumerate(order)}
     return tuple(
         CitedSentence(
@@ -300,10 +304,6 @@ def _cited(said: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
         )
         for one in said.sentences
     )
-
-
-def _another_order(said: Sequence[str], order: Sequence[str]) -> str:
-    return "" if tuple(said) == tuple(order) else f"another order: {' > '.join(said)}"
 
 
 def _record(
@@ -329,18 +329,18 @@ CLAIMS = {
     "hands_at_head": r"\bhands? (?:\w+ ){0,3}(?:at|on|around) (?:the|its|his|her) (?:head|face|jaw|chin|forehead)\b",
     "hands_off": r"\bhands? (?:\w+ ){0,3}(?:off|clear of|away from)\b",
 }
-"""The words by which a sentence claims what poses decide, by predicate."""
+"""By predicate of poses the words by which a sentence claims it."""
 
 
 class EvidenceSettings(StageSettings):
-    """`pose` is a file in the project that poses come from: an exported YOLOv8-pose network (.onnx), or keypoints in
-    COCO's format (.json) of images named INSTANCE/LABEL. Without one, poses say nothing."""
+    """`pose`: a file in the project, either an exported YOLOv8-pose network (.onnx), or keypoints in COCO's format (.json)
+    of images named INSTANCE/LABEL. Without one, poses are not checked."""
 
     pose: str = ""
 
 
 class CheckedSentence(Record):
-    """One sentence, with what the check of its frames said: `verdict` is empty where no verdict came."""
+    """One sentence with the verdict on its frames ("" where the check gave none) and the reason."""
 
     source: str
     instance: str
@@ -356,7 +356,7 @@ class _Verdict(BaseModel):
 
 
 class EvidenceStage(Stage[CheckedSentence]):
-    """Every sentence, flagged where the check does not find it in its frames, or found nothing."""
+    """Every sentence, flagged where the check does not confirm it on its frames, or gave no verdict."""
 
     name = "evidence"
     summary = "Sentences checked on their frames"
@@ -395,7 +395,7 @@ class EvidenceStage(Stage[CheckedSentence]):
     ) -> tuple[CheckedSentence, Refused | None]:
         sentence, name = rationale.sentences[number], f"{shown.id}-s{number + 1:02d}"
         pictures = await asyncio.to_thread(pictures_of, work.project, shown, sentence.frames)
-        values = {**asked_of(work, shown), "frames": sentence.frames, "sentence": sentence.text}
+        values = {**_prompt_values(work, shown), "frames": sentence.frames, "sentence": sentence.text}
         verdict, why, flags, refused, calls = "", "", list[str](), None, tuple[Call, ...]()
         try:
             said, call = await work.asker("checker", self.prompts[0]).ask(_Verdict, name, values, pictures=pictures)
@@ -420,8 +420,8 @@ class EvidenceStage(Stage[CheckedSentence]):
 def denied_by_poses(
     text: str, look: Callable[[bytes, str], Pose], shown: OrderedFrames, pictures: Sequence[Frame]
 ) -> str:
-    """What the poses of all cited frames deny of what a sentence claims ("" for nothing): nobody in any of them does
-    it, and there is somebody to be measured in each. Sentences that negate are left to people."""
+    """The claims of a sentence that poses refute ("" for none): in every cited frame somebody can be measured, and nobody
+    does it. Sentences with a negation are left to people."""
     claimed = [name for name, pattern in CLAIMS.items() if re.search(pattern, text, re.IGNORECASE)]
     if not claimed or negations(text):
         return ""
