@@ -62,8 +62,8 @@ _NATIVE = {
 
 
 class BuiltReference(NativeReference):
-    """A reference with more labels than the toolkit reads: the rule that asked, and what of the question is unseen in
-    training (`FocusPlan.unseen`)."""
+    """A reference with further labels, which the toolkit ignores: the rule of the question, and what is unseen in training
+    (`FocusPlan.unseen`)."""
 
     rule: str
     unseen: str
@@ -71,8 +71,8 @@ class BuiltReference(NativeReference):
 
 @dataclass(frozen=True)
 class FocusBuilt:
-    """What was written: questions with their keys, pairwise, and per format how many there are and the share of
-    the commonest answer among them; `dropped` were left out so that no answer is too common."""
+    """Questions with their keys in the same order, and for each format the number of questions and the share of the most
+    common answer; `dropped` questions were left out for balance."""
 
     requests: tuple[NativeRequest, ...]
     references: tuple[BuiltReference, ...]
@@ -86,7 +86,7 @@ def ask_focus(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> FocusBuilt:
-    """Questions on all videos, from their annotations alone; see `build_focus`."""
+    """Questions on all videos from their annotations; see `build_focus`."""
     chosen_plan = plan or FocusPlan()
     named = [_official(one) for one in annotations]
     chosen = choose_questions(named, chosen_plan, progress=progress)
@@ -103,17 +103,17 @@ def build_focus(
 ) -> FocusBuilt:
     """Writes a FOCUS benchmark of completed annotations into the new folder `out`.
 
-    `requests.json` and `references.json` are the official toolkit's; a question is asked at the end of what is shown
-    (all from the start of the video, a segment, or a frame: the plan's track), and nothing after that counts.
-    `build.json` records seed, versions, sources (SHA-256), findings, what was filled, and how even the answers are. The
-    same annotations, plan and seed give the same files.
+    `requests.json` and `references.json` are the official toolkit's. A question is asked at the end of what is shown
+    (the video from its start, a segment, or a frame: the plan's track), and does not depend on what follows.
+    `build.json` records seed, versions, sources (SHA-256), findings, filled gaps, and the balance of answers. The same
+    annotations, plan and seed give the same files.
 
-    Formats take turns; answers are balanced within a format, a rule, and what the text tells; keys of choices
-    stand at each letter equally often. Where of ten or more questions of a format one answer makes up more than
-    half (yes/no) or 40 % (others), questions with it are dropped. A question whose text names its answer, and a
-    yes-or-no question that three or more videos all answer alike, is not asked.
+    Formats take turns. Answers are balanced within a format, a rule, and the cues in the text; the keys of choices are
+    spread evenly over the letters. Where one answer makes up more than half (yes/no) or 40 % (others) of ten or more
+    questions of a format, questions with it are dropped. Questions whose text contains the answer are left out, and so
+    are yes-or-no questions with the same answer in three or more videos.
 
-    Raises `InputError` where `out` holds something, or nothing can be asked; then nothing is written. The folder
+    Raises `InputError` where `out` is not empty, or no question can be asked; then nothing is written. The folder
     appears with all its files or not at all.
     """
     chosen = plan or FocusPlan()
@@ -130,7 +130,7 @@ def build_focus(
 
 
 def _official(annotation: Annotation) -> Annotation:
-    """With its classes as FOCUS writes them."""
+    """The annotation with FOCUS's names of classes."""
 
     def renamed(name: str) -> dict[str, str]:
         return {"class_name": official_name(name) or name}
@@ -161,7 +161,7 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
 
 
 def formats_of(references: Sequence[NativeReference]) -> dict[str, tuple[int, float]]:
-    """Of each format how many questions there are, and the share of the commonest answer among them."""
+    """For each format the number of questions and the share of the most common answer."""
     answers: dict[str, Counter[str]] = {}
     for one in references:
         answers.setdefault(one.format, Counter())[one.answer] += 1
@@ -208,7 +208,7 @@ def _reference(
 
 
 def _text(candidate: CandidateQuestion) -> str:
-    """The answer as the toolkit writes it."""
+    """The answer in the toolkit's notation."""
     answer = candidate.answer
     if isinstance(answer, bool):
         return "yes" if answer else "no"
@@ -222,7 +222,7 @@ def _text(candidate: CandidateQuestion) -> str:
 def _record(
     completions: Sequence[Completion], built: FocusBuilt, plan: FocusPlan, sources: Sequence[Path]
 ) -> dict[str, JsonValue]:
-    """What `build.json` says."""
+    """The content of `build.json`."""
     counted = Counter(request.videoID for request in built.requests)
     record: dict[str, object] = {
         "kind": "focus questions from tracks",
@@ -254,8 +254,8 @@ def _record(
 
 
 class FocusSettings(StageSettings):
-    """How questions are made, as `proctor build focus` takes it; `fill` is the longest gap of a track that is filled,
-    in seconds. With `findings` questions are asked although the tracks have findings that a person should decide."""
+    """The options of `proctor build focus`; `fill` is the longest gap of a track to fill, in seconds. With `findings`
+    questions are asked even if the tracks have open findings."""
 
     per_video: int = Field(default=40, ge=1, le=1000)
     times: int = Field(default=4, ge=0, le=100)
@@ -269,14 +269,14 @@ class FocusSettings(StageSettings):
 
 
 class FocusQuestion(FromSource):
-    """A question and its key, as the challenge's files have them."""
+    """A question and its key in the challenge's format."""
 
     request: NativeRequest
     reference: BuiltReference
 
 
 class FocusQuestions(Stage[FocusQuestion]):
-    """Questions that the tracks answer, asked by rules: no model is asked."""
+    """Questions that follow from the tracks by rules, without a model."""
 
     name: ClassVar[str] = "questions"
     summary: ClassVar[str] = "Questions that the tracks answer"
@@ -344,7 +344,7 @@ class FocusExport(FilesStage):
 
 
 def _datasheet(work: Work, made: Sequence[FocusQuestion]) -> str:
-    """What is asked, how common the commonest answer of each format is, and how the tracks came about."""
+    """The datasheet: sources, the share of the most common answer of each format, and the annotators."""
     settings = stage_settings(work.project, "questions", FocusSettings)
     what = f"{count_of(len(made), 'question')} (track {settings.track})"
     lines = about_sources(work, what, "From votes to questions", made)
