@@ -26,7 +26,7 @@ from tests.support.figures import kneeler, manikin, standing
 from tests.support.key_frame_model import AskedModel, Instances, keys, made_instances, only, run_method, sent, solved
 from tests.support.program import proctor
 from tests.support.snapshot import assert_frozen
-from tests.systems.test_ordering_systems import Shown, picture
+from tests.support.stills import Shown, picture
 
 NAME = "prompted-order"
 SNAPSHOTS = Path(__file__).parent / "snapshots"

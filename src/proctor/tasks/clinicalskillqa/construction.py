@@ -46,12 +46,12 @@ class LoggedEvent(BaseModel):
     def _whole(self) -> Self:
         if self.end < self.start:
             raise ValueError(f"an end from {self.start:g} on")
-        if not self.said:
+        if not self.description:
             raise ValueError(f"a text, or a kind ({', '.join(_KINDS)}) with a class_name")
         return self
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """What happens, as part of a sentence; empty where the event has no text."""
         known = _KINDS.get(self.kind, "") if self.class_name else ""
         return self.text.strip().rstrip(".") or known.format(name=self.class_name)
@@ -84,9 +84,9 @@ def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[Log
         inside = [label for label, time in zip(order, times, strict=True) if one.start <= time <= one.end]
         gap = next((at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0)
         if inside:
-            sentences.append(f"In {_joined(inside)} {one.said}.")
+            sentences.append(f"In {_joined(inside)} {one.description}.")
         elif gap:
-            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.said}.")
+            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.description}.")
     return " ".join(sentences)
 
 

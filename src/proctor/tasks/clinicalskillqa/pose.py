@@ -412,25 +412,25 @@ def sentences(facts: PictureFacts, *, unknown: bool = True) -> list[str]:
     number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
     seen = f"{number} {'person is' if count < 2 else 'people are'} seen"
     if facts.manikin == "a lying body":
-        said = [f"{seen}, and the manikin, by the looks of it a lying body."]
+        lines = [f"{seen}, and the manikin, by the looks of it a lying body."]
     elif facts.manikin:
-        said = [f"{seen}. Where the manikin lies is marked."]
+        lines = [f"{seen}. Where the manikin lies is marked."]
     else:
-        said = [f"{seen}. The manikin is not found."]
+        lines = [f"{seen}. The manikin is not found."]
     for person in facts.rescuers:
-        said += _person(person, count, unknown=unknown)
+        lines += _person(person, count, unknown=unknown)
     if facts.manikin and count > 1 and (facts.nearest is not None or unknown):
         who = f"is person {facts.nearest}" if facts.nearest is not None else "can't be decided"
-        said.append(f"Nearest to the manikin {who}.")
-    return said
+        lines.append(f"Nearest to the manikin {who}.")
+    return lines
 
 
 def _person(person: PersonFacts, count: int, *, unknown: bool) -> list[str]:
     name = f"Person {person.number} of {count} from the left" if count > 1 else "The person"
-    said = [WORDS[key][0] for key, holds in person.holds.items() if holds is True]
-    said += [WORDS[key][1] for key, holds in person.holds.items() if holds is False]
+    words = [WORDS[key][0] for key, holds in person.holds.items() if holds is True]
+    words += [WORDS[key][1] for key, holds in person.holds.items() if holds is False]
     open_ = [WORDS[key][2] for key, holds in person.holds.items() if holds is None]
-    found = [f"{name} {', '.join(said)}."] if said else []
+    found = [f"{name} {', '.join(words)}."] if words else []
     if unknown and open_:
         found.append(f"Unknown of {name[0].lower()}{name[1:]}: {', '.join(open_)}.")
     return found

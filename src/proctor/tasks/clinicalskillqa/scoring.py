@@ -75,10 +75,10 @@ def score_rationales(
         bertscore = load()
     except MissingExtraError as error:
         return None, str(error)
-    said = {name: answers[name].rationale if name in answers and answers[name].order else "" for name in known}
-    counted = {name: "" if name in wrong else said[name] for name in known}
+    texts = {name: answers[name].rationale if name in answers and answers[name].order else "" for name in known}
+    counted = {name: "" if name in wrong else texts[name] for name in known}
     f1, notes = rationale_f1({name: (counted[name], known[name]) for name in known}, bertscore)
-    silent = sum(name in answers and bool(answers[name].order) and not said[name].strip() for name in known)
+    silent = sum(name in answers and bool(answers[name].order) and not texts[name].strip() for name in known)
     more = [f"{silent} of {count_of(len(keys), 'answer')} without a rationale: score 0"] if silent else []
     if len(known) < len(keys):
         references = count_of(len(keys), "reference")
@@ -172,8 +172,8 @@ def score_predictions(
     if unknown:
         expected = f"an item of {references.name}"
         raise InputError(predictions, f"item {unknown[0]!r}", found="an unknown item", expected=expected)
-    said = {name: spelled(answers[name].order, key.order) for name, key in keys.items() if name in answers}
-    compared = {name: compare_orders(key.order, said.get(name)) for name, key in keys.items()}
+    orders = {name: spelled(answers[name].order, key.order) for name, key in keys.items() if name in answers}
+    compared = {name: compare_orders(key.order, orders.get(name)) for name, key in keys.items()}
     if strict:
         _check_labels(predictions, keys, compared)
     wrong = [name for name, one in compared.items() if invalid == "wrong" and not one.valid]
@@ -203,9 +203,9 @@ def _check_labels(predictions: Path, keys: dict[str, ReferenceOrder], compared: 
         if not one.answered and not one.unknown:
             raise InputError(predictions, place, found="no answer", expected=expected)
         faults = (("no", one.missing), ("more than one", one.repeated), ("the unknown", one.unknown))
-        said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
-        if said:
-            raise InputError(predictions, f"{place}, field 'order'", found=said, expected=expected)
+        shown = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
+        if shown:
+            raise InputError(predictions, f"{place}, field 'order'", found=shown, expected=expected)
 
 
 def _parts(keys: dict[str, ReferenceOrder]) -> list[tuple[str, str, list[str]]]:
@@ -396,8 +396,8 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
         lines += [_invalid(scored), f"{count_of(len(faults), 'invalid order')}:"]
     for name, one in faults.items():
         found = (("lacks", one.missing), ("repeats", one.repeated), ("invents", one.unknown))
-        said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
-        lines.append(f"  item {name!r} {said}")
+        shown = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
+        lines.append(f"  item {name!r} {shown}")
     if scored.rationales is not None:
         lines.append(f"Rationales: BERTScore F1 by {scored.rationales.hash}. {OTHER_ENCODER}.")
         lines += [f"Rationales: {one}." for one in scored.rationales.notes]

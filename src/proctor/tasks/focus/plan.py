@@ -57,8 +57,8 @@ def _asked() -> dict[str, QuestionWording]:
 
     read = yaml.safe_load(files(__package__).joinpath("questions.yaml").read_text(encoding="utf-8"))
     return {
-        rule: QuestionWording(**said | {"secondaries": tuple(said.get("secondaries", ()))})
-        for rule, said in read.items()
+        rule: QuestionWording(**fields | {"secondaries": tuple(fields.get("secondaries", ()))})
+        for rule, fields in read.items()
     }
 
 

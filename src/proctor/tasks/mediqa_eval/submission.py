@@ -96,8 +96,6 @@ def _write(file: Path, scorer: str, rows: Sequence[AnswerRow], values: Mapping[K
 
 Level = Literal["error", "warning"]
 
-_Part = tuple[str, str]
-
 _UNCHECKED = ("whether each row is of the task and its text unchanged: name the rated answers, or the template",)
 
 

@@ -387,8 +387,8 @@ def _choice(item: Item, result: NativeResult, options: list[str], text: str, loc
     if item.reference is not None and to_item[result.answer] != item.reference.answer:
         found = f"the key {options[letters.index(result.answer)]!r}"
         raise location.error(found, "the benchmark's key", field="answer")
-    said = ChoiceFormat().parse(text, options)
-    return to_item[str(said)]
+    letter = ChoiceFormat().parse(text, options)
+    return to_item[str(letter)]
 
 
 def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocation) -> None:

@@ -366,5 +366,5 @@ def _entry(raw: dict[str, Any], items: Mapping[str, Item | None], name: str) -> 
         return raw | {"keep": False}
     stem = "\n".join(raw["question"].splitlines()[: options_at(raw["question"])])
     lines = [f"{letter}. {text}" for letter, text in zip(option_letters(len(item.options)), item.options, strict=True)]
-    told = {"question": "\n".join([stem, *lines]), "answer": item.reference.answer}
-    return raw | told | {"option_pool": item.tags[OPTION_POOL]}
+    changed = {"question": "\n".join([stem, *lines]), "answer": item.reference.answer}
+    return raw | changed | {"option_pool": item.tags[OPTION_POOL]}

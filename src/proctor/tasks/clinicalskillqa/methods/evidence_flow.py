@@ -273,11 +273,11 @@ class EvidenceFlow(KeyFrameMethod):
         decided = await self._decide(task, evidence)
         own = read_labels(decided.order, task.frames.labels)
         extra: dict[str, JsonValue] = {"evidence": evidence.to_json()}
-        order, rationale = own.said, decided.rationale
+        order, rationale = own.labels, decided.rationale
         if self.ruled:
             correction = correct(own.known, constraints(evidence))
             order = correction.order
-            extra["correction"] = correction.to_json(own.said)
+            extra["correction"] = correction.to_json(own.labels)
             if correction.moved:
                 rationale = assembled(evidence, correction)
         return FoundOrder(order, rationale, extra)

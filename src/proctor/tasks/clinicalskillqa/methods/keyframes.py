@@ -27,10 +27,10 @@ _AROUND = " \t\n.,;:!?*_`'\"()[]{}<>"
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """The labels in a reply. `said` is all of them in their order, known labels in their own spelling; `known` has each
+    """The labels in a reply. `labels` are all of them in their order, known labels in their own spelling; `known` has each
     known label once, at its first place; `missing`, `repeated` and `unknown` are the faults."""
 
-    said: tuple[str, ...]
+    labels: tuple[str, ...]
     known: tuple[str, ...]
     missing: tuple[str, ...]
     repeated: tuple[str, ...]
@@ -51,17 +51,17 @@ def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
     """Reads names as labels. Only the spelling is corrected: no label is added, guessed or moved.
 
     >>> read_labels(["b", "A.jpg", "Frame B", "7"], ["A", "B", "C"])
-    LabelReading(said=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
+    LabelReading(labels=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
     """
     known_by = {label.casefold(): label for label in labels}
-    said = tuple(_label(name, labels, known_by) for name in names)
-    known = tuple(dict.fromkeys(label for label in said if label in labels))
+    stated = tuple(_label(name, labels, known_by) for name in names)
+    known = tuple(dict.fromkeys(label for label in stated if label in labels))
     return LabelReading(
-        said=said,
+        labels=stated,
         known=known,
         missing=tuple(label for label in labels if label not in known),
-        repeated=tuple(label for label in known if said.count(label) > 1),
-        unknown=tuple(dict.fromkeys(label for label in said if label not in labels)),
+        repeated=tuple(label for label in known if stated.count(label) > 1),
+        unknown=tuple(dict.fromkeys(label for label in stated if label not in labels)),
     )
 
 

@@ -234,14 +234,14 @@ class PerceiveAndPlan(KeyFrameMethod):
                 label: [what or "stands out" for _, what in picture.insets]
                 for label, picture in zip(frames.shown, pictures, strict=True)
             },
-            "plan": {"order": [*read_labels(plan.order, frames.labels).said], "steps": steps},
+            "plan": {"order": [*read_labels(plan.order, frames.labels).labels], "steps": steps},
             "check": {"problems": problems, "revised": revised},
             **({"demonstrations": [one.id for one in examples]} if self._aids.demonstrations is not None else {}),
             **({"passed_over": {**passed_over}} if passed_over else {}),
         }
         order = check.order if revised else plan.order
         rationale = check.rationale if revised and check.rationale else plan.rationale
-        return FoundOrder(read_labels(order, frames.labels).said, rationale, extra)
+        return FoundOrder(read_labels(order, frames.labels).labels, rationale, extra)
 
     def _pictures(self, task: OrderingTask, originals: Sequence[Frame]) -> list[SentPicture]:
         frames, insets = task.frames.frames, self.options.insets
@@ -298,7 +298,7 @@ class PerceiveAndPlan(KeyFrameMethod):
             described=described,
             workflows=task.workflows,
             rules=self._rules,
-            order=read_labels(plan.order, labels).said,
+            order=read_labels(plan.order, labels).labels,
             steps=[step.to_json() for step in plan.steps[:_MAX_STEPS]],
             rationale=clipped(plan.rationale, _MAX_RATIONALE),
         )
@@ -306,4 +306,4 @@ class PerceiveAndPlan(KeyFrameMethod):
 
 def _revises(check: CheckReply, plan: PlanReply, labels: Sequence[str]) -> bool:
     new = read_labels(check.order, labels)
-    return check.revise and len(new.said) > 1 and (new.complete or not read_labels(plan.order, labels).complete)
+    return check.revise and len(new.labels) > 1 and (new.complete or not read_labels(plan.order, labels).complete)

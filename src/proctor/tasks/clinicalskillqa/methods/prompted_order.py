@@ -68,7 +68,7 @@ class Names:
         """The model's order of names as an order of labels. An unknown name stays as it is; where it is spelled like a
         label, which the model never saw, it is marked as not shown."""
         labels = {name: label for label, name in self.by_label.items()}
-        read = read_labels(reply, list(labels)).said
+        read = read_labels(reply, list(labels)).labels
         known = {label.casefold() for label in self.by_label}
         return tuple(
             labels[one] if one in labels else f"{one} (not shown)" if one.casefold() in known else one for one in read

@@ -108,23 +108,23 @@ def consensus_table(reviews: Sequence[Reviewed]) -> str:
     writer.writeheader()
     for one in reviews:
         if one.instance in open_:
-            a, b = (_with_comment(order_text(said.order), said.comment) for said in (one.a, one.b))
+            a, b = (_with_comment(order_text(review.order), review.comment) for review in (one.a, one.b))
             text = f"Recorded order: {order_text(one.order)}"
             about = {"id": one.instance, "version": version_of(one), "frames": " ".join(sorted(one.order))}
             writer.writerow({**about, "text": text, "a": a, "b": b})
         for each in one.sentences:
             if each.id in open_:
                 a, b = (
-                    _with_comment(f"{said.verdict} {said.correction}".strip(), said.comment)
-                    for said in (each.a, each.b)
+                    _with_comment(f"{review.verdict} {review.correction}".strip(), review.comment)
+                    for review in (each.a, each.b)
                 )
                 about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
                 writer.writerow({**about, "text": each.text, "a": a, "b": b})
     return out.getvalue()
 
 
-def _with_comment(said: str, comment: str) -> str:
-    return f"{said} ({comment})" if comment else said
+def _with_comment(text: str, comment: str) -> str:
+    return f"{text} ({comment})" if comment else text
 
 
 def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
@@ -181,5 +181,5 @@ def _settled(frames: OrderedFrames, one: Reviewed, decided: Mapping[str, Sentenc
 
 def _final(one: ReviewedSentence, decided: SentenceVerdict | None) -> str:
     """The final text of a sentence; "" where it is removed."""
-    said = decided if decided is not None and not one.agreed else one.a
-    return {KEEP: one.text, CORRECT: said.correction, REMOVE: ""}[said.verdict]
+    final = decided if decided is not None and not one.agreed else one.a
+    return {KEEP: one.text, CORRECT: final.correction, REMOVE: ""}[final.verdict]

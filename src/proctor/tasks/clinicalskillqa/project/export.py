@@ -125,10 +125,10 @@ def _reference(work: Work, name: str, one: PartedFrames) -> dict[str, JsonValue]
 def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
     used = {one.source for one in mine}
     files = [work.project.path(one, "video").resolve() for one in work.sources if one.id in used]
-    said = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
+    stated = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
     settings = stage_settings(work.project, "frames", FramesSettings)
     return {
-        "simulated": said or any(is_simulated(file.parent) for file in files),
+        "simulated": stated or any(is_simulated(file.parent) for file in files),
         "videos": len(used),
         "events": False,
         "seed": work.project.settings.seed,

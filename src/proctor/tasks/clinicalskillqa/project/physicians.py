@@ -311,11 +311,11 @@ def agreement(reviews: Sequence[Reviewed], settings: ProjectSettings) -> list[st
     groups, plan = settings.groups, Resampling(seed=settings.seed)
     of = [groups[one.source] for one in reviews]
     same = mean_interval([float(one.a.order == one.b.order) for one in reviews], of, plan.within(0, 1))
-    each_order = [float(said.order == one.order) for one in reviews for said in (one.a, one.b)]
+    each_order = [float(review.order == one.order) for one in reviews for review in (one.a, one.b)]
     right = mean_interval(each_order, [group for group in of for _ in range(2)], plan.within(0, 1))
-    told = [one for one in reviews if one.a.order and one.b.order]
-    taus = [_tau(one.a.order, one.b.order) for one in told]
-    tau = mean_interval(taus, [groups[one.source] for one in told], plan.within(-1, 1))
+    ordered = [one for one in reviews if one.a.order and one.b.order]
+    taus = [_tau(one.a.order, one.b.order) for one in ordered]
+    tau = mean_interval(taus, [groups[one.source] for one in ordered], plan.within(-1, 1))
     pairs = [(each, groups[one.source]) for one in reviews for each in one.sentences]
     kappa = cohen_kappa(
         [one.a.verdict for one, _ in pairs],

@@ -229,19 +229,19 @@ class RationalesStage(Stage[DraftRationale]):
         values, reason, found, calls = _prompt_values(work, one), "", "", list[Call]()
         for draw in range(work.settings(RationalesSettings).tries):
             try:
-                said, call = await asker.ask(
+                reply, call = await asker.ask(
                     _SaidWithOrder, name, {**values, "refused": reason}, pictures=shown, draw=draw
                 )
             except RefusalError as error:
                 return Refused.of(name, "no draft", "a rationale", str(error), (one.id,), tuple(calls))
             calls.append(call)
-            sentences = _cited(said, one.order)
+            sentences = _cited(reply, one.order)
             reason = rationale_fault(sentences, one.order)
-            if tuple(said.order) != tuple(one.order):
-                reason = f"another order: {' > '.join(said.order)}"
+            if tuple(reply.order) != tuple(one.order):
+                reason = f"another order: {' > '.join(reply.order)}"
             if not reason:
                 return _record(name, one, sentences, (one.id,), tuple(calls))
-            found = said.model_dump_json()
+            found = reply.model_dump_json()
         return Refused.of(name, reason.partition(":")[0], reason, found, (one.id,), tuple(calls))
 
 
@@ -274,11 +274,11 @@ class RefineStage(Stage[DraftRationale]):
         values = {**_prompt_values(work, one), "sentences": draft.sentences}
         calls: tuple[Call, ...] = ()
         try:
-            said, call = await asker.ask(_Said, name, values, pictures=shown)
-            calls, sentences = (call,), _cited(said, one.order)
+            reply, call = await asker.ask(_Said, name, values, pictures=shown)
+            calls, sentences = (call,), _cited(reply, one.order)
             reason = rationale_fault(sentences, one.order)
             reason = reason or added(sentences, draft.sentences, work.settings(RefineSettings).new_words)
-            kind, found = reason.partition(":")[0], said.model_dump_json()
+            kind, found = reason.partition(":")[0], reply.model_dump_json()
         except RefusalError as error:
             sentences, kind, reason, found = (), "no draft", "a refined rationale", str(error)
         made_from = (draft.id,)
@@ -294,7 +294,7 @@ def _prompt_values(work: Work, one: OrderedFrames) -> Mapping[str, object]:
     return {"procedure": source.procedure or one.scenario or "", "labels": sorted(one.order), "order": one.order}
 
 
-def _cited(said: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
+def _cited(reply: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
     """The sentences with their citations each once, in the order of time, unknown labels last."""
     place = {label: number for number, label in enumerate(order)}
     return tuple(
@@ -302,7 +302,7 @@ def _cited(said: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
             text=" ".join(one.text.split()) or "…",
             frames=tuple(sorted({label.strip() for label in one.frames}, key=lambda x: (place.get(x, len(place)), x))),
         )
-        for one in said.sentences
+        for one in reply.sentences
     )
 
 
@@ -398,12 +398,12 @@ class EvidenceStage(Stage[CheckedSentence]):
         values = {**_prompt_values(work, shown), "frames": sentence.frames, "sentence": sentence.text}
         verdict, why, flags, refused, calls = "", "", list[str](), None, tuple[Call, ...]()
         try:
-            said, call = await work.asker("checker", self.prompts[0]).ask(_Verdict, name, values, pictures=pictures)
+            reply, call = await work.asker("checker", self.prompts[0]).ask(_Verdict, name, values, pictures=pictures)
             calls = (call,)
-            if has_injection(said.why):
-                refused = Refused.of(name, STEERING, "a verdict with a reason", said.why, (rationale.id,), calls)
+            if has_injection(reply.why):
+                refused = Refused.of(name, STEERING, "a verdict with a reason", reply.why, (rationale.id,), calls)
             else:
-                verdict, why = said.verdict, " ".join(said.why.split())
+                verdict, why = reply.verdict, " ".join(reply.why.split())
         except RefusalError as error:
             refused = Refused.of(name, "no verdict", "a verdict", str(error), (rationale.id,))
         flags += [UNCHECKED] if not verdict else [] if verdict == "supported" else [verdict]
