@@ -30,7 +30,7 @@ from proctor.tasks.focus.native import (
 )
 from proctor.tasks.focus.official import _Draws
 from proctor.tasks.focus.submission import validate_submission
-from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUPS
+from proctor.tasks.focus.vocabulary import CAPABILITIES, FOREIGN_OBJECT, GROUPS
 from tests.support.program import within
 
 REQUEST: dict[str, Any] = {

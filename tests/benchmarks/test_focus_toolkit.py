@@ -17,7 +17,7 @@ from proctor.tasks.focus import READER
 from proctor.tasks.focus.builder import build_focus
 from proctor.tasks.focus.native import NativeResponse, write_native
 from proctor.tasks.focus.plan import FocusPlan
-from proctor.tasks.focus.taxonomy import GROUP_OF, leaf_of
+from proctor.tasks.focus.vocabulary import GROUP_OF, leaf_of
 from tests.support.drawn_tracks import drawn
 from tests.support.focus_fuzz import fuzzed
 from tests.support.focus_toolkit import same_words, toolkit

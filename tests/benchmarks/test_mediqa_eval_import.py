@@ -11,7 +11,7 @@ import pytest
 from proctor.core import BENCHMARKS, Reference, Reliability
 from proctor.runs import Store, load_items
 from proctor.runs.table import load_raw_series
-from proctor.tasks.mediqa_eval.task import COLUMNS, DIMENSIONS, SCHEME
+from proctor.tasks.mediqa_eval.native import COLUMNS, DIMENSIONS, SCHEME
 from tests.support.program import within
 
 Cell = tuple[str, str, str, str]

@@ -12,11 +12,10 @@ from sklearn.metrics import cohen_kappa_score
 from proctor.construction.pipeline import ProjectSettings, SourceVideo
 from proctor.core import Frame, InputError
 from proctor.stats import Resampling, cohen_kappa
-from proctor.tasks.clinicalskillqa.pose import PREDICATES, Pose
+from proctor.tasks.clinicalskillqa.keypoints import Pose
+from proctor.tasks.clinicalskillqa.pose import PREDICATES
 from proctor.tasks.clinicalskillqa.project.consensus import consensus_table, open_questions, read_consensus
-from proctor.tasks.clinicalskillqa.project.evidence import CLAIMS, CheckedSentence, denied_by_poses
 from proctor.tasks.clinicalskillqa.project.frames import LabelledFrame, OrderedFrames
-from proctor.tasks.clinicalskillqa.project.guards import CitedSentence, added, mentioned, rationale_fault, told_order
 from proctor.tasks.clinicalskillqa.project.physicians import (
     OrderVerdict,
     Review,
@@ -26,6 +25,16 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     agreement,
     read_review,
     review_table,
+)
+from proctor.tasks.clinicalskillqa.project.rationales import (
+    CLAIMS,
+    CheckedSentence,
+    CitedSentence,
+    added,
+    denied_by_poses,
+    mentioned,
+    rationale_fault,
+    told_order,
 )
 from tests.support.figures import Joints, kneeler, manikin, pose, standing
 from tests.support.reviewers import fill_in

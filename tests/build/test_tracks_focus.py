@@ -28,10 +28,9 @@ from proctor.core.formats import (
 )
 from proctor.tasks.focus import READER
 from proctor.tasks.focus.builder import FocusBuilt, ask_focus, build_focus
-from proctor.tasks.focus.native import lettered
 from proctor.tasks.focus.plan import ASKED, FocusPlan, focus_templates
 from proctor.tasks.focus.rules import ATTRIBUTE_RULES, FOCUS_RULES
-from proctor.tasks.focus.taxonomy import CAPABILITIES, GROUP_OF
+from proctor.tasks.focus.vocabulary import CAPABILITIES, GROUP_OF, lettered
 from proctor.tasks.simulated import simulate
 from proctor.tasks.simulated.script import Event
 from tests.support.drawn_tracks import drawn

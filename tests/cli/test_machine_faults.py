@@ -23,8 +23,8 @@ from proctor.construction.files import write_folder
 from proctor.core import BENCHMARKS, Benchmark, BenchmarkReader, InputError, Item, VideoClip, whole_folder
 from proctor.core.formats import BinaryFormat, ChoiceFormat
 from proctor.media import MediaLibrary, read_image
-from proctor.tasks.clinicalskillqa.pose.people import _opened
-from proctor.tasks.clinicalskillqa.pose.saliency import _open
+from proctor.tasks.clinicalskillqa.keypoints import _opened
+from proctor.tasks.clinicalskillqa.methods.saliency import _open
 from tests.support.drawn_tracks import drawn
 from tests.support.program import proctor, within
 

@@ -19,8 +19,7 @@ from PIL import Image, ImageDraw
 
 from proctor.core import ConfigurationError, InputError
 from proctor.models import Letterbox, network_process
-from proctor.tasks.clinicalskillqa.pose import open_pose
-from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, PersonBox, PoseNetwork, people_of
+from proctor.tasks.clinicalskillqa.keypoints import KEYPOINTS, PersonBox, PoseNetwork, open_pose, people_of
 from tests.support.killed_child import in_a_fork
 
 SIDE = 128

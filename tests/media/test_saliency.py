@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw
 
 from proctor.core import InputError, Region, generator
 from proctor.media import MediaLibrary, Picture
-from proctor.tasks.clinicalskillqa.pose.people import PersonBox
-from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
+from proctor.tasks.clinicalskillqa.keypoints import PersonBox
+from proctor.tasks.clinicalskillqa.methods.saliency import COLOURS, Detail, details_of, enlarged, saliency
 from tests.support.figures import kneeler, manikin, pose, standing
 
 SIZE = (480, 270)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proctor.core import generator
 from proctor.tasks.focus.native import read_references, read_requests
-from proctor.tasks.focus.taxonomy import CAPABILITIES, GROUP_OF
+from proctor.tasks.focus.vocabulary import CAPABILITIES, GROUP_OF
 
 ONE_OF_EACH = tuple({GROUP_OF[leaf]: leaf for leaf in CAPABILITIES}.values())
 

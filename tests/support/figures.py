@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from proctor.tasks.clinicalskillqa.pose import Pose
-from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS, Person, PersonBox, Point
+from proctor.tasks.clinicalskillqa.keypoints import KEYPOINTS, Person, PersonBox, Point, Pose
 
 Joints = dict[str, tuple[float, float]]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from proctor.construction import OBJECTS
 from proctor.core import generator
-from proctor.tasks.focus.taxonomy import CAPABILITIES
+from proctor.tasks.focus.vocabulary import CAPABILITIES
 
 Rng = np.random.Generator
 EncodedFrame = tuple[str, dict[str, Any], str, str | None]

@@ -315,7 +315,7 @@ def _read_workflow(folder: Path) -> object:
 
 
 def _keypoints(folder: Path) -> list[Path]:
-    from proctor.tasks.clinicalskillqa.pose.people import KEYPOINTS
+    from proctor.tasks.clinicalskillqa.keypoints import KEYPOINTS
 
     native = {
         "images": [{"id": 1, "file_name": "A.jpg", "width": 80, "height": 50}],
@@ -326,7 +326,7 @@ def _keypoints(folder: Path) -> list[Path]:
 
 
 def _read_keypoints(folder: Path) -> object:
-    from proctor.tasks.clinicalskillqa.pose import open_pose
+    from proctor.tasks.clinicalskillqa.keypoints import open_pose
 
     return open_pose(folder / "keypoints.json").look(b"", "A.jpg")
 

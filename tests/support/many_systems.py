@@ -12,7 +12,7 @@ from proctor.core import generator
 from proctor.metrics import AccuracyScorer
 from proctor.runs import Store, import_answers
 from proctor.tasks.focus import READER
-from proctor.tasks.focus.taxonomy import GROUPS
+from proctor.tasks.focus.vocabulary import GROUPS
 
 BASE = ("frontier baseline", "open-weights baseline")
 _FORMATS: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (

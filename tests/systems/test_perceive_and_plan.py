@@ -29,7 +29,7 @@ from tests.support.faulty_server import Fault, FaultyServer, Request
 from tests.support.figures import kneeler, manikin
 from tests.support.key_frame_model import Instances, made_instances, run_method, sent
 from tests.support.snapshot import assert_frozen
-from tests.systems.test_ordering_systems import Shown, picture
+from tests.support.stills import Shown, picture
 
 NAME = "perceive-and-plan"
 SNAPSHOTS = Path(__file__).parent / "snapshots"

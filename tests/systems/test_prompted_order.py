@@ -26,7 +26,7 @@ from tests.support.figures import kneeler, manikin, standing
 from tests.support.key_frame_model import AskedModel, Instances, keys, made_instances, only, run_method, sent, solved
 from tests.support.program import proctor
 from tests.support.snapshot import assert_frozen
-from tests.systems.test_ordering_systems import Shown, picture
+from tests.support.stills import Shown, picture
 
 NAME = "prompted-order"
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -287,12 +287,12 @@ def test_names_are_drawn_alike_for_all_and_go_back() -> None:
     assert later < 30  # 300 / 24 by chance
     names = Names({"A": "K7Q", "B": "B4X", "C": "Z2Z"})
     assert names.order(["z2z", "K7Q.png", "picture B4X", "C"]) == ("C", "A", "B", "C (not shown)")
-    assert names.told("K7Q, then b4x. AK7Q is nothing.") == "A, then B. AK7Q is nothing."
-    assert names.asked("Is C before B? Pictures A and C. Frame A is one. D > A") == (
+    assert names.restore("K7Q, then b4x. AK7Q is nothing.") == "A, then B. AK7Q is nothing."
+    assert names.rename("Is C before B? Pictures A and C. Frame A is one. D > A") == (
         "Is Z2Z before B4X? Pictures K7Q and Z2Z. Frame K7Q is one. D > A"
     )
     kept = kept_names("AB")
-    assert (kept.asked("A > B"), kept.order(["b", "x"]), kept.told("A")) == ("A > B", ("B", "x"), "A")
+    assert (kept.rename("A > B"), kept.order(["b", "x"]), kept.restore("A")) == ("A > B", ("B", "x"), "A")
 
 
 # ── what is recorded, and the prompts ──

@@ -27,8 +27,8 @@ from proctor.tasks.clinicalskillqa.methods.workflow import SCENARIOS, built_in
 from tests.support.faulty_server import Fault, FaultyServer
 from tests.support.key_frame_model import STEPS, Instances, KeyFrameModel, run_method, sent
 from tests.support.snapshot import assert_frozen
+from tests.support.stills import picture
 from tests.support.tiny_clip import make_tiny_clip
-from tests.systems.test_ordering_systems import picture
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 CPR = built_in("cpr")

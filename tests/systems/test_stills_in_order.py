@@ -12,7 +12,7 @@ from proctor.core import Frame, Item
 from proctor.core.formats import OrderingFormat
 from proctor.tasks.simulated.classical_vision import ClassicalVision
 from proctor.tasks.simulated.vision import LONE, Detection, SeenPicture, in_order, moved
-from tests.systems.test_ordering_systems import Shown, picture
+from tests.support.stills import Shown, picture
 
 BOX = (0.0, 0.0, 0.1, 0.1)
 

@@ -7,16 +7,21 @@ from proctor.lazy import export_lazily
 if TYPE_CHECKING:
     from proctor.systems.baselines import RandomGuess
     from proctor.systems.demonstrations import Demonstration, Demonstrations, Picked
-    from proctor.systems.function import FunctionSystem, Renamed, is_file_address, is_system, system, system_in_file
     from proctor.systems.model_system import ModelSystem, Sampling, prompt_as_sent, prompt_for_benchmark, prompt_text
     from proctor.systems.registry import (
         NO_OPTIONS,
         SYSTEMS,
+        FunctionSystem,
+        Renamed,
         SystemOptions,
         asks_models,
         build_system,
+        is_file_address,
+        is_system,
         only_model,
         read_options,
+        system,
+        system_in_file,
     )
     from proctor.systems.replies import reply, say
     from proctor.systems.seriation import look, shortest_path

@@ -1,4 +1,4 @@
-"""The baselines: systems that never look at what is shown, and what a blind guess or a constant scores."""
+"""The baselines: systems that use no pictures, and what a random guess or a constant answer scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 class AsGiven:
     """Frames in the order in which they are given; no look at them.
 
-    Orderings alone. On well-mixed instances it scores at chance: more says that the mixing leaks.
+    Orderings only. On well-shuffled instances it scores at chance level; a higher score means that the shuffling leaks.
     """
 
     name = "as-given"
@@ -31,7 +31,7 @@ class AsGiven:
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The labels as they are; asks for no frame. Raises `ValueError` for another format."""
+        """The labels in the item's order. Raises `ValueError` for another format."""
         del view
         if not isinstance(item.answer, OrderingFormat):
             raise ValueError(f"an answer of the format {item.answer.kind} has no order")
@@ -39,11 +39,10 @@ class AsGiven:
 
 
 class OptionLength:
-    """The option with the most (or fewest) characters; of several as long, the first.
+    """The option with the most (or fewest) characters; the first of several.
 
-    Items of another format than choice have no options to measure: they are answered as `random`
-    answers them under the same seed, and `extra["fallback"]` of such an answer is "random". Free text and orders are
-    not supported: of orders alone, all that is left would be the row of `random` once more.
+    Items of another format than choice have no options: they are answered as by `random` with the same seed, and
+    `extra["fallback"]` is then "random". Free text and orders are not supported.
     """
 
     name: str
@@ -57,7 +56,6 @@ class OptionLength:
         return not isinstance(item.answer, OrderingFormat) and self._otherwise.supports(item)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Counts characters; asks the view for nothing where there are options."""
         if not isinstance(item.answer, ChoiceFormat):
             return reply(item, self._otherwise.draw(item, view.span), fallback=self._otherwise.name)
         number = min(range(len(item.options)), key=lambda index: self.sign * len(item.options[index]))
@@ -77,24 +75,23 @@ class ShortestOption(OptionLength):
 
 
 DEFAULT_SPAN_S = (0.0, 600.0)
-"""Where a view shows no video, times are drawn from its first ten minutes."""
+"""The span from which times are drawn where a view has no video: ten minutes."""
 
 HIGHEST_COUNT = 5
 """Counts are drawn from 0 to this, both included."""
 
-_MOST_NAMED = 3  # where several times may be named, one to three are
+_MAX_NAMED = 3  # where a format allows several times or places, one to three are drawn
 
 
 class RandomGuess:
     """A valid random answer: what blind luck scores.
 
-    The draw belongs to (seed, item), so that an item gets the same answer whenever and in whichever order it is asked.
-    Choice: each option alike. Ordering: each permutation alike. Binary: a fair coin. Count: 0 to `HIGHEST_COUNT` alike.
-    Percentage: a whole number from 0 to 100. Classes: each class with probability 1/2. Timestamps: uniform over the
-    view's span (`DEFAULT_SPAN_S` where it has none), one moment, or one to three where several may be named. Intervals:
-    between two moments of the span, one or one to three; boxes likewise, between two places on each axis; a point
-    anywhere in the picture. Choices: each set of at least one option alike. Scale and preference: each level, each side
-    alike. Ratings: uniform from low to high. Texts can't be drawn at random and are not supported.
+    The draw depends on seed and item only, so that an item always gets the same answer. All draws are uniform: over the
+    options of a choice, permutations of an ordering, non-empty sets of choices, yes and no, counts from 0 to
+    `HIGHEST_COUNT`, whole percentages from 0 to 100, levels of a scale, sides of a preference, and ratings from low to
+    high; each class is named with probability 1/2. Timestamps are uniform over the view's span (`DEFAULT_SPAN_S` where
+    it has none), intervals lie between two such times, boxes between two places on each axis, a point anywhere in the
+    picture; where a format allows several, one to three are drawn. Free text is not supported.
     """
 
     name = "random"
@@ -107,11 +104,11 @@ class RandomGuess:
         return item.answer.kind in _DRAWS
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Draws; of the view it only asks for the span, and no frame."""
+        """A random answer; uses the view's span, and no frame."""
         return reply(item, self.draw(item, view.span))
 
     def draw(self, item: Item, span: tuple[float, float] | None = None) -> JsonValue:
-        """The item's value at random. Raises `ValueError` for free text and for a choice of nothing."""
+        """A random value for the item. Raises `ValueError` for free text and for a choice without options."""
         rng = generator(self._seed, "random", item.id)
         known = _DRAWS.get(item.answer.kind)
         if known is None:
@@ -121,7 +118,7 @@ class RandomGuess:
 
 @dataclass(frozen=True)
 class _Draw:
-    """What a value is drawn for, and from what."""
+    """The number of options, the format, the span of times, and the generator of one draw."""
 
     options: int
     form: Any
@@ -130,27 +127,27 @@ class _Draw:
 
     @property
     def count(self) -> int:
-        """How many times or places are named."""
-        return int(self.rng.integers(1, _MOST_NAMED + 1)) if self.form.several else 1
+        """The number of times or places to draw."""
+        return int(self.rng.integers(1, _MAX_NAMED + 1)) if self.form.several else 1
 
 
-def _moments(one: _Draw) -> JsonValue:
-    return [float(moment) for moment in sorted(one.rng.uniform(*one.span, size=one.count))]
+def _timestamps(one: _Draw) -> JsonValue:
+    return [float(time) for time in sorted(one.rng.uniform(*one.span, size=one.count))]
 
 
 def _intervals(one: _Draw) -> JsonValue:
     return [[float(end) for end in sorted(one.rng.uniform(*one.span, size=2))] for _ in range(one.count)]
 
 
-def _sides(one: _Draw) -> JsonValue:
+def _box(one: _Draw) -> JsonValue:
     across, down = (sorted(one.rng.uniform(0, end, size=2)) for end in (one.form.width, one.form.height))
     return [float(across[0]), float(down[0]), float(across[1]), float(down[1])]
 
 
 def _some(letters: Sequence[str], rng: np.random.Generator) -> JsonValue:
-    """A set of at least one, each set alike."""
-    number = int(rng.integers(1, 2 ** len(letters)))
-    return [letter for place, letter in enumerate(letters) if number >> place & 1]
+    """A random non-empty set."""
+    bits = int(rng.integers(1, 2 ** len(letters)))
+    return [letter for bit, letter in enumerate(letters) if bits >> bit & 1]
 
 
 _DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
@@ -160,9 +157,9 @@ _DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
     "count": lambda one: int(one.rng.integers(HIGHEST_COUNT + 1)),
     "percentage": lambda one: float(one.rng.integers(101)),
     "classes": lambda one: [name for name in sorted(one.form.classes) if one.rng.random() < 0.5],
-    "timestamps": _moments,
+    "timestamps": _timestamps,
     "intervals": _intervals,
-    "boxes": lambda one: [_sides(one) for _ in range(one.count)],
+    "boxes": lambda one: [_box(one) for _ in range(one.count)],
     "point": lambda one: [float(one.rng.uniform(0, one.form.width)), float(one.rng.uniform(0, one.form.height))],
     "choices": lambda one: _some(option_letters(one.options), one.rng),
     "scale": lambda one: int(one.rng.integers(one.form.low, one.form.high + 1)),
@@ -174,8 +171,8 @@ _DRAWS: dict[str, Callable[[_Draw], JsonValue]] = {
 class Majority:
     """The best constant answer of each format, chosen by the reference answers: an oracle baseline.
 
-    It is found on the very items that it then answers, so it is optimistic: what the distribution of the answers alone
-    is worth (see `Constants` for what shares a constant). Free text has no majority and is not supported.
+    It is chosen on the same items that it answers, so it is optimistic: it shows what the distribution of the answers
+    alone is worth (see `Constants` for which items share a constant). Free text is not supported.
     """
 
     name = "majority"
@@ -185,17 +182,17 @@ class Majority:
         self._constants: Constants | None = None
 
     def supports(self, item: Item) -> bool:
-        """All formats but free text; once it has learned, only those of which it saw a reference."""
+        """All formats but free text; after `learn`, only formats with a reference."""
         if isinstance(item.answer, FreeTextFormat):
             return False
         return self._constants is None or self._constants.knows(item)
 
     def learn(self, items: Sequence[Item]) -> None:
-        """Finds the constants; items without a reference teach nothing."""
+        """Finds the constants; items without a reference are ignored."""
         self._constants = Constants([item for item in items if not isinstance(item.answer, FreeTextFormat)])
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The constant. Raises `ConfigurationError` where it was not told a reference of this format."""
+        """The constant. Raises `ConfigurationError` where `learn` saw no reference of this format."""
         del view
         if self._constants is None or not self._constants.knows(item):
             raise ConfigurationError(f"majority has learned no {item.answer.kind} reference before item {item.id!r}")
@@ -205,11 +202,10 @@ class Majority:
 class TextSimilarity:
     """The option, or the answer to another question, with the most similar words (TF-IDF).
 
-    Words alone: TF-IDF over single words and pairs, cosine similarity. A choice gets the option that is most similar to
-    the question; of equals the first. Here the reference is never used: all that it learns are the words' weights.
-    Every other format gets the reference of the most similar question of the same format in *another* group (never in
-    its own, where the same moments are asked about again): of equals the first in the benchmark's order, and of the
-    references only those that are a valid answer to the item (a class that it does not know can't be said).
+    TF-IDF over single words and pairs of words, cosine similarity; of equals always the first. A choice gets the option
+    that is most similar to the question, and no reference is used. Every other format gets the reference of the most
+    similar question of the same format in *another* group (questions of one group are about the same moments), provided
+    that the reference is a valid answer to the item.
     """
 
     name = "text-similarity"
@@ -226,13 +222,13 @@ class TextSimilarity:
         self._matrices: dict[str, Any] = {}
 
     def supports(self, item: Item) -> bool:
-        """All formats; once it has learned, only where another group offers a reference."""
+        """All formats; after `learn`, only where another group has a reference."""
         if self._vectorizer is None or isinstance(item.answer, ChoiceFormat):
             return True
         return any(donor.group != item.group for donor in self._donors.get(item.answer.kind, ()))
 
     def learn(self, items: Sequence[Item]) -> None:
-        """Weighs the words of all questions and options, and keeps the questions that have references."""
+        """Fits TF-IDF on all questions and options, and keeps the questions with references."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [text for item in items for text in (item.question, *item.options)]
@@ -245,12 +241,12 @@ class TextSimilarity:
             if item.has_answer and not isinstance(item.answer, ChoiceFormat):
                 self._donors.setdefault(item.answer.kind, []).append(item)
         self._matrices = {
-            kind: self._weighed([donor.question for donor in donors]) for kind, donors in self._donors.items()
+            kind: self._matrix([donor.question for donor in donors]) for kind, donors in self._donors.items()
         }
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """The nearest option or reference. Raises `ConfigurationError` before it has learned, and
-        `RefusalError` where no other group offers a valid answer."""
+        """The nearest option or reference. Raises `ConfigurationError` before `learn`, and `RefusalError` where no other
+        group has a valid answer."""
         del view
         if self._vectorizer is None:
             raise ConfigurationError(f"text-similarity has to learn the questions before item {item.id!r}")
@@ -258,36 +254,35 @@ class TextSimilarity:
             return self._nearest_option(item)
         return self._nearest_reference(item)
 
-    def _weighed(self, texts: Sequence[str]) -> Any:
+    def _matrix(self, texts: Sequence[str]) -> Any:
         rows = [self._rows.get(text) for text in texts]
         return self._vectorizer.transform(texts) if None in rows else self._weights[rows]
 
     def _words(self, text: str) -> tuple[NDArray[np.int32], Floats]:
-        """The words of one text, by number, and their weights."""
+        """The indices of the words of one text, and their weights."""
         known = self._rows.get(text)
         weights, row = (self._vectorizer.transform([text]), 0) if known is None else (self._weights, known)
         part = slice(weights.indptr[row], weights.indptr[row + 1])
         return weights.indices[part], weights.data[part]
 
-    def _spread(self, text: str) -> Floats:
-        """The weights of all words in one text. A product with it takes a tenth of the time of one of sparse
-        matrices."""
-        spread = np.zeros(self._weights.shape[1])
+    def _dense(self, text: str) -> Floats:
+        """The weights of one text as a dense vector: its products are ten times faster than those of sparse matrices."""
+        dense = np.zeros(self._weights.shape[1])
         words, weights = self._words(text)
-        spread[words] = weights
-        return spread
+        dense[words] = weights
+        return dense
 
     def _nearest_option(self, item: Item) -> Answer:
-        question = self._spread(item.question)
+        question = self._dense(item.question)
         near = [float(question[words] @ weights) for words, weights in map(self._words, item.options)]
         return reply(item, option_letters(len(item.options))[int(np.argmax(_rounded(near)))])
 
     def _nearest_reference(self, item: Item) -> Answer:
         donors = self._donors.get(item.answer.kind, [])
         if donors:
-            near = _rounded(self._matrices[item.answer.kind] @ self._spread(item.question))
-            for place in np.argsort(-near, kind="stable"):
-                donor = donors[int(place)]
+            near = _rounded(self._matrices[item.answer.kind] @ self._dense(item.question))
+            for index in np.argsort(-near, kind="stable"):
+                donor = donors[int(index)]
                 answer = _borrowed(item, donor) if donor.group != item.group else None
                 if answer is not None:
                     return answer
@@ -295,13 +290,12 @@ class TextSimilarity:
 
 
 def _rounded(cosines: Sequence[float] | Floats) -> Floats:
-    """Cosines of texts of length 1 (or 0, which is similar to nothing), rounded so that equal texts are equal
-    whatever the order of the sum."""
+    """Cosines of unit vectors, rounded so that equal texts have equal cosines whatever the order of the sum."""
     return np.asarray(cosines, dtype=np.float64).round(12)
 
 
 def _borrowed(item: Item, donor: Item) -> Answer | None:
-    """The donor's reference as an answer to the item; None where it would not be a valid one."""
+    """The donor's reference as an answer to the item; None where it is not valid there."""
     if donor.reference is None:
         return None
     value = donor.reference.answer

@@ -1,4 +1,4 @@
-"""Solved instances to show beforehand; never the one that is asked."""
+"""Solved instances to show before the question; never the item itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.core import Frame, InputError, content_hash, read_json, read_jsonl,
 from proctor.media import MediaSettings, distances, encode, hashes, read_image
 
 SAME = 0.05
-"""Two pictures whose hashes differ in at most this share of their bits are the same one, re-encoded."""
+"""Two pictures whose hashes differ in at most this share of their bits count as the same picture, re-encoded."""
 
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 _REFERENCES = ("references.jsonl", "references.json")
@@ -30,7 +30,7 @@ class _Entry(BaseModel):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """One solved instance: its frames by label, in the labels' order, the right order, and why."""
+    """A solved instance: its frames by label, in the labels' order, the right order, and the rationale."""
 
     id: str
     frames: Mapping[str, Frame]
@@ -40,21 +40,21 @@ class Demonstration:
 
 @dataclass(frozen=True)
 class Picked:
-    """Those to show for one item, and those that were passed over, with the reason."""
+    """The demonstrations for one item, and the instances that were passed over, with the reason."""
 
     shown: tuple[Demonstration, ...]
     passed_over: Mapping[str, str]
 
 
 class Demonstrations:
-    """Instances of a file or folder, in its order.
+    """Solved instances of a file or folder, in its order.
 
-    A file (JSON, or a line each) has `id`, `order`, `rationale` and `frames`: a picture's path from the file for each
-    label. A folder is one as the task publishes it: `references.jsonl` or `.json`, and the pictures `ID/A.jpg` … in it,
-    or in folders in it (`instances`, `CPR`). Pictures are read when they are first shown.
+    An entry of a file (JSON, or JSON lines) has `id`, `order`, `rationale` and `frames`: for each label the path of a
+    picture, relative to the file. A folder has the task's own form: `references.jsonl` or `.json`, and pictures
+    `ID/A.jpg` … in it or in its subfolders (`instances`, `CPR`). Pictures are read when they are first shown.
 
-    Raises `InputError` for what can't be read, an order that is no permutation of the frames' labels, an id that comes
-    twice, and pictures that are not there.
+    Raises `InputError` for what can't be read, an order that is no permutation of the frames' labels, a repeated id,
+    and missing pictures.
     """
 
     def __init__(self, source: Path) -> None:
@@ -63,17 +63,23 @@ class Demonstrations:
         self._folder = source.is_dir()
         self._loaded: dict[str, Demonstration] = {}
         self.sha256 = content_hash([entry.model_dump(mode="json") for entry in self._entries])
-        """Of ids, orders, rationales and names of pictures; not of the pictures."""
+        """The hash of ids, orders, rationales and names of pictures (not of the pictures)."""
 
     def pick(self, item: str, frames: Sequence[Frame], count: int) -> Picked:
-        """The first `count` that are not the item: neither by its id, nor by a picture that is one of its `frames`
-        (see `SAME`). Fewer where there are not enough."""
+        """The first `count` (or fewer) instances that are not the item, neither by id nor by a picture that is one of its
+        `frames` (see `SAME`)."""
         asked = [hashes(frame.jpeg) for frame in frames]
         shown: list[Demonstration] = []
         passed_over: dict[str, str] = {}
-        for one in self._in_turn(item, passed_over):
+        for entry in self._entries:
+            if entry.id == item:
+                passed_over[entry.id] = "it is the item"
+                continue
             if len(shown) == count:
                 break
+            if entry.id not in self._loaded:
+                self._loaded[entry.id] = self._load(entry)
+            one = self._loaded[entry.id]
             same = _same(one, asked)
             if same:
                 passed_over[one.id] = f"its picture {same} is one of the item's"
@@ -82,17 +88,8 @@ class Demonstrations:
         return Picked(tuple(shown), passed_over)
 
     def all(self) -> Iterator[Demonstration]:
-        """Each of them, read when it comes and not kept."""
+        """All instances, each read when it is reached and not kept."""
         return map(self._load, self._entries)
-
-    def _in_turn(self, item: str, passed_over: dict[str, str]) -> Iterator[Demonstration]:
-        for entry in self._entries:
-            if entry.id == item:
-                passed_over[entry.id] = "it is the item"
-                continue
-            if entry.id not in self._loaded:
-                self._loaded[entry.id] = self._load(entry)
-            yield self._loaded[entry.id]
 
     def _load(self, entry: _Entry) -> Demonstration:
         paths = self._paths(entry)
@@ -131,14 +128,14 @@ def _named(folder: Path, label: str) -> Path | None:
 
 
 def _plain(file: Path, name: str) -> str:
-    """An id as the name of a folder: nothing that leads elsewhere or stands for several."""
+    """An id as the name of a folder, without a path or wildcards. Raises `InputError`."""
     if any(sign in name for sign in "/\\*?[]") or name.startswith("."):
         raise InputError(file, f"item {name!r}", found="an id that is no name of a folder")
     return name
 
 
 def _found(source: Path) -> tuple[Path, Path]:
-    """The file with the orders, and the folder that the pictures' names start from."""
+    """The file with the orders, and the folder that the pictures' names are relative to."""
     if source.is_file():
         return source, source.parent
     if not source.is_dir():
@@ -169,7 +166,7 @@ def _read(file: Path) -> list[_Entry]:
 
 
 def _same(one: Demonstration, asked: Sequence[np.ndarray[tuple[int, ...], np.dtype[np.uint64]]]) -> str:
-    """The label of a picture that is one of those asked about; "" where there is none."""
+    """The label of a picture that is one of the item's; "" where there is none."""
     if not asked:
         return ""
     for label, frame in one.frames.items():

@@ -1,4 +1,4 @@
-"""A value said in the words of its answer format, so that the format reads the same value back."""
+"""Values written in their answer format, so that the format reads the same value back; and rationales in replies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from proctor.core.formats import AnswerFormat, FreeTextFormat, PatternFormat, Ra
 
 
 def say(form: AnswerFormat, value: JsonValue) -> str:
-    """The text that states a canonical value; times to the millisecond (strict ones to the second),
-    percentages to 4 decimals. A strict format gets the value alone.
+    """A canonical value as text: times to the millisecond (strict formats: to the second), percentages to 4 decimals.
+    A strict format gets the value without "Answer:".
 
     >>> from proctor.core.formats import ClassesFormat, TimestampsFormat
     >>> say(TimestampsFormat(several=True), [30.0, 3665.25])
@@ -28,10 +28,7 @@ def say(form: AnswerFormat, value: JsonValue) -> str:
 
 
 def reply(item: Item, value: JsonValue, **extra: JsonValue) -> Answer:
-    """The answer that states `value`, with the value that the item's format reads from its text.
-
-    Raises `ParseError` where the value is not of the item's format.
-    """
+    """The answer that states `value`, parsed by the item's format. Raises `ParseError` for a value of another format."""
     text = say(item.answer, value)
     parsed = item.answer.parse(text, item.options)
     return Answer(item_id=item.id, text=text, parsed=parsed, extra=extra)
@@ -45,21 +42,21 @@ _ANSWER = re.compile(rf"^{_MARK}(?:final\s+|correct\s+)?(?:answer|order){_MARK}[
 _THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_LEAST_WORDS = 3
-_MOST_READ = 20_000  # characters: as much of a reply as an answer format reads
+_MIN_WORDS = 3
+_MAX_READ = 20_000  # characters, the same limit as in answer formats
 _KEYS = ("rationale", "reasoning", "explanation", "reason")
 
 
 def asks_for_rationale(prompt: str) -> bool:
-    """Whether a prompt asks for one: it uses the word."""
+    """Whether a prompt asks for a rationale: it contains the word."""
     return "rationale" in prompt.casefold()
 
 
 def rationale_in(text: str) -> str:
-    """The words with which a reply explains its order; "" where it states an order and nothing more.
+    """The rationale of a reply with an order; "" where there is only an order.
 
-    What follows "Rationale:" up to the line of the answer; else what stands around that line; of a JSON object its
-    `rationale`. Private thoughts (`<think>`) are left out, and so is a rest of fewer than three words.
+    The text after "Rationale:" up to the answer's line; else the text around that line; in a JSON object its field
+    `rationale`. Thoughts (`<think>`) do not count, nor does a text of fewer than three words.
 
     >>> rationale_in("Rationale: the chest is bared before the pads are placed.\\nAnswer: B > A")
     'the chest is bared before the pads are placed.'
@@ -68,41 +65,41 @@ def rationale_in(text: str) -> str:
     >>> rationale_in("Answer: B > A")
     ''
     """
-    said = _without_thoughts(text[:_MOST_READ])
-    stated = _of_json(said)
+    visible = _without_thoughts(text[:_MAX_READ])
+    stated = _of_json(visible)
     if stated is not None:
         return stated
-    begins = _RATIONALE.search(said)
-    if begins is not None:
-        rest = said[begins.end() :]
-        ends = _ANSWER.search(rest)
-        found = rest[: ends.start()] if ends is not None else rest
+    start = _RATIONALE.search(visible)
+    if start is not None:
+        rest = visible[start.end() :]
+        end = _ANSWER.search(rest)
+        found = rest[: end.start()] if end is not None else rest
     else:
-        found = _without_answer(said)
+        found = _without_answer(visible)
     words = found.strip().rstrip("*_#` \n")
-    return words if len(_WORD.findall(words)) >= _LEAST_WORDS else ""
+    return words if len(_WORD.findall(words)) >= _MIN_WORDS else ""
 
 
 def _without_thoughts(text: str) -> str:
-    """What follows the last closing tag (some servers drop the opening one), up to one that is never closed."""
-    begins = max((tag.end() for tag in _THOUGHT_ENDS.finditer(text)), default=0)
-    unclosed = _THOUGHT_BEGINS.search(text, begins)
-    return text[begins : unclosed.start() if unclosed is not None else None].strip()
+    """The text after the last closing tag (some servers drop the opening one), up to a tag that is never closed."""
+    start = max((tag.end() for tag in _THOUGHT_ENDS.finditer(text)), default=0)
+    unclosed = _THOUGHT_BEGINS.search(text, start)
+    return text[start : unclosed.start() if unclosed is not None else None].strip()
 
 
-def _without_answer(said: str) -> str:
-    """The text without the line (the last one of its kind) that states the answer."""
-    lines = list(_ANSWER.finditer(said))
+def _without_answer(text: str) -> str:
+    """The text without the last line that states an answer."""
+    lines = list(_ANSWER.finditer(text))
     if not lines:
-        return said
-    before = said[: lines[-1].start()]
-    _, _, after = said[lines[-1].end() :].lstrip().partition("\n")
+        return text
+    before = text[: lines[-1].start()]
+    _, _, after = text[lines[-1].end() :].lstrip().partition("\n")
     return "\n".join(part.strip() for part in (before, after) if part.strip())
 
 
-def _of_json(said: str) -> str | None:
-    """The rationale of a reply that is one JSON object, in a code fence or not; None for another text."""
-    bare = re.sub(r"^```(?:json)?\s*|\s*```$", "", said)
+def _of_json(text: str) -> str | None:
+    """The rationale in a reply that is one JSON object, in a code fence or not; None for another text."""
+    bare = re.sub(r"^```(?:json)?\s*|\s*```$", "", text)
     if not bare.startswith("{"):
         return None
     try:

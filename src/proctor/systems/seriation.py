@@ -1,4 +1,4 @@
-"""`seriation`: key frames in order by their looks and motion alone, without a model."""
+"""`seriation`: key frames ordered by appearance and motion alone, without a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIDE = 32
 
 
 def look(jpeg: bytes) -> Look:
-    """A picture as 32 × 32 points of colour, 0 to 1, in any shape of picture."""
+    """A picture as 32 × 32 points of colour, 0 to 1, whatever its aspect ratio."""
     from PIL import Image
 
     with Image.open(io.BytesIO(jpeg)) as opened:
@@ -37,7 +37,7 @@ def look(jpeg: bytes) -> Look:
 
 
 def unlikeness(looks: list[Look]) -> NDArray[np.float64]:
-    """n × n, symmetric, from 0: the mean over points of the distance between their colours."""
+    """n × n, symmetric, from 0: the mean over all points of the distance between their colours."""
     points = np.stack([one.reshape(-1, 3) for one in looks])
     apart = np.linalg.norm(points[:, None] - points[None, :], axis=3)
     unlike: NDArray[np.float64] = apart.mean(axis=2)
@@ -45,7 +45,7 @@ def unlikeness(looks: list[Look]) -> NDArray[np.float64]:
 
 
 def busyness(one: Look) -> float:
-    """The mean step from point to point, from 0 (one colour everywhere)."""
+    """The mean difference of neighbouring points, from 0 (a single colour)."""
     across = np.linalg.norm(np.diff(one, axis=1), axis=2).mean()
     down = np.linalg.norm(np.diff(one, axis=0), axis=2).mean()
     return float(across + down) / 2
@@ -58,12 +58,12 @@ _MOTION_SIDE = 128
 
 
 def moved(jpegs: Sequence[bytes]) -> Motion:
-    """Two tables, n × n, symmetric, from 0: the mean length of the optical flow from picture to picture, in widths; and
-    the mean difference in brightness (0 to 1) that is left once one is moved by the flow onto the other.
+    """Two tables, n × n, symmetric, from 0: the mean length of the optical flow between two pictures, in widths; and
+    the mean difference in brightness (0 to 1) that remains after one is warped onto the other.
 
-    Dense flow by inverse search (Kroeger and others 2016, ECCV) on pictures of 128 points width, once for each pair:
-    from the picture whose points come first as bytes, so that the order in which pictures are given changes nothing.
-    Pictures of another shape are stretched to that of the first.
+    Dense flow by inverse search (Kroeger and others 2016, ECCV) on pictures of 128 points width, once for each pair,
+    from the picture with the smaller bytes, so that the result does not depend on the order of the pictures. Pictures
+    of another shape are stretched to that of the first.
     """
     import cv2
 
@@ -99,17 +99,15 @@ def _greys(jpegs: Sequence[bytes]) -> list[NDArray[np.uint8]]:
 
 
 MOST_EXACT = 10
-"""Of more points the path is good, not guaranteed to be the shortest."""
+"""With more points the path is not guaranteed to be the shortest."""
 
 
 def shortest_path(distances: NDArray[np.float64]) -> list[int]:
-    """The order in which a path through all points is shortest; a path and its reverse are the same one, told
-    from the end with the lower number.
+    """The order of the shortest path through all points, from the end with the lower number.
 
     `distances` is n × n, symmetric. Up to `MOST_EXACT` points by dynamic programming over subsets (Held and Karp
     1962, Journal of the Society for Industrial and Applied Mathematics 10:196); beyond, the best of the nearest
-    neighbours' paths from every point, each improved by turning stretches round (Croes 1958, Operations Research
-    6:791). Equal input gives the equal path.
+    neighbour paths from every point, each improved by 2-opt (Croes 1958, Operations Research 6:791). Deterministic.
     """
     n = len(distances)
     if n < 2:
@@ -145,7 +143,7 @@ def _exact(table: list[list[float]]) -> list[int]:
 
 
 def _improved(table: list[list[float]]) -> list[int]:
-    paths = [_turned(_nearest(table, start), table) for start in range(len(table))]
+    paths = [_two_opt(_nearest(table, start), table) for start in range(len(table))]
     return min(paths, key=lambda path: _length(path, table))
 
 
@@ -157,8 +155,8 @@ def _nearest(table: list[list[float]], start: int) -> list[int]:
     return path
 
 
-def _turned(path: list[int], table: list[list[float]]) -> list[int]:
-    """Turns stretches round as long as that makes the path shorter."""
+def _two_opt(path: list[int], table: list[list[float]]) -> list[int]:
+    """2-opt: reverses stretches as long as that makes the path shorter."""
     length, shorter = _length(path, table), True
     while shorter:
         shorter = False
@@ -176,20 +174,20 @@ def _length(path: list[int], table: list[list[float]]) -> float:
 
 
 Start = Literal["given", "plainer", "busier"]
-"""The end that comes first: the one given earlier (no knowledge), the one with less in it, the one with more."""
+"""The end that comes first: the one given earlier (no knowledge), the one with less detail, the one with more."""
 
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class LearnedStart:
-    """What solved instances say, each by its id: whether it begins with the plainer of its two ends."""
+    """For each solved instance by its id, whether it begins with the plainer of its two ends."""
 
     votes: Mapping[str, bool]
 
     def start(self, item: str) -> Start:
-        """By all instances but the item itself: what most of them do, where that is more than a coin would show
-        (exact binomial test, two-sided, at 0.05); else no knowledge.
+        """The majority of all instances but the item itself, where it is significant (exact binomial test, two-sided, at
+        0.05); else "given".
 
         >>> LearnedStart(dict.fromkeys("abcdef", True)).start("z"), LearnedStart({"a": True}).start("z")
         ('plainer', 'given')
@@ -203,7 +201,7 @@ class LearnedStart:
 
 
 def learned(solved: Iterable[tuple[str, bytes, bytes]]) -> LearnedStart:
-    """From ids with the true first and last picture; ends that are equally busy say nothing."""
+    """Learned from ids with the true first and last picture; instances with equally busy ends are left out."""
     votes = {}
     for name, first, last in solved:
         begins, ends = busyness(look(first)), busyness(look(last))
@@ -213,34 +211,33 @@ def learned(solved: Iterable[tuple[str, bytes, bytes]]) -> LearnedStart:
 
 
 DIRECTED = "seriation-directed"
-"""The name of answers with a stated or learned direction: another system than the one without."""
+"""The name of the system with a stated or learned direction."""
 
 VERSION = "3"
 """Changes whenever the same frames may give another answer."""
 
 
 class SeriationOptions(SystemOptions):
-    """`start` is the end that comes first (`given`, `plainer`, `busier`); `learn` a file or folder of solved instances
-    that say so instead."""
+    """`start`: the end that comes first (`given`, `plainer`, `busier`). `learn`: a file or folder of solved instances
+    from which it is learned."""
 
     start: Start | None = None
     learn: str | None = None
 
 
 class Seriation:
-    """The shortest path through the frames, by how unlike they are: what changes little follows each other.
+    """The shortest path through the frames by their dissimilarity: similar frames follow each other.
 
-    Three distances count alike, each in units of its own mean over all pairs: of colours over 32 × 32 points, of how
-    far things move by optical flow, and of what is left once they are moved (see `unlikeness` and `moved`). The path is
-    the shortest one for up to `MOST_EXACT` frames (Held and Karp), a good one beyond.
+    The dissimilarity is the mean of three distances, each divided by its mean over all pairs: colours over 32 × 32
+    points, the length of the optical flow, and the difference after warping (see `unlikeness` and `moved`). The path is
+    the shortest one for up to `MOST_EXACT` frames (Held and Karp), an approximation beyond.
 
-    None of these tells first from last: right up to reversal is what this system can be good at. The direction is a
-    prior: `start="given"` begins with the end that is given earlier (no knowledge: both ends stay at chance),
-    `"plainer"` with the end that has less in it (things are brought in), `"busier"` with the other one; `learned` takes
-    it from solved instances, see `LearnedStart`. Where it sees nothing, as many frames as there are not labels, or
-    black ones, it answers by a seeded guess. `Answer.extra` says which:
-    `{"evidence": "pixels", "length": …, "exact": …, "start": …}` (of the path, 1 being the mean of all pairs) or
-    `{"evidence": "guess", "because": …}`.
+    A path has no direction, so the order is correct at best up to reversal. The direction is a prior: `start="given"`
+    begins with the end that is given earlier (no knowledge: the direction stays at chance), `"plainer"` with the end
+    with less detail (things are brought in), `"busier"` with the other one; `prior` learns it from solved instances, see
+    `LearnedStart`. Without one frame for each label, or with equal frames (black ones), it answers by a seeded guess.
+    `Answer.extra` is `{"evidence": "pixels", "length": …, "exact": …, "start": …}` (length of the path, 1 being the mean
+    of all pairs) or `{"evidence": "guess", "because": …}`.
     """
 
     def __init__(self, *, seed: int = 0, start: Start = "given", prior: LearnedStart | None = None) -> None:
@@ -252,7 +249,7 @@ class Seriation:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """Version, the prior of the direction (what was learned as votes), and the seed of its guesses."""
+        """Version, the prior of the direction (a learned one as votes), and the seed of the guesses."""
         votes = None if self._prior is None else [sum(self._prior.votes.values()), len(self._prior.votes)]
         start: JsonValue = self._start if votes is None else {"plainer_of_solved": [*votes]}
         return {"version": VERSION, "start": start, "seed": self._seed}
@@ -261,7 +258,7 @@ class Seriation:
         return isinstance(item.answer, OrderingFormat)
 
     async def answer(self, item: Item, view: View) -> Answer:
-        """Looks at every frame once; pictures are read off the event loop. Raises `ValueError` for another format."""
+        """Compares all frames, outside of the event loop. Raises `ValueError` for another format."""
         if not isinstance(item.answer, OrderingFormat):
             raise ValueError(f"an answer of the format {item.answer.kind} has no order")
         frames = await view.frames()
@@ -298,17 +295,18 @@ class Seriation:
 
 
 def _together(*tables: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of tables of distances, each divided by its own mean over the pairs; one that is all 0 says nothing."""
-    told = [table * (table.size - len(table)) / table.sum() for table in tables if table.any()]
-    together: NDArray[np.float64] = np.mean(told, axis=0)
-    return together
+    """The mean of tables of distances, each divided by its own mean over all pairs; tables of zeros are left out."""
+    scaled = [table * (table.size - len(table)) / table.sum() for table in tables if table.any()]
+    mean: NDArray[np.float64] = np.mean(scaled, axis=0)
+    return mean
 
 
 def build(options: Mapping[str, JsonValue] = NO_OPTIONS, seed: int = 0, name: str = "seriation") -> Seriation:
     """Frames strung together by how alike they are; which end comes first is not known, or said by an option.
 
     `start` is the end that comes first: the one `given` earlier, the `plainer` or the `busier` one; `learn` takes it
-    from solved instances. Under its former name `seriation-directed` it needs one of them. Raises `ConfigurationError`.
+    from solved instances. Under its former name `seriation-directed` it requires one of these options. Raises
+    `ConfigurationError`.
     """
     chosen = read_options(name, SeriationOptions, options)
     if (chosen.start is not None and chosen.learn is not None) or (name == DIRECTED and chosen == SeriationOptions()):

@@ -1,4 +1,4 @@
-"""From videos to instances of ClinicalSkillQA: key frames, shuffled, with the right order beside them."""
+"""From videos to instances of ClinicalSkillQA: shuffled key frames with their right order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self, TypeVar, get_args
+from typing import Annotated, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from proctor.construction import check_bounds
 from proctor.core import InputError, Region, count_of, generator, read_json, read_model, whole_folder
 from proctor.media import VIDEO_EXTENSIONS, MediaLibrary, Picture, distances, hashes
-from proctor.tasks.clinicalskillqa.native import Scenario, labels_of
+from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, labels_of, scenario_named
 
 T = TypeVar("T")
 
@@ -25,14 +25,14 @@ _KINDS = {
     "hidden": "the {name} is covered",
     "retrieved": "the {name} is carried away",
 }
-"""The kinds of event that the simulator logs."""
+"""The simulator's kinds of events."""
 
 Seconds = Annotated[float, Field(ge=0)]
 
 
 class LoggedEvent(BaseModel):
-    """One event, in seconds of its video: `text` says what happens ("the pads are placed"); the simulator's own events
-    say it by `kind` and `class_name`."""
+    """One event, in seconds of its video. `text` is what happens ("the pads are placed"); the simulator's own events have
+    `kind` and `class_name` instead."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -46,13 +46,13 @@ class LoggedEvent(BaseModel):
     def _whole(self) -> Self:
         if self.end < self.start:
             raise ValueError(f"an end from {self.start:g} on")
-        if not self.said:
+        if not self.description:
             raise ValueError(f"a text, or a kind ({', '.join(_KINDS)}) with a class_name")
         return self
 
     @property
-    def said(self) -> str:
-        """What happens, as part of a sentence; empty where the event does not say it."""
+    def description(self) -> str:
+        """What happens, as part of a sentence; empty where the event has no text."""
         known = _KINDS.get(self.kind, "") if self.class_name else ""
         return self.text.strip().rstrip(".") or known.format(name=self.class_name)
 
@@ -72,8 +72,8 @@ def read_events(folder: Path, video: str) -> tuple[LoggedEvent, ...]:
 
 
 def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[LoggedEvent]) -> str:
-    """Why frames stand in this order, after the log: of each event in which frames it is seen, or between which two it
-    happens; `times` are those of `order`. Empty where the log has nothing from the first frame to the last.
+    """A rationale from the log: for each event the frames that show it, or the two between which it happens. `times` are
+    those of `order`. Empty where the log has no event from the first frame to the last.
 
     >>> log = [LoggedEvent(start=1, end=3, text="the pads are placed"), LoggedEvent(start=4, end=5, text="a shock is given")]
     >>> rationale(["B", "C", "A"], [0.5, 2, 6], log)
@@ -84,9 +84,9 @@ def rationale(order: Sequence[str], times: Sequence[float], events: Sequence[Log
         inside = [label for label, time in zip(order, times, strict=True) if one.start <= time <= one.end]
         gap = next((at for at in range(1, len(times)) if times[at - 1] < one.start and one.end < times[at]), 0)
         if inside:
-            sentences.append(f"In {_joined(inside)} {one.said}.")
+            sentences.append(f"In {_joined(inside)} {one.description}.")
         elif gap:
-            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.said}.")
+            sentences.append(f"Between {order[gap - 1]} and {order[gap]} {one.description}.")
     return " ".join(sentences)
 
 
@@ -95,14 +95,14 @@ def _joined(labels: Sequence[str]) -> str:
 
 
 _TRIES = 12
-_MIDDLE = 0.6  # of its slot: so that neighbours keep a distance in time
+_MIDDLE = 0.6  # share of its slot that a time is drawn from, so that neighbours stay apart
 
 Grab = Callable[[Sequence[float]], list[bytes]]
 
 
 def stretches(duration: float, seconds: float, count: int, rng: np.random.Generator) -> list[tuple[float, float]]:
-    """Up to `count` stretches of `seconds`, in order and apart from each other, each somewhere in its equal
-    share of the video; fewer where the video is too short for this many, none where it is shorter than one.
+    """Up to `count` stretches of `seconds`, in order and disjoint, each drawn from an equal share of the video; fewer
+    where the video is too short.
 
     >>> [(round(start, 2), round(end, 2)) for start, end in stretches(10.0, 4.0, 5, np.random.default_rng(0))]
     [(0.64, 4.64), (5.27, 9.27)]
@@ -118,10 +118,8 @@ def stretches(duration: float, seconds: float, count: int, rng: np.random.Genera
 def choose(
     stretch: tuple[float, float], count: int, apart: float, grab: Grab, rng: np.random.Generator
 ) -> tuple[list[float], list[bytes]] | None:
-    """`count` times of the stretch, one in each of as many equal slots, and their pictures; None where twelve
-    draws do not find pictures that all differ.
-
-    Two pictures differ visibly when at least the share `apart` of their perceptual hashes' bits does.
+    """`count` times of the stretch, one in each of as many equal slots, and their pictures; None where twelve draws do
+    not find pictures that all differ in at least the share `apart` of the bits of their perceptual hashes.
     """
     start, end = stretch
     slot = (end - start) / count
@@ -142,13 +140,13 @@ BUILDER_VERSION = "2"
 _COMMENT = 4  # bytes of an empty comment
 _LONGEST_COMMENT = 2 + 0xFFFF
 
-_MOMENT = 946_684_800  # every file is of the first second of 2000: its time says nothing
+_MOMENT = 946_684_800  # 2000-01-01: every file has the same time, so that file times reveal no order
 
 
 @dataclass(frozen=True)
 class InstancePlan:
-    """What is made of each video: up to `per_video` stretches of `seconds`, and of each one instance for every
-    number in `frames`; `apart` is how different two frames are at least (share of their hashes' bits)."""
+    """What to make of each video: up to `per_video` stretches of `seconds`, and of each stretch one instance for every
+    number in `frames`; `apart` is the smallest difference of two frames (share of their hashes' bits)."""
 
     frames: tuple[int, ...] = (4, 6)
     per_video: int = 4
@@ -160,7 +158,6 @@ class InstancePlan:
     def __post_init__(self) -> None:
         if not self.frames or len(set(self.frames)) != len(self.frames):
             raise InputError("frames", found=str(self.frames), expected="numbers of frames, each once")
-        scenarios = (None, *get_args(Scenario))
         check_bounds(
             [
                 *(("frames", one, 2, 26) for one in self.frames),
@@ -169,14 +166,13 @@ class InstancePlan:
                 ("apart", self.apart, 0, 0.5),
             ]
         )
-        if self.scenario not in scenarios:
-            expected = f"one of {', '.join(get_args(Scenario))}"
-            raise InputError("scenario", found=repr(self.scenario), expected=expected)
+        if self.scenario is not None and self.scenario not in SCENARIOS:
+            raise InputError("scenario", found=repr(self.scenario), expected=f"one of {', '.join(SCENARIOS)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What was written, and in how many cases no visibly different frames were found."""
+    """What was written, how many instances had too similar frames, and the videos that were too short."""
 
     instances: int
     videos: int
@@ -186,7 +182,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class DrawnFrames:
-    """Frames of one stretch of a video, in the order of time; none where no draw finds `count` that differ visibly."""
+    """Frames of one stretch of a video in the order of time; none where no draw finds `count` different ones."""
 
     video: str
     stretch: tuple[float, float]
@@ -204,8 +200,8 @@ def draw_frames(
     within: tuple[float, float] | None = None,
     region: Region | None = None,
 ) -> list[DrawnFrames]:
-    """Every draw of a plan on one video, in seconds of its own clock: of all of it, or `within` two times; of the whole
-    picture, or a region. Empty where what is used is shorter than a stretch."""
+    """All draws of a plan on one video, in seconds of its own clock, optionally `within` two times and a `region` of the
+    picture. Empty where the video, or that part, is shorter than a stretch."""
 
     def grab(times: Sequence[float]) -> list[bytes]:
         return library.jpegs([Picture(video, time, region) for time in times])
@@ -221,40 +217,39 @@ def draw_frames(
 
 
 def dealt_labels(count: int, rng: np.random.Generator) -> tuple[str, ...]:
-    """The labels of frames in the order of time: the first letters, every permutation alike.
+    """Shuffled labels for frames in the order of time: the first letters, each permutation with equal probability.
 
     >>> dealt_labels(4, np.random.default_rng(3))
     ('D', 'C', 'B', 'A')
     """
-    shown = [int(one) for one in rng.permutation(count)]  # the moment, by its place in time, of each label
+    shown = [int(one) for one in rng.permutation(count)]  # for each label the rank of its frame in time
     return tuple(labels_of(count)[shown.index(moment)] for moment in range(count))
 
 
 def scenarios_of(videos: Path, file: Path | None = None) -> dict[str, Scenario]:
-    """What each video below a folder shows: as a JSON file says, an object from names (with or without the ending) to
-    scenarios; else by the folder that it lies in, `CPR`, `AED` or `BMV` in any case.
+    """The scenario of each video below a folder: from a JSON object of names (with or without the suffix) to scenarios,
+    else from the folder that contains it, `CPR`, `AED` or `BMV` in any case.
 
-    Raises `InputError` for a video that neither names, for a scenario that is none, and for a file that can't be read.
+    Raises `InputError` for a video without a scenario, an unknown scenario, and a file that can't be read.
     """
-    known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
-    expected = f"one of {', '.join(get_args(Scenario))}"
+    expected = f"one of {', '.join(SCENARIOS)}"
     listed = read_json(file, "an object from videos to scenarios") if file is not None else {}
     if not isinstance(listed, dict):
         raise InputError(file, found=type(listed).__name__, expected="an object from videos to scenarios")
     found: dict[str, Scenario] = {}
     for name in _videos(videos):
         if file is not None:
-            said = listed.get(name, listed.get(Path(name).with_suffix("").as_posix()))
-            if not isinstance(said, str) or said.casefold() not in known:
-                raise InputError(
-                    file, f"video {name!r}", found=repr(said) if said else "no scenario", expected=expected
-                )
-            found[name] = known[said.casefold()]
-            continue
-        inside = [known[part.casefold()] for part in Path(name).parts[:-1] if part.casefold() in known]
-        if len(inside) != 1:
-            raise InputError(videos / name, found=f"{len(inside)} folders named so", expected=expected)
-        found[name] = inside[0]
+            stated = listed.get(name, listed.get(Path(name).with_suffix("").as_posix()))
+            scenario = scenario_named(stated) if isinstance(stated, str) else None
+            if scenario is None:
+                shown = repr(stated) if stated else "no scenario"
+                raise InputError(file, f"video {name!r}", found=shown, expected=expected)
+        else:
+            inside = [one for part in Path(name).parts[:-1] if (one := scenario_named(part)) is not None]
+            if len(inside) != 1:
+                raise InputError(videos / name, found=f"{len(inside)} folders named so", expected=expected)
+            scenario = inside[0]
+        found[name] = scenario
     return found
 
 
@@ -270,16 +265,16 @@ def build_instances(
 ) -> Built:
     """Makes instances of all videos below a folder (by name's ending) in the format of ClinicalSkillQA.
 
-    `out` gets `instances/ID/A.jpg` …, `references.jsonl` (the order, the video and the times, which are for the
-    marker alone) and `about.json` (seed, settings, whether the videos are simulated). What a system could see
-    gives no order away: ids are dealt over all videos, labels are shuffled (every permutation alike), pictures
-    are re-encoded without metadata, every file has the same time, and the files of an instance are equally long. The
-    same videos, plan and seed give the same files. With a folder of event logs (`events`, see `read_events`: one for
-    each video) the references say why, in the log's words (see `rationale`); without, rationales are empty. `scenarios`
-    says what each video shows, by its name below the folder (see `scenarios_of`), where not all show the plan's.
+    `out` gets `instances/ID/A.jpg` …, `references.jsonl` (order, video and times, for scoring only) and `about.json`
+    (seed, settings, whether the videos are simulated). Nothing that a system can see reveals the order: ids are dealt
+    over all videos, labels are shuffled, pictures are re-encoded without metadata, all files have the same time, and
+    the files of an instance have the same length. The same videos, plan and seed give the same files. With a folder of
+    event logs (`events`, see `read_events`: one for each video) the references have rationales (see `rationale`).
+    `scenarios` gives the scenario of each video by its name below the folder (see `scenarios_of`); the default is the
+    plan's.
 
-    `progress` is called with videos done and videos in all. Raises `InputError` where `out` is not empty, a video
-    can't be read, there is none, no instance can be made of them, or the disk is full: then `out` is as it was.
+    `progress` is called with the number of videos done and of all videos. Raises `InputError` where `out` is not empty,
+    a video can't be read, there is none, no instance can be made, or the disk is full; `out` is then unchanged.
     """
     chosen = plan or InstancePlan()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -305,7 +300,7 @@ def build_instances(
     known = dict.fromkeys(names, chosen.scenario) | dict(scenarios or {})
     source = {"simulated": is_simulated(videos), "videos": len(names)}
     with whole_folder(out) as half:
-        _write(half, drafts, (logs, known), chosen, source)
+        _write(half, drafts, logs, known, chosen, source)
     return Built(len(drafts), len(names) - len(short), wanted - len(drafts), tuple(short))
 
 
@@ -334,11 +329,11 @@ def is_simulated(folder: Path) -> bool:
 def _write(
     out: Path,
     drafts: list[DrawnFrames],
-    beside: tuple[Mapping[str, Sequence[LoggedEvent]], Mapping[str, Scenario | None]],
+    logs: Mapping[str, Sequence[LoggedEvent]],
+    scenarios: Mapping[str, Scenario | None],
     plan: InstancePlan,
     source: Mapping[str, JsonValue],
 ) -> None:
-    logs, scenarios = beside
     instances = []
     for name, draft in dealt_names(drafts, plan.seed):
         order = dealt_labels(draft.count, generator(plan.seed, "keyframes", "labels", name))
@@ -359,7 +354,7 @@ def _write(
 
 
 def dealt_names(drafts: Sequence[T], seed: int) -> list[tuple[str, T]]:
-    """Instances in the order of their names, `i1`, `i2` … of equal length, which are dealt over all of them."""
+    """The instances with shuffled names `i1`, `i2` … of equal length, in the order of the names."""
     mixed = generator(seed, "keyframes", "ids").permutation(len(drafts))
     digits = len(str(len(drafts)))
     return [(f"i{number:0{digits}d}", drafts[int(place)]) for number, place in enumerate(mixed, start=1)]
@@ -368,8 +363,8 @@ def dealt_names(drafts: Sequence[T], seed: int) -> list[tuple[str, T]]:
 def write_instances(
     out: Path, instances: Iterable[tuple[Mapping[str, JsonValue], Mapping[str, bytes]]], about: Mapping[str, JsonValue]
 ) -> None:
-    """Writes `instances/ID/LABEL.jpg`, `references.jsonl` and `about.json` into an empty folder: of each instance its
-    reference, with an `id`, and its pictures by label. Neither times nor sizes of the files tell an order."""
+    """Writes `instances/ID/LABEL.jpg`, `references.jsonl` and `about.json` into an empty folder; an instance is its
+    reference, with an `id`, and its pictures by label. Neither times nor sizes of the files reveal an order."""
     root = out / "instances"
     root.mkdir(parents=True, exist_ok=True)
     lines = []
@@ -383,8 +378,10 @@ def write_instances(
 
 
 def padded(jpeg: bytes, length: int) -> bytes:
-    """The same picture in a file of `length` bytes (4 or more than its own), filled up by comments of zeros: how large
-    a file is tells how much there is in a picture, which in some procedures grows with time."""
+    """The same picture in a file of `length` bytes (4 or more than its own), padded by comments of zeros.
+
+    A file's size depends on how much is in the picture, which in some procedures grows with time.
+    """
     comments, gap = b"", length - len(jpeg)
     while gap:
         size = min(gap, _LONGEST_COMMENT)

@@ -1,13 +1,12 @@
-"""The task's own records (instances, references, predictions) and instances on disk: a folder each, or a manifest;
-every picture is opened before anything is asked."""
+"""The task's own files: instances (a folder each, or a manifest), references and predictions. Every picture is opened
+while reading, before any call of a model."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -32,8 +31,8 @@ Model = TypeVar("Model", bound=BaseModel)
 def records(file: Path, inside: str) -> list[tuple[str, JsonValue]]:
     """(place, record) of a `.json`, `.jsonl` or `.csv` file in UTF-8.
 
-    JSON is a list of objects, the same below the key `inside`, or an object from ids to records (to orders
-    alone, where a record is no object). Raises `InputError` for anything else, and for a key twice.
+    JSON is a list of objects, such a list under the key `inside`, or an object from ids to records or to orders.
+    Raises `InputError` for anything else, and for a repeated key.
     """
     suffix = file.suffix.casefold()
     if suffix == ".csv":
@@ -47,8 +46,8 @@ def records(file: Path, inside: str) -> list[tuple[str, JsonValue]]:
 
 
 def read_unique(file: Path, inside: str, model: type[Model]) -> dict[str, Model]:
-    """The records of a file by their `id`. Raises `InputError` that names the file and the item: a field that
-    is not as it should be, an id twice, no record at all."""
+    """The records of a file by their `id`. Raises `InputError` that names file and item for an invalid field, a repeated
+    id, and an empty file."""
     found: dict[str, Model] = {}
     for place, raw in records(file, inside):
         given = raw.get("id") if isinstance(raw, dict) else None
@@ -94,12 +93,18 @@ SCENARIOS: dict[Scenario, str] = {
     "BMV": "bag-mask ventilation",
 }
 
+
+def scenario_named(name: str) -> Scenario | None:
+    """A scenario by its name in any case; None for another name."""
+    return next((scenario for scenario in SCENARIOS if scenario.casefold() == name.casefold()), None)
+
+
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_JOINT = re.compile(r"\s*(?:>|→|->|,|;)\s*|\s+")
+_SEPARATOR = re.compile(r"\s*(?:>|→|->|,|;)\s*|\s+")
 
 
 def labels_of(count: int) -> tuple[str, ...]:
-    """The labels of n frames: the first letters of the alphabet (2 to 26).
+    """The labels of n frames: the first letters of the alphabet (n ≤ 26).
 
     >>> labels_of(4)
     ('A', 'B', 'C', 'D')
@@ -126,7 +131,7 @@ def split_order(text: str) -> tuple[str, ...]:
     >>> split_order("D > B, A C")
     ('D', 'B', 'A', 'C')
     """
-    return tuple(label for label in _JOINT.split(text.strip()) if label)
+    return tuple(label for label in _SEPARATOR.split(text.strip()) if label)
 
 
 Order = Annotated[tuple[str, ...], BeforeValidator(_order)]
@@ -139,7 +144,7 @@ class _Native(BaseModel):
 
 
 class NativeInstance(_Native):
-    """One entry of a manifest: `frames` names a picture below the media folder for each label."""
+    """One set of shuffled key frames: `frames` names a picture below the media folder for each label, from A on."""
 
     frames: dict[str, str] = Field(min_length=2, max_length=26)
     scenario: Scenario | None = None
@@ -147,7 +152,7 @@ class NativeInstance(_Native):
 
 
 class ReferenceOrder(_Native):
-    """The right order with why; scenario and source video where the file tells them."""
+    """The right order with its rationale; scenario and source video where the file states them."""
 
     order: Order
     rationale: str = ""
@@ -163,7 +168,7 @@ class NativePrediction(_Native):
 
 
 class About(BaseModel):
-    """`about.json` of a folder that was built: from what seed, and whether its videos are simulated."""
+    """`about.json` of a built folder: its seed, and whether its videos are simulated."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -172,7 +177,7 @@ class About(BaseModel):
 
 
 def read_about(data: Path) -> About:
-    """What `about.json` says; a folder without it is the task's own. Raises `InputError` where it can't be read."""
+    """The content of `about.json`; a folder without it is the task's own. Raises `InputError` where it can't be read."""
     file = data / "about.json"
     if not file.is_file():
         return About()
@@ -180,24 +185,26 @@ def read_about(data: Path) -> About:
 
 
 def read_instances(file: Path) -> dict[str, NativeInstance]:
-    """A manifest, by id. Raises `InputError` for labels that are not the first letters, a picture named twice
-    in one instance, and what `read_unique` refuses."""
+    """A manifest by id, frames sorted by label. Raises `InputError` for labels that are not the first letters, a picture
+    named twice in one instance, and as `read_unique`."""
     found = read_unique(file, "instances", NativeInstance)
-    for one in found.values():
+    for name, one in found.items():
         place = f"item {one.id!r}"
         expected = labels_of(len(one.frames))
         if set(one.frames) != set(expected):
             shown = ", ".join(sorted(one.frames))
             raise InputError(file, f"{place}, field 'frames'", found=shown, expected=", ".join(expected))
-        twice = _twice(one.frames.values())
+        pictures = list(one.frames.values())
+        twice = next((picture for number, picture in enumerate(pictures) if picture in pictures[:number]), "")
         if twice:
             raise InputError(file, place, found=f"the image {twice!r} twice", expected="an image per label")
+        found[name] = one.model_copy(update={"frames": {label: one.frames[label] for label in expected}})
     return found
 
 
 def read_references(file: Path) -> dict[str, ReferenceOrder]:
-    """References by id. Raises `InputError` for an order that is no permutation of the first letters (A, B, C …),
-    two references for one item, and what `read_unique` refuses."""
+    """References by id. Raises `InputError` for an order that is no permutation of the first letters (A, B, C …), and as
+    `read_unique`."""
     found = read_unique(file, "references", ReferenceOrder)
     for one in found.values():
         labels = labels_of(len(one.order))
@@ -209,18 +216,9 @@ def read_references(file: Path) -> dict[str, ReferenceOrder]:
 
 
 def read_predictions(file: Path) -> dict[str, NativePrediction]:
-    """Predictions by id: JSON, JSON lines or CSV (columns id, order, rationale). Labels are not checked here: a
-    wrong order is an answer. Raises `InputError` for two predictions for one item, and what `read_unique` refuses."""
+    """Predictions by id: JSON, JSON lines or CSV (columns id, order, rationale). Labels are not checked: an invalid order
+    is an answer, too. Raises as `read_unique`."""
     return read_unique(file, "predictions", NativePrediction)
-
-
-def _twice(values: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            return value
-        seen.add(value)
-    return ""
 
 
 def spelled(order: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -235,32 +233,19 @@ def spelled(order: tuple[str, ...], labels: tuple[str, ...]) -> tuple[str, ...]:
 
 _MANIFESTS = ("manifest.json", "manifest.jsonl")
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
-_MOST = 26
+_MAX_FRAMES = 26
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One set of shuffled key frames; `pictures` are their names below the media folder, by label from A on."""
-
-    id: str
-    pictures: dict[str, str]
-    scenario: str = ""
-    video: str = ""
-
-
-def find_instances(data: Path, media: Path) -> list[Instance]:
+def find_instances(data: Path, media: Path) -> list[NativeInstance]:
     """All instances, sorted by id. From `manifest.json` or `manifest.jsonl` in `data` where there is one; else
     every folder `ID` or `CPR/ID`, `AED/ID`, `BMV/ID` below `media`, or below its folder `instances`, that holds
     `A.jpg`, `B.jpg` … (or .png, .webp, .bmp).
 
-    Raises `InputError`, naming file and item, for a picture that is missing, unreadable or there twice (by name
-    or by content), for other files' names, and where there is no instance at all.
+    Raises `InputError`, naming file and item, for a picture that is missing, unreadable or repeated (by name or by
+    content), for other files' names, and where there is no instance.
     """
     manifest = only_one(data, _MANIFESTS)
-    if manifest is not None:
-        found = [_from_manifest(entry) for entry in read_instances(manifest).values()]
-    else:
-        found = _from_folders(media)
+    found = list(read_instances(manifest).values()) if manifest is not None else _from_folders(media)
     if not found:
         expected = "a manifest, or a folder per instance with A.jpg, B.jpg …"
         raise InputError(data, found="no instance", expected=expected)
@@ -270,22 +255,16 @@ def find_instances(data: Path, media: Path) -> list[Instance]:
 
 
 def only_one(folder: Path, names: Sequence[str]) -> Path | None:
-    """The file that has one of these names; None where none is there. Raises `InputError` where two are: nobody says
-    which of them holds."""
+    """The file with one of these names; None where there is none. Raises `InputError` where there are two."""
     there = [folder / name for name in names if (folder / name).is_file()]
     if len(there) > 1:
         raise InputError(there[1], found=f"{there[0].name} beside it", expected="one of them alone")
     return there[0] if there else None
 
 
-def _from_manifest(entry: NativeInstance) -> Instance:
-    pictures = {label: entry.frames[label] for label in labels_of(len(entry.frames))}
-    return Instance(entry.id, pictures, entry.scenario or "", entry.video)
-
-
-def _from_folders(media: Path) -> list[Instance]:
+def _from_folders(media: Path) -> list[NativeInstance]:
     root = media / "instances" if (media / "instances").is_dir() else media
-    found: dict[str, Instance] = {}
+    found: dict[str, NativeInstance] = {}
     for scenario, folder in _folders(root):
         instance = _from_folder(folder, media, scenario)
         if instance.id in found:
@@ -294,8 +273,10 @@ def _from_folders(media: Path) -> list[Instance]:
     return list(found.values())
 
 
-def _folders(root: Path) -> list[tuple[str, Path]]:
-    below = [("", folder) for folder in _inside(root) if folder.name not in SCENARIOS]
+def _folders(root: Path) -> list[tuple[Scenario | None, Path]]:
+    below: list[tuple[Scenario | None, Path]] = [
+        (None, folder) for folder in _inside(root) if folder.name not in SCENARIOS
+    ]
     for scenario in SCENARIOS:
         below += [(scenario, folder) for folder in _inside(root / scenario)]
     return below
@@ -307,31 +288,31 @@ def _inside(root: Path) -> list[Path]:
     return sorted(one for one in root.iterdir() if one.is_dir() and not one.name.startswith((".", "_")))
 
 
-def _from_folder(folder: Path, media: Path, scenario: str) -> Instance:
+def _from_folder(folder: Path, media: Path, scenario: Scenario | None) -> NativeInstance:
     place = f"item {folder.name!r}"
     pictures: dict[str, str] = {}
     for file in sorted(folder.iterdir()):
         if file.name.startswith(".") or file.suffix.casefold() not in _EXTENSIONS:
             continue
         label = file.stem.upper()
-        if label not in labels_of(_MOST):
+        if label not in labels_of(_MAX_FRAMES):
             raise InputError(file, place, found=f"the name {file.name!r}", expected="a label, A to Z, as name")
         if label in pictures:
             raise InputError(file, place, found=f"the image {label} twice", expected="an image per label")
         pictures[label] = file.relative_to(media).as_posix()
     if len(pictures) < 2:
         raise InputError(folder, place, found=f"{len(pictures)} images", expected="A.jpg, B.jpg …")
-    expected = labels_of(labels_of(_MOST).index(max(pictures)) + 1)
+    expected = labels_of(labels_of(_MAX_FRAMES).index(max(pictures)) + 1)
     gap = next((label for label in expected if label not in pictures), None)
     if gap is not None:
         raise InputError(folder / f"{gap}.jpg", place, found="no such image", expected=f"all of {', '.join(expected)}")
-    return Instance(folder.name, pictures, scenario)
+    return NativeInstance(id=folder.name, frames=pictures, scenario=scenario)
 
 
-def _check_pictures(instance: Instance, media: Path) -> None:
-    """Opens every picture of an instance whole, though small: what can't be read is known before it is paid for."""
+def _check_pictures(instance: NativeInstance, media: Path) -> None:
+    """Decodes every picture, at a small size, so that an unreadable one is found before any call of a model."""
     seen: dict[bytes, str] = {}
-    for label, name in instance.pictures.items():
+    for label, name in instance.frames.items():
         place = f"item {instance.id!r}, label {label}"
         content = _content(media, name, place)
         digest = hashlib.sha256(content).digest()

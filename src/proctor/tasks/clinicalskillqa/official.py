@@ -97,8 +97,8 @@ def _rows(one: OrderedRun, marks: Marks) -> list[dict[str, Any]]:
     rows = []
     for scorer, mark in marks:
         found = mark.estimate
-        told = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "reason": ""}
-        rows.append(run | {"scorer": scorer, "name": mark.metric.name} | told)
+        values = {"value": found.value, "ci_low": found.ci_low, "ci_high": found.ci_high, "n": found.n, "reason": ""}
+        rows.append(run | {"scorer": scorer, "name": mark.metric.name} | values)
     missing: dict[str, Any] = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "reason": _unscored(one)}
     unscored = () if one.f1 else (RATIONALE_F1, OVERALL)
     rows += [run | {"scorer": "", "name": metric.name} | missing for metric in unscored]

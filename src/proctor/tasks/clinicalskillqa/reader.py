@@ -1,4 +1,4 @@
-"""Reads ClinicalSkillQA as its organisers hand it out."""
+"""Reads ClinicalSkillQA as its organisers distribute it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from proctor.metrics.text import BertScoreSettings, load_bertscore
 from proctor.tasks.clinicalskillqa import READER_SUMMARY
 from proctor.tasks.clinicalskillqa.native import (
     SCENARIOS,
-    Instance,
+    NativeInstance,
     NativePrediction,
     ReferenceOrder,
     find_instances,
@@ -81,9 +81,8 @@ class ClinicalSkillQA(BenchmarkReader):
     prediction_weights = MappingProxyType({"alpha": 0.7, "beta": 0.8})  # of the overall score, as the task sets them
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads instances (see `find_instances`) and `references.json` or `references.jsonl`, where `data` has one;
-        without, the items have no reference. Frames are shown under the labels of their files, so the seed draws
-        nothing."""
+        """Reads instances (see `find_instances`) and, where `data` has one, `references.json` or `references.jsonl`.
+        Frames keep the labels of their files, so the seed has no effect."""
         del seed
         root = media or data
         if not data.is_dir():
@@ -95,15 +94,15 @@ class ClinicalSkillQA(BenchmarkReader):
         if file is not None:
             _check_pairs(file, instances, references)
         items = tuple(_item(instance, references.get(instance.id)) for instance in instances)
-        told = all("scenario" in item.tags for item in items)
+        by_scenario = all("scenario" in item.tags for item in items)
         return Benchmark(
             name=self.name,
             title=f"ClinicalSkillQA: key frames in order{_SIMULATED if about.simulated else ''}",
             items=items,
             metrics=(ACCURACY, *RUN_METRICS),
             headline=ACCURACY.name,
-            facets=("scenario", "frames") if told else ("frames",),
-            buckets=("scenario",) if told else ("frames",),
+            facets=("scenario", "frames") if by_scenario else ("frames",),
+            buckets=("scenario",) if by_scenario else ("frames",),
             conditions=("video", "text-only", "black", "shuffled"),
             media_root=root,
             failed=FailedPolicy.WRONG,
@@ -114,10 +113,10 @@ class ClinicalSkillQA(BenchmarkReader):
         )
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """One answer to every item of the benchmark, in its order; the rationale stands in its `extra`.
+        """One answer to every item of the benchmark, in its order, with the rationale in `extra`.
 
         An item without a prediction gets an answer whose reason is `NO_ANSWER`; an empty order is unreadable. Raises
-        `InputError` for a prediction for an item that the benchmark does not have.
+        `InputError` for a prediction for an unknown item.
         """
         predictions = read_predictions(path)
         unknown = sorted(predictions.keys() - {item.id for item in benchmark.items})
@@ -131,8 +130,8 @@ class ClinicalSkillQA(BenchmarkReader):
         return RecordedAnswers(answers=answers, settings={"recorded": "ClinicalSkillQA predictions"}, notes=notes)
 
     async def verify(self, data: Path) -> list[VerifiedFigure]:
-        """The overall score of each team in the published table, computed from its published parts: their answers are
-        not public. Parts are rounded to two places, which moves the overall score by up to 0.5."""
+        """The overall score of each team in the published table, computed from its published parts; the answers are not
+        public. Parts are rounded to two places, which changes the overall score by up to 0.5."""
         del data
         return [
             VerifiedFigure(
@@ -161,7 +160,7 @@ class ClinicalSkillQA(BenchmarkReader):
         invalid: InvalidOrders = "wrong",
         **more: Any,
     ) -> PluginReport:
-        """The task's own figures and those beyond; rationales by BERTScore."""
+        """The task's own figures and further ones; rationales by BERTScore."""
         del more
         unknown = sorted(weights.keys() - self.prediction_weights.keys())
         if unknown:
@@ -181,7 +180,7 @@ class ClinicalSkillQA(BenchmarkReader):
         return report(scored, predictions, references)
 
     def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
-        """The task's own figures of every chosen run; there are no corrected ones."""
+        """The task's own figures of every chosen run; the task has no corrected ones."""
         from proctor.tasks.clinicalskillqa.official import order_summary  # loads the store
 
         del corrected
@@ -210,7 +209,7 @@ def _notes(items: Sequence[Item], *, references: bool) -> tuple[str, ...]:
 
 
 def _published() -> PublishedTable:
-    """The shared task's results as rows to stand beside: on its own test set, which is not these items."""
+    """The shared task's results, on its own test set."""
     known = published()
     f1 = Metric("rationale_f1", "Rationale (BERTScore F1)", percent=True)
     overall = Metric("overall", "Overall", high=100.0)
@@ -230,14 +229,14 @@ def _published() -> PublishedTable:
     return PublishedTable(known.source, note, (overall, ACCURACY, PAIR, f1), rows)
 
 
-def _check_pairs(file: Path, instances: Sequence[Instance], references: Mapping[str, ReferenceOrder]) -> None:
+def _check_pairs(file: Path, instances: Sequence[NativeInstance], references: Mapping[str, ReferenceOrder]) -> None:
     known = {instance.id: instance for instance in instances}
     for name in sorted(known.keys() - references.keys()):
         raise InputError(file, f"item {name!r}", found="no reference", expected="one per instance")
     for name, reference in references.items():
         if name not in known:
             raise InputError(file, f"item {name!r}", found="a reference without frames", expected="an instance")
-        labels = tuple(known[name].pictures)
+        labels = tuple(known[name].frames)
         if sorted(reference.order) != sorted(labels):
             raise InputError(
                 file,
@@ -247,10 +246,10 @@ def _check_pairs(file: Path, instances: Sequence[Instance], references: Mapping[
             )
 
 
-def _item(instance: Instance, reference: ReferenceOrder | None) -> Item:
+def _item(instance: NativeInstance, reference: ReferenceOrder | None) -> Item:
     scenario = instance.scenario or (reference.scenario if reference else None) or ""
     video = instance.video or (reference.video if reference else "")
-    labels = labels_of(len(instance.pictures))
+    labels = labels_of(len(instance.frames))
     tags: dict[str, TagValue] = {"frames": len(labels), NEIGHBOURS: len(labels) - 1}
     if scenario:
         tags["scenario"] = scenario
@@ -260,7 +259,7 @@ def _item(instance: Instance, reference: ReferenceOrder | None) -> Item:
         id=instance.id,
         group=video or instance.id,
         question=_question(scenario, labels),
-        media=tuple(Image(source=name, label=label) for label, name in instance.pictures.items()),
+        media=tuple(Image(source=name, label=label) for label, name in instance.frames.items()),
         answer=OrderingFormat(labels=labels),
         reference=Reference(answer=list(reference.order), rationale=reference.rationale) if reference else None,
         tags=tags,

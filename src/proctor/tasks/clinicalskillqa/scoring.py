@@ -1,4 +1,4 @@
-"""Predictions marked against references, as the task does it and beyond, beside the published results."""
+"""Predictions scored against references: the task's own figures and further ones, beside the published results."""
 
 from __future__ import annotations
 
@@ -41,17 +41,15 @@ from proctor.tasks.clinicalskillqa.native import (
 )
 
 NO_RATIONALE_SCORE = "no text similarity was computed for the rationales"
-"""Why the rationale's F1, and with it the overall score, is not there."""
+"""Why there is no rationale F1, and with it no overall score."""
 
 NO_RATIONALE_GIVEN = "no prediction has a rationale"
-"""Said of a file that leaves no room for them; an empty one among others is an answer without a reason, and scores
-0."""
+"""For a file without the field; an empty rationale among others scores 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rationales:
-    """F1 by item, 0 to 1, of all items whose reference has a rationale; the BERTScore's hash, and what a reader
-    should know."""
+    """F1 by item, 0 to 1, of all items whose reference has a rationale; the BERTScore's hash; and notes."""
 
     f1: dict[str, float]
     hash: str
@@ -64,8 +62,8 @@ def score_rationales(
     load: Callable[[], BertScore] | None,
     wrong: Collection[str] = (),
 ) -> tuple[Rationales | None, str]:
-    """The rationales' scores, or None and the reason. An item without an answer, or without a rationale, scores 0, and
-    so do those whose order makes them `wrong`; one whose reference has no rationale has no score."""
+    """The rationales' scores, or None and the reason. Items without an answer or rationale score 0, and so do the `wrong`
+    ones; an item whose reference has no rationale has no score."""
     if load is None:
         return None, NO_RATIONALE_SCORE
     known = {name: key.rationale for name, key in keys.items() if key.rationale.strip()}
@@ -77,10 +75,10 @@ def score_rationales(
         bertscore = load()
     except MissingExtraError as error:
         return None, str(error)
-    said = {name: answers[name].rationale if name in answers and answers[name].order else "" for name in known}
-    counted = {name: "" if name in wrong else said[name] for name in known}
+    texts = {name: answers[name].rationale if name in answers and answers[name].order else "" for name in known}
+    counted = {name: "" if name in wrong else texts[name] for name in known}
     f1, notes = rationale_f1({name: (counted[name], known[name]) for name in known}, bertscore)
-    silent = sum(name in answers and bool(answers[name].order) and not said[name].strip() for name in known)
+    silent = sum(name in answers and bool(answers[name].order) and not texts[name].strip() for name in known)
     more = [f"{silent} of {count_of(len(keys), 'answer')} without a rationale: score 0"] if silent else []
     if len(known) < len(keys):
         references = count_of(len(keys), "reference")
@@ -90,10 +88,9 @@ def score_rationales(
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The marks of some of the items: `by` and `value` say which ("scenario", "CPR"; "all", ""), `chances` are what
-    random orders reach, by metric, where that is known. The first two marks are task and pairwise accuracy; where
-    rationales were scored their F1 and the overall score follow at the end, and of all items whether F1 goes with the
-    order."""
+    """The figures of some items: `by` and `value` name them ("scenario", "CPR"; "all", ""), `chances` are the chance
+    levels by metric, where they are known. The first two `marks` are task and pairwise accuracy; scored rationales add
+    F1 and the overall score at the end, and for all items the correlation of F1 with the order."""
 
     by: str
     value: str
@@ -104,11 +101,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPredictions:
-    """What `score_predictions` gives.
+    """The result of `score_predictions`.
 
     `comparisons` has one entry per reference, `unanswered` are items without any order, `confusion` is
-    `place_confusion`. Where `rationales` is None, there is no F1 and no overall score, and `rationale_reason` says
-    why: what was not measured is not 0.
+    `place_confusion`. Without `rationales` there is no F1 and no overall score, and `rationale_reason` says why.
     """
 
     comparisons: dict[str, OrderComparison]
@@ -123,7 +119,7 @@ class ScoredPredictions:
     without_video: int = 0
 
     def pairwise(self, invalid: InvalidOrders) -> float | None:
-        """The pairwise accuracy with invalid orders counted so, whichever way all other figures count them."""
+        """The pairwise accuracy if invalid orders were counted in this way."""
         some = [one.counted(invalid) for one in self.comparisons.values()]
         return order_estimates(some, [*self.comparisons], plan=Resampling(draws=1))[1].estimate.value
 
@@ -157,37 +153,39 @@ def score_predictions(
     bertscore: Callable[[], BertScore] | None = None,
     invalid: InvalidOrders = "wrong",
 ) -> ScoredPredictions:
-    """Marks a file of predictions: every reference counts, and what is not answered is wrong.
+    """Scores a file of predictions: every reference counts, and an item without an answer is wrong.
 
-    An order that misses, repeats or invents a label is invalid: `wrong` gives it, and its rationale, nothing on any
-    figure; `partial` counts the pairs that it has in order.
+    An order that misses, repeats or invents a label is invalid: with `invalid="wrong"` it and its rationale score 0 on
+    every figure; with "partial" the pairs that it has in order count.
 
-    `weights` are α and β of the overall score. Intervals are clustered by the source video that the references name,
-    else by item. `bertscore` gives what scores the rationales; it is not called where no reference has one. Without it,
-    and without the extra that it needs, there is no F1 and no overall score, with the reason. Raises what else it
-    raises, and `InputError` for files that can't be read, a prediction for an unknown item, and weights outside 0 to 1;
-    with `strict` also for an item without an answer, and for an order that misses, repeats or invents a label.
+    `weights` are α and β of the overall score. Intervals are clustered by the source video in the references, else by
+    item. `bertscore` loads the scorer of rationales; it is not called where no reference has one. Without it, or without
+    the extra that it needs, there is no F1 and no overall score. Raises `InputError` for files that can't be read, a
+    prediction for an unknown item, and weights outside 0 to 1; with `strict` also for an item without an answer, and
+    for an invalid order.
     """
     alpha, beta = weights
-    overall_score(0, 0, 0, alpha=alpha, beta=beta)  # a weight that makes no sense is said before anything else
+    overall_score(0, 0, 0, alpha=alpha, beta=beta)  # refuses bad weights before any work
     keys = read_references(references)
     answers = read_predictions(predictions)
     unknown = sorted(answers.keys() - keys.keys())
     if unknown:
         expected = f"an item of {references.name}"
         raise InputError(predictions, f"item {unknown[0]!r}", found="an unknown item", expected=expected)
-    compared = {name: _compared(key, answers.get(name)) for name, key in keys.items()}
+    orders = {name: spelled(answers[name].order, key.order) for name, key in keys.items() if name in answers}
+    compared = {name: compare_orders(key.order, orders.get(name)) for name, key in keys.items()}
     if strict:
         _check_labels(predictions, keys, compared)
     wrong = [name for name, one in compared.items() if invalid == "wrong" and not one.valid]
     rationales, reason = score_rationales(keys, answers, bertscore, wrong)
-    plan = _Plan(keys, rationales.f1 if rationales else {}, weights, draws, seed)
     counted = {name: one.counted(invalid) for name, one in compared.items()}
+    f1, plan = rationales.f1 if rationales else {}, Resampling(draws=draws, seed=seed)
     return ScoredPredictions(
         comparisons=compared,
         unanswered=tuple(name for name in keys if name not in answers or not answers[name].order),
         slices=tuple(
-            _slice(by, value, {name: counted[name] for name in names}, plan) for by, value, names in _parts(keys)
+            _slice(by, value, {name: counted[name] for name in names}, keys=keys, f1=f1, weights=weights, plan=plan)
+            for by, value, names in _parts(keys)
         ),
         confusion=place_confusion(list(compared.values())),
         rationales=rationales,
@@ -199,34 +197,19 @@ def score_predictions(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What all slices are made from."""
-
-    keys: dict[str, ReferenceOrder]
-    f1: dict[str, float]
-    weights: tuple[float, float]
-    draws: int
-    seed: int
-
-
 def _check_labels(predictions: Path, keys: dict[str, ReferenceOrder], compared: dict[str, OrderComparison]) -> None:
     for name, one in compared.items():
         place, expected = f"item {name!r}", f"each of {', '.join(sorted(keys[name].order))} once"
         if not one.answered and not one.unknown:
             raise InputError(predictions, place, found="no answer", expected=expected)
         faults = (("no", one.missing), ("more than one", one.repeated), ("the unknown", one.unknown))
-        said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
-        if said:
-            raise InputError(predictions, f"{place}, field 'order'", found=said, expected=expected)
-
-
-def _compared(key: ReferenceOrder, answer: NativePrediction | None) -> OrderComparison:
-    return compare_orders(key.order, spelled(answer.order, key.order) if answer is not None else None)
+        shown = "; ".join(f"{what} {', '.join(labels)}" for what, labels in faults if labels)
+        if shown:
+            raise InputError(predictions, f"{place}, field 'order'", found=shown, expected=expected)
 
 
 def _parts(keys: dict[str, ReferenceOrder]) -> list[tuple[str, str, list[str]]]:
-    """All items, then those of every scenario that is named, then those of every number of frames."""
+    """All items, then those of each scenario, then those of each number of frames."""
     parts = [("all", "", list(keys))]
     cuts: tuple[tuple[str, Callable[[ReferenceOrder], str]], ...] = (
         ("scenario", lambda key: key.scenario or ""),
@@ -238,23 +221,29 @@ def _parts(keys: dict[str, ReferenceOrder]) -> list[tuple[str, str, list[str]]]:
     return parts
 
 
-def _slice(by: str, value: str, compared: dict[str, OrderComparison], plan: _Plan) -> Slice:
-    some = list(compared.values())
-    groups = [plan.keys[name].video or name for name in compared]
-    marks = order_estimates(some, groups, plan=Resampling(draws=plan.draws, seed=plan.seed))
-    marks += rationale_estimates(
-        compared, groups, plan.f1, weights=plan.weights, plan=Resampling(draws=plan.draws, seed=plan.seed)
-    )
-    if plan.f1 and by == "all":
-        marks.append(tracking_estimate(compared, groups, plan.f1, plan=Resampling(draws=plan.draws, seed=plan.seed)))
-    frames = [one.frames for one in some]
-    chances = {one.name: order_chance(one.name, frames) for one in ORDERING_METRICS}
+def _slice(
+    by: str,
+    value: str,
+    compared: Mapping[str, OrderComparison],
+    *,
+    keys: Mapping[str, ReferenceOrder],
+    f1: Mapping[str, float],
+    weights: tuple[float, float],
+    plan: Resampling,
+) -> Slice:
+    orders = list(compared.values())
+    groups = [keys[name].video or name for name in compared]
+    marks = order_estimates(orders, groups, plan=plan)
+    marks += rationale_estimates(compared, groups, f1, weights=weights, plan=plan)
+    if f1 and by == "all":
+        marks.append(tracking_estimate(compared, groups, f1, plan=plan))
+    chances = {one.name: order_chance(one.name, [order.frames for order in orders]) for one in ORDERING_METRICS}
     known = {name: chance for name, chance in chances.items() if chance is not None}
-    return Slice(by, value, len(some), known, tuple(marks))
+    return Slice(by, value, len(orders), known, tuple(marks))
 
 
 class PublishedTeam(NamedTuple):
-    """One team: the overall score from 0 to 100, its parts from 0 to 1 as rounded in the paper."""
+    """A team's overall score, 0 to 100, and its parts, 0 to 1, as rounded in the paper."""
 
     team: str
     overall: float
@@ -264,7 +253,7 @@ class PublishedTeam(NamedTuple):
 
 
 class Published(NamedTuple):
-    """The table with where it stands and what a reader should know of it."""
+    """The published table with its source and a note."""
 
     source: str
     note: str
@@ -287,11 +276,11 @@ OTHER_ENCODER = (
     "The published rows used another encoder, which their paper does not name: their F1 and overall scores are not to "
     "be compared with these"
 )
-"""What a reader of the published table must know."""
+"""A note on the published table."""
 
 
 def without_video(alone: int, items: int) -> str:
-    """What a reader of intervals must know where instances do not name their source video."""
+    """A note on intervals where instances do not name their source video."""
     return (
         f"{alone} of {count_of(items, 'instance')} without a source video, each a group of its own: if several were cut "
         "from one video, the intervals are too narrow. Name it as `video` in the references or the manifest."
@@ -299,14 +288,15 @@ def without_video(alone: int, items: int) -> str:
 
 
 def report(scored: ScoredPredictions, predictions: Path, references: Path) -> PluginReport:
-    """What `proctor score clinicalskillqa` prints. A figure that is not known is null, with the reason beside it."""
-    return PluginReport(
-        json=_json(scored, predictions, references), shown=_tables(scored, predictions), notes=_notes(scored)
-    )
+    """The output of `proctor score clinicalskillqa`. An unknown figure is null, with the reason beside it."""
+    return PluginReport(_json(scored, predictions, references), _tables(scored, predictions), _notes(scored))
 
 
 def _json(scored: ScoredPredictions, predictions: Path, references: Path) -> dict[str, JsonValue]:
     values = {mark.metric.name: mark.estimate.value for mark in scored.slices[0].marks}
+    known = scored.rationales
+    notes = [*known.notes, OTHER_ENCODER] if known else []
+    rationales: JsonValue = {"hash": known.hash, "notes": [*notes], "f1": {**known.f1}} if known else None
     return {
         "benchmark": "clinicalskillqa",
         "predictions": str(predictions),
@@ -317,7 +307,7 @@ def _json(scored: ScoredPredictions, predictions: Path, references: Path) -> dic
         "rationale_f1": scored.rationale_f1,
         "overall": scored.overall,
         "reason": scored.rationale_reason or None,
-        "rationales": _rationales(scored),
+        "rationales": rationales,
         "without_video": scored.without_video,
         "alpha": scored.alpha,
         "beta": scored.beta,
@@ -350,16 +340,6 @@ def _rows(part: Slice) -> list[JsonValue]:
         }
         for mark in part.marks
     ]
-
-
-def _rationales(scored: ScoredPredictions) -> JsonValue:
-    if scored.rationales is None:
-        return None
-    return {
-        "hash": scored.rationales.hash,
-        "notes": [*scored.rationales.notes, OTHER_ENCODER],
-        "f1": {**scored.rationales.f1},
-    }
 
 
 def _tables(scored: ScoredPredictions, predictions: Path) -> tuple[Table, ...]:
@@ -416,8 +396,8 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
         lines += [_invalid(scored), f"{count_of(len(faults), 'invalid order')}:"]
     for name, one in faults.items():
         found = (("lacks", one.missing), ("repeats", one.repeated), ("invents", one.unknown))
-        said = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
-        lines.append(f"  item {name!r} {said}")
+        shown = "; ".join(f"{what} {', '.join(labels)}" for what, labels in found if labels)
+        lines.append(f"  item {name!r} {shown}")
     if scored.rationales is not None:
         lines.append(f"Rationales: BERTScore F1 by {scored.rationales.hash}. {OTHER_ENCODER}.")
         lines += [f"Rationales: {one}." for one in scored.rationales.notes]
@@ -427,7 +407,7 @@ def _notes(scored: ScoredPredictions) -> tuple[str, ...]:
 
 
 def _invalid(scored: ScoredPredictions) -> str:
-    """How invalid orders count, and what the other way would give."""
+    """How invalid orders are counted, and the result of the other way."""
     what = (
         f"Invalid: {len(scored.faulty)} of {count_of(len(scored.comparisons), 'order')} (a label is missing, repeated or "
         "unknown)"
@@ -437,7 +417,6 @@ def _invalid(scored: ScoredPredictions) -> str:
         return f"{what}, wrong in every figure. With --option invalid=partial, pairwise accuracy would be {other}."
     other = percent(scored.pairwise("wrong"))
     return (
-        f"{what}, never exact, but pairs and rationales count (--option invalid=partial). With --option "
-        f"invalid=wrong, "
+        f"{what}, never exact, but pairs and rationales count (--option invalid=partial). With --option invalid=wrong, "
         f"pairwise accuracy would be {other}."
     )

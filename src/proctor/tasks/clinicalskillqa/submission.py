@@ -1,17 +1,15 @@
-"""Submissions: orders and rationales of a run as a file, and a file checked before it is handed in."""
+"""Submissions: the orders and rationales of a run written to a file, and a file validated before it is submitted."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
 from proctor.core import (
     Answer,
-    Benchmark,
     InputError,
     PluginReport,
     Status,
@@ -27,15 +25,14 @@ from proctor.metrics.ordering import compare_orders
 from proctor.tasks.clinicalskillqa.native import NativePrediction, records, spelled
 
 SUBMISSION = "submission"
-"""The name of the form: an object of id, order and rationale for each answer."""
+"""The name of the format: an object with id, order and rationale for each answer."""
 
 
 def write_submission(answers: Sequence[Answer], file: Path) -> int:
-    """Writes JSON lines, or a list in a `.json` file, sorted by id, and returns how many answers it holds.
+    """Writes JSON lines, or a list in a `.json` file, sorted by id; returns the number of answers.
 
-    An order stands as it was said, faults included; an answer without one has an empty order. What failed is left
-    out. The rationale is there where one was asked for or kept. Raises `InputError` for another ending, and where
-    the file can't be written.
+    Orders keep their faults; an answer without an order gets an empty one. Failed answers are left out. Raises
+    `InputError` for another suffix, and where the file can't be written.
     """
     suffix = file.suffix.casefold()
     if suffix not in {".json", ".jsonl"}:
@@ -59,170 +56,112 @@ def _entry(answer: Answer) -> dict[str, JsonValue]:
     return {"id": answer.item_id, "order": order, **({"rationale": given} if isinstance(given, str) else {})}
 
 
-_SHOWN = 3
+_MAX_SHOWN = 3
 
-_EXPECTED = {
-    "entry": "an id, an order and a rationale",
-    "duplicate": "each instance once",
-    "unknown": "an instance of the folder",
-    "no-answer": "an order for every instance",
-    "empty-order": "an order for every instance",
-    "missing-label": "each label of the instance once",
-    "repeated-label": "each label of the instance once",
-    "unknown-label": "the labels of the instance alone",
-    "no-rationale": "a rationale beside every order",
-    "suspicious": "a rationale and nothing else",
+_RULES = {
+    "entry": ("error", "an id, an order and a rationale"),
+    "duplicate": ("error", "each instance once"),
+    "unknown": ("error", "an instance of the folder"),
+    "no-answer": ("error", "an order for every instance"),
+    "empty-order": ("error", "an order for every instance"),
+    "missing-label": ("error", "each label of the instance once"),
+    "repeated-label": ("error", "each label of the instance once"),
+    "unknown-label": ("error", "the labels of the instance alone"),
+    "no-rationale": ("warning", "a rationale beside every order"),
+    "suspicious": ("warning", "a rationale and nothing else"),
 }
-_WARNINGS = {"no-rationale", "suspicious"}
+"""Level and expectation of each rule. An error costs the answer; a warning is for a person to look at."""
+
+Fault = tuple[str, str]
+"""A rule, and the place where it is broken."""
 
 
-@dataclass(frozen=True)
-class Cause:
-    """One kind of fault, with every place where it was found; `error` costs the answer, the others are to be looked
-    at."""
+def validate(file: Path, request: ValidationRequest) -> PluginReport:
+    """Repeated, missing and unknown instances and labels, empty orders, missing rationales.
 
-    rule: str
-    places: tuple[str, ...]
-
-    @property
-    def error(self) -> bool:
-        return self.rule not in _WARNINGS
-
-    @property
-    def expected(self) -> str:
-        return _EXPECTED[self.rule]
-
-    def __str__(self) -> str:
-        more = len(self.places) - _SHOWN
-        shown = "; ".join(self.places[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        level = "error" if self.error else "warning"
-        return f"{level}: {self.rule} ({len(self.places)}): expected {self.expected}: {shown}"
-
-
-@dataclass(frozen=True)
-class PredictionReport:
-    """All causes, errors first; `answers` entries were read for `instances` instances."""
-
-    file: Path
-    answers: int
-    instances: int
-    causes: tuple[Cause, ...]
-
-    @property
-    def errors(self) -> int:
-        return sum(len(one.places) for one in self.causes if one.error)
-
-    @property
-    def warnings(self) -> int:
-        return sum(len(one.places) for one in self.causes if not one.error)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        return {
-            "file": str(self.file),
-            "answers": self.answers,
-            "instances": self.instances,
-            "errors": self.errors,
-            "warnings": self.warnings,
-            "causes": [
-                {
-                    "level": "error" if one.error else "warning",
-                    "rule": one.rule,
-                    "count": len(one.places),
-                    "expected": one.expected,
-                    "places": [*one.places],
-                }
-                for one in self.causes
-            ],
-        }
-
-
-@dataclass
-class _Notes:
-    """Places by rule, in the order in which rules are listed."""
-
-    places: dict[str, list[str]] = field(default_factory=lambda: {rule: [] for rule in _EXPECTED})
-
-    def add(self, rule: str, place: str) -> None:
-        self.places[rule].append(place)
-
-
-def validate_predictions(file: Path, benchmark: Benchmark) -> PredictionReport:
-    """Checks predictions (JSON, JSON lines or CSV) against the instances of a folder; references are not needed.
-
-    Rules: `entry` (not of the form), `duplicate`, `unknown`, `no-answer`, `empty-order`, `missing-label`,
-    `repeated-label`, `unknown-label`; and as warnings `no-rationale`, and `suspicious`: a rationale that speaks to its
-    judge or hides characters. Raises `InputError` where the file can't be read at all.
+    Reads JSON, JSON lines or CSV; references are not needed. `suspicious` is a rationale that addresses its judge or
+    hides characters. Raises `InputError` where the file can't be read at all.
     """
+    request.known_options()
+    data = request.needed_data("the folder with the instances")
+    benchmark = reader_of("clinicalskillqa", request.track).load(data, request.media)
     labels = {item.id: item.answer.labels for item in benchmark.items if isinstance(item.answer, OrderingFormat)}
-    notes, seen = _Notes(), dict[str, str]()
     entries = records(file, "predictions")
+    places: dict[str, list[str]] = {rule: [] for rule in _RULES}
+    for rule, place in _faults(entries, labels):
+        places[rule].append(place)
+    causes: list[JsonValue] = [
+        {"level": level, "rule": rule, "count": len(places[rule]), "expected": expected, "places": [*places[rule]]}
+        for rule, (level, expected) in _RULES.items()
+        if places[rule]
+    ]
+    counts = {level: sum(len(places[rule]) for rule in _RULES if _RULES[rule][0] == level) for level in _LEVELS}
+    summary = (
+        f"{count_of(len(entries), 'answer')} to {count_of(len(labels), 'instance')}: "
+        f"{count_of(counts['error'], 'error')}, {count_of(counts['warning'], 'warning')}"
+    )
+    found: dict[str, JsonValue] = {"file": str(file), "answers": len(entries), "instances": len(labels)}
+    found |= {"errors": counts["error"], "warnings": counts["warning"], "causes": causes}
+    lines = [_line(rule, places[rule]) for rule in _RULES if places[rule]]
+    return PluginReport(found, (*lines, summary), ok=not counts["error"])
+
+
+_LEVELS = ("error", "warning")
+
+
+def _line(rule: str, places: Sequence[str]) -> str:
+    level, expected = _RULES[rule]
+    more = len(places) - _MAX_SHOWN
+    shown = "; ".join(places[:_MAX_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+    return f"{level}: {rule} ({len(places)}): expected {expected}: {shown}"
+
+
+def _faults(entries: Sequence[tuple[str, JsonValue]], labels: Mapping[str, tuple[str, ...]]) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
     for place, raw in entries:
         try:
             one = NativePrediction.model_validate(raw)
         except ValidationError as error:
             problem = first_problem(error)
-            notes.add("entry", f"{place}, field {problem.field!r}: {problem.expected}")
-            _remember(raw, place, seen)
+            yield "entry", f"{place}, field {problem.field!r}: {problem.expected}"
+            name = raw.get("id") if isinstance(raw, dict) else None
+            if isinstance(name, str):  # an unreadable entry of an instance: not missing as well
+                seen.setdefault(name, place)
             continue
         if one.id in seen:
-            notes.add("duplicate", f"item {one.id!r} ({place}, first {seen[one.id]})")
+            yield "duplicate", f"item {one.id!r} ({place}, first {seen[one.id]})"
             continue
         seen[one.id] = place
         if one.id not in labels:
-            notes.add("unknown", f"item {one.id!r} ({place})")
+            yield "unknown", f"item {one.id!r} ({place})"
             continue
-        _order(notes, one, labels[one.id])
-        _rationale(notes, one)
+        yield from _order_faults(one, labels[one.id])
+        yield from _rationale_faults(one)
     for name in sorted(labels.keys() - seen.keys()):
-        notes.add("no-answer", f"item {name!r}")
-    causes = tuple(Cause(rule, tuple(places)) for rule, places in notes.places.items() if places)
-    return PredictionReport(file, len(entries), len(labels), causes)
+        yield "no-answer", f"item {name!r}"
 
 
-def _remember(raw: JsonValue, place: str, seen: dict[str, str]) -> None:
-    """An entry that can't be read is still this instance's: it is not missing as well."""
-    name = raw.get("id") if isinstance(raw, dict) else None
-    if isinstance(name, str):
-        seen.setdefault(name, place)
-
-
-def _order(notes: _Notes, one: NativePrediction, labels: tuple[str, ...]) -> None:
+def _order_faults(one: NativePrediction, labels: tuple[str, ...]) -> Iterator[Fault]:
     where = f"item {one.id!r}"
     if not one.order:
-        notes.add("empty-order", where)
+        yield "empty-order", where
         return
     found = compare_orders(labels, spelled(one.order, labels))
-    for rule, wrong in (
-        ("missing-label", found.missing),
-        ("repeated-label", found.repeated),
-        ("unknown-label", found.unknown),
-    ):
+    for kind in ("missing", "repeated", "unknown"):
+        wrong: tuple[str, ...] = getattr(found, kind)
         if wrong:
-            notes.add(rule, f"{where} {', '.join(label[:20] for label in wrong[:6])}")
+            yield f"{kind}-label", f"{where} {', '.join(label[:20] for label in wrong[:6])}"
 
 
-def _rationale(notes: _Notes, one: NativePrediction) -> None:
-    where, text = f"item {one.id!r}", one.rationale
-    if not text.strip():
-        notes.add("no-rationale", where)
-        return
-    plain = text.replace("\r\n", "\n")
-    if has_injection(text):
-        notes.add("suspicious", f"{where} speaks to its judge")
-    elif len(sanitize(plain)) < len(plain):
-        notes.add("suspicious", f"{where} hides {count_of(len(plain) - len(sanitize(plain)), 'character')}")
-
-
-def validate(file: Path, request: ValidationRequest) -> PluginReport:
-    """Repeated, missing and unknown instances and labels, empty orders, missing rationales."""
-    request.known_options()
-    data = request.needed_data("the folder with the instances")
-    found = validate_predictions(file, reader_of("clinicalskillqa", request.track).load(data, request.media))
-    summary = (
-        f"{count_of(found.answers, 'answer')} to {count_of(found.instances, 'instance')}: "
-        f"{count_of(found.errors, 'error')}, {count_of(found.warnings, 'warning')}"
-    )
-    return PluginReport(found.to_json(), (*map(str, found.causes), summary), ok=not found.errors)
+def _rationale_faults(one: NativePrediction) -> Iterator[Fault]:
+    where, plain = f"item {one.id!r}", one.rationale.replace("\r\n", "\n")
+    hidden = len(plain) - len(sanitize(plain))
+    if not plain.strip():
+        yield "no-rationale", where
+    elif has_injection(one.rationale):
+        yield "suspicious", f"{where} speaks to its judge"
+    elif hidden > 0:
+        yield "suspicious", f"{where} hides {count_of(hidden, 'character')}"
 
 
 def validate_workflow(file: Path, request: ValidationRequest) -> PluginReport:

@@ -1,4 +1,5 @@
-"""From annotated videos to the files of a FOCUS benchmark."""
+"""From annotated videos to a FOCUS benchmark: in one go (`proctor build focus`), or as a project whose stages are those of the
+challenge's annotation (`proctor build new --kind focus`)."""
 
 from __future__ import annotations
 
@@ -8,15 +9,43 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from proctor import __version__
-from proctor.construction import Annotation, CandidateQuestion, Completion, deal_options, official_name
-from proctor.core import InputError, clock_text, content_hash, generator, read_bytes, whole_folder
+from proctor.construction import Annotation, CandidateQuestion, Completion, complete, deal_options, official_name
+from proctor.construction.annotators import STAGES, AnnotatedRecord, DifferenceRecord
+from proctor.construction.pipeline import (
+    DATASHEET,
+    FilesStage,
+    FromSource,
+    Made,
+    ProjectKind,
+    Stage,
+    StageSettings,
+    WaitingError,
+    Work,
+    about_sources,
+    lend_video,
+    stage_settings,
+)
+from proctor.construction.sources import SourcesStage
+from proctor.core import (
+    InputError,
+    clock_text,
+    content_hash,
+    count_of,
+    generator,
+    percent,
+    read_bytes,
+    whole_folder,
+    write_whole,
+)
 from proctor.core.formats import ChoiceFormat, PatternFormat, PercentageFormat, TimestampsFormat
-from proctor.tasks.focus.native import NativeReference, NativeRequest, lettered, write_native
-from proctor.tasks.focus.plan import ASKED, Chosen, FocusPlan, choose_questions
+from proctor.tasks.focus.native import NativeReference, NativeRequest, write_native
+from proctor.tasks.focus.plan import ASKED, SEEN_IN_TRAINING, Chosen, FocusPlan, choose_questions
+from proctor.tasks.focus.vocabulary import lettered
 
 BUILDER_VERSION = "2"
 """Changes whenever the same annotations, plan and seed give other questions."""
@@ -33,8 +62,8 @@ _NATIVE = {
 
 
 class BuiltReference(NativeReference):
-    """A reference with more labels than the toolkit reads: the rule that asked, and what of the question is unseen in
-    training (`FocusPlan.unseen`)."""
+    """A reference with further labels, which the toolkit ignores: the rule of the question, and what is unseen in training
+    (`FocusPlan.unseen`)."""
 
     rule: str
     unseen: str
@@ -42,8 +71,8 @@ class BuiltReference(NativeReference):
 
 @dataclass(frozen=True)
 class FocusBuilt:
-    """What was written: questions with their keys, pairwise, and per format how many there are and the share of
-    the commonest answer among them; `dropped` were left out so that no answer is too common."""
+    """Questions with their keys in the same order, and for each format the number of questions and the share of the most
+    common answer; `dropped` questions were left out for balance."""
 
     requests: tuple[NativeRequest, ...]
     references: tuple[BuiltReference, ...]
@@ -57,7 +86,7 @@ def ask_focus(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> FocusBuilt:
-    """Questions on all videos, from their annotations alone; see `build_focus`."""
+    """Questions on all videos from their annotations; see `build_focus`."""
     chosen_plan = plan or FocusPlan()
     named = [_official(one) for one in annotations]
     chosen = choose_questions(named, chosen_plan, progress=progress)
@@ -74,17 +103,17 @@ def build_focus(
 ) -> FocusBuilt:
     """Writes a FOCUS benchmark of completed annotations into the new folder `out`.
 
-    `requests.json` and `references.json` are the official toolkit's; a question is asked at the end of what is shown
-    (all from the start of the video, a segment, or a frame: the plan's track), and nothing after that counts.
-    `build.json` records seed, versions, sources (SHA-256), findings, what was filled, and how even the answers are. The
-    same annotations, plan and seed give the same files.
+    `requests.json` and `references.json` are the official toolkit's. A question is asked at the end of what is shown
+    (the video from its start, a segment, or a frame: the plan's track), and does not depend on what follows.
+    `build.json` records seed, versions, sources (SHA-256), findings, filled gaps, and the balance of answers. The same
+    annotations, plan and seed give the same files.
 
-    Formats take turns; answers are balanced within a format, a rule, and what the text tells; keys of choices
-    stand at each letter equally often. Where of ten or more questions of a format one answer makes up more than
-    half (yes/no) or 40 % (others), questions with it are dropped. A question whose text names its answer, and a
-    yes-or-no question that three or more videos all answer alike, is not asked.
+    Formats take turns. Answers are balanced within a format, a rule, and the cues in the text; the keys of choices are
+    spread evenly over the letters. Where one answer makes up more than half (yes/no) or 40 % (others) of ten or more
+    questions of a format, questions with it are dropped. Questions whose text contains the answer are left out, and so
+    are yes-or-no questions with the same answer in three or more videos.
 
-    Raises `InputError` where `out` holds something, or nothing can be asked; then nothing is written. The folder
+    Raises `InputError` where `out` is not empty, or no question can be asked; then nothing is written. The folder
     appears with all its files or not at all.
     """
     chosen = plan or FocusPlan()
@@ -101,7 +130,7 @@ def build_focus(
 
 
 def _official(annotation: Annotation) -> Annotation:
-    """With its classes as FOCUS writes them."""
+    """The annotation with FOCUS's names of classes."""
 
     def renamed(name: str) -> dict[str, str]:
         return {"class_name": official_name(name) or name}
@@ -132,7 +161,7 @@ def _files(annotations: dict[str, Annotation], chosen: Chosen, plan: FocusPlan) 
 
 
 def formats_of(references: Sequence[NativeReference]) -> dict[str, tuple[int, float]]:
-    """Of each format how many questions there are, and the share of the commonest answer among them."""
+    """For each format the number of questions and the share of the most common answer."""
     answers: dict[str, Counter[str]] = {}
     for one in references:
         answers.setdefault(one.format, Counter())[one.answer] += 1
@@ -179,7 +208,7 @@ def _reference(
 
 
 def _text(candidate: CandidateQuestion) -> str:
-    """The answer as the toolkit writes it."""
+    """The answer in the toolkit's notation."""
     answer = candidate.answer
     if isinstance(answer, bool):
         return "yes" if answer else "no"
@@ -193,7 +222,7 @@ def _text(candidate: CandidateQuestion) -> str:
 def _record(
     completions: Sequence[Completion], built: FocusBuilt, plan: FocusPlan, sources: Sequence[Path]
 ) -> dict[str, JsonValue]:
-    """What `build.json` says."""
+    """The content of `build.json`."""
     counted = Counter(request.videoID for request in built.requests)
     record: dict[str, object] = {
         "kind": "focus questions from tracks",
@@ -222,3 +251,118 @@ def _record(
     }
     plain: dict[str, JsonValue] = json.loads(json.dumps(record))
     return plain
+
+
+class FocusSettings(StageSettings):
+    """The options of `proctor build focus`; `fill` is the longest gap of a track to fill, in seconds. With `findings`
+    questions are asked even if the tracks have open findings."""
+
+    per_video: int = Field(default=40, ge=1, le=1000)
+    times: int = Field(default=4, ge=0, le=100)
+    fill: int = Field(default=2, ge=0, le=60)
+    track: Literal["frame", "segment", "procedure"] = "procedure"
+    segment_s: int = Field(default=60, ge=5, le=300)
+    even_capabilities: bool = True
+    in_distribution: tuple[str, ...] = SEEN_IN_TRAINING
+    unseen_questions: tuple[str, ...] = ()
+    findings: bool = False
+
+
+class FocusQuestion(FromSource):
+    """A question and its key in the challenge's format."""
+
+    request: NativeRequest
+    reference: BuiltReference
+
+
+class FocusQuestions(Stage[FocusQuestion]):
+    """Questions that follow from the tracks by rules, without a model."""
+
+    name: ClassVar[str] = "questions"
+    summary: ClassVar[str] = "Questions that the tracks answer"
+    after: ClassVar[tuple[str, ...]] = ("adjudication",)
+    whole: ClassVar[bool] = True
+    makes: ClassVar[str] = "questions"
+    record = FocusQuestion
+    settings = FocusSettings
+
+    async def make(self, work: Work) -> Made[FocusQuestion]:
+        settings = work.settings(FocusSettings)
+        completions = [complete(_published(work, one), settings.fill) for one in _tracks(work)]
+        found = [finding for one in completions for finding in one.open]
+        if found and not settings.findings:
+            where = ", ".join(filter(None, (found[0].video, found[0].instance)))
+            what = f"{count_of(len(found), 'finding')} in the tracks, such as {where}: {found[0].detail}"
+            raise WaitingError(f"{what}; correct the tracks, or ask all the same (questions: {{findings: true}})")
+        plan = settings.model_dump(exclude={"fill", "findings"}) | {"seed": work.project.settings.seed}
+        built = ask_focus([one.annotation for one in completions], FocusPlan(**plan))
+        if not built.requests:
+            found_, expected = "tracks on which nothing can be asked", "more boxes and moments"
+            raise InputError(work.project.folder, "questions", found=found_, expected=expected)
+        source = {one.annotation.video.file: one.annotation.video.id for one in completions}
+        made = [
+            FocusQuestion(id=request.qID, made_from=(source[request.videoID],), source=source[request.videoID],
+                          request=request, reference=reference)
+            for request, reference in zip(built.requests, built.references, strict=True)
+        ]  # fmt: skip
+        notes = [f"{count_of(built.dropped, 'question')} dropped so that no answer is too common"]
+        return Made(made, notes=[*(notes if built.dropped else []), *_filled(completions)])
+
+
+def _tracks(work: Work) -> Sequence[AnnotatedRecord]:
+    return work.records("adjudication", AnnotatedRecord)
+
+
+def _published(work: Work, one: AnnotatedRecord) -> Annotation:
+    """The tracks of a video under its source's name, with its kind of procedure."""
+    source = next(each for each in work.sources if each.id == one.id)
+    about = {"file": f"{source.id}{Path(source.video).suffix}"}
+    about |= {"procedure": source.procedure} if source.procedure else {}
+    return one.annotation.model_copy(update={"video": one.annotation.video.model_copy(update=about)})
+
+
+def _filled(completions: Sequence[Completion]) -> list[str]:
+    filled = sum(len(one.filled) for one in completions)
+    return [f"{count_of(filled, 'gap')} filled"] if filled else []
+
+
+class FocusExport(FilesStage):
+    """The challenge's requests and references, the videos beside them, and a datasheet."""
+
+    after: ClassVar[tuple[str, ...]] = (*(one.name for one in STAGES), FocusQuestions.name)
+
+    def fill(self, work: Work, folder: Path) -> str:
+        made = work.records("questions", FocusQuestion)
+        write_native(folder / "requests.json", [one.request for one in made])
+        write_native(folder / "references.json", [one.reference for one in made])
+        for source in work.sources:
+            lend_video(
+                work.project.path(source, "video"), folder / "videos" / f"{source.id}{Path(source.video).suffix}"
+            )
+        write_whole(folder / DATASHEET, _datasheet(work, made))
+        return count_of(len(made), "question")
+
+
+def _datasheet(work: Work, made: Sequence[FocusQuestion]) -> str:
+    """The datasheet: sources, the share of the most common answer of each format, and the annotators."""
+    settings = stage_settings(work.project, "questions", FocusSettings)
+    what = f"{count_of(len(made), 'question')} (track {settings.track})"
+    lines = about_sources(work, what, "From votes to questions", made)
+    lines += ["## Answers", "", "| format | questions | commonest answer |", "|---|---|---|"]
+    shares = formats_of([one.reference for one in made])
+    lines += [f"| {form} | {number} | {percent(share)} |" for form, (number, share) in shares.items()]
+    differ = len(work.records("tracks", DifferenceRecord))
+    lines += ["", "## Annotated by", ""]
+    lines += [f"Two annotators, who differed in {count_of(differ, 'place')}; a third person decided those.", ""]
+    unread = (
+        "Asked by rules that the tracks settle; no clinician's reading of the questions is recorded in this project."
+    )
+    return "\n".join([*lines, "## Reviewed by", "", unread]) + "\n"
+
+
+KIND = ProjectKind(
+    "focus",
+    "Questions on foreign objects, from tracks by several annotators",
+    (SourcesStage(), *STAGES, FocusQuestions(), FocusExport()),
+    Path(__file__).with_name("project.yaml"),
+)

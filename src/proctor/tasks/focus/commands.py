@@ -129,14 +129,14 @@ def _findings(completions: Sequence[Completion]) -> list[Table | str]:
     )
     noted = Counter(finding.kind for one in completions for finding in one.findings if not finding.needs_person)
     filled = sum(len(one.filled) for one in completions)
-    said = [
+    parts = [
         count_of(len(completions), "video"),
         count_of(len(undecided), "open finding"),
         f"{count_of(filled, 'gap')} filled",
     ]
     if noted:
-        said.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
-    return [*([table] if undecided else []), "; ".join(said)]
+        parts.append("noted: " + ", ".join(f"{kind} {number}" for kind, number in sorted(noted.items())))
+    return [*([table] if undecided else []), "; ".join(parts)]
 
 
 def _built(built: FocusBuilt, out: Path) -> list[Table | str]:

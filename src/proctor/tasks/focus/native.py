@@ -1,28 +1,17 @@
-"""The toolkit's own files (requests, references, responses, a container's answers) and the published rows."""
+"""The toolkit's own files: requests, references, responses, a container's answers, and the published rows."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from proctor.core import InputError, TagValue, read_json, read_jsonl, validated
-from proctor.core.formats import (
-    AnswerFormat,
-    BinaryFormat,
-    ChoiceFormat,
-    ClassesFormat,
-    CountFormat,
-    FreeTextFormat,
-    PatternFormat,
-    PercentageFormat,
-    TimestampsFormat,
-    option_letters,
-)
+from proctor.tasks.focus.vocabulary import FORMATS, UNKNOWN, time_tolerance
 
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -34,13 +23,13 @@ def _storable(text: str) -> str:
 
 
 class Repeated(list[tuple[str, Any]]):
-    """An object of a file that names a key twice: its pairs, since a dictionary would keep the last alone."""
+    """The pairs of an object with a repeated key, of which a dictionary would keep only the last value."""
 
     @property
     def key(self) -> str:
-        """The first key that comes again."""
+        """The first repeated key."""
         names = [name for name, _ in self]
-        return next(name for place, name in enumerate(names) if name in names[:place])
+        return next(name for number, name in enumerate(names) if name in names[:number])
 
 
 Text = Annotated[str, AfterValidator(_storable)]
@@ -59,7 +48,7 @@ class _Native(BaseModel):
 
 
 class NativeRequest(_Native):
-    """One question as it is asked; times are seconds of the video, and the question is asked at `end_time`."""
+    """One question; times are seconds of the video, and the question is asked at `end_time`."""
 
     videoID: Name  # noqa: N815 - the files' own name
     start_time: float = Field(ge=0)
@@ -69,8 +58,8 @@ class NativeRequest(_Native):
 
 
 class NativeReference(_Native):
-    """The key of one question with its labels. `options` are those of a multiple choice: the toolkit, which
-    leaves it to a judge, has no field for them and passes over this one."""
+    """The key of one question with its labels. `options` are those of a multiple choice; the toolkit, which leaves it to
+    a judge, ignores this field."""
 
     primary: Text
     format: Text
@@ -83,8 +72,8 @@ class NativeReference(_Native):
 
 
 class NativeResponse(_Native):
-    """One answer, None where there is none; `latency` is in seconds, None where nobody measured it (the answer
-    file of a container)."""
+    """One answer; `content` is None where there is none. `latency` is in seconds, None where it was not measured (in the
+    answer file of a container)."""
 
     content: Text | None
     latency: float | None = Field(default=None, ge=0)
@@ -94,7 +83,7 @@ Model = TypeVar("Model", bound=_Native)
 
 
 def read_requests(data: Path) -> list[NativeRequest]:
-    """`requests.json` of a folder. Raises `InputError` for what is not as it should be, and for a duplicate."""
+    """`requests.json` of a folder. Raises `InputError` for an invalid or repeated entry."""
     return _unique(NativeRequest, data / "requests.json")
 
 
@@ -104,15 +93,15 @@ def read_references(data: Path) -> list[NativeReference]:
 
 
 def read_responses(file: Path) -> list[NativeResponse]:
-    """`responses.json`, or a container's `answer.json`: a list of objects with `qID`, `content` and, where it
-    was measured, `latency`; or one object from question ids to contents. As `read_requests`."""
+    """`responses.json`, or a container's `answer.json`: a list of objects with `qID`, `content` and, where it was
+    measured, `latency`; or one object from question ids to contents. Raises as `read_requests`."""
     return _unique(NativeResponse, file)
 
 
 def entries(file: Path) -> list[Any]:
-    """The raw entries of one of these files; an object from ids to contents is turned into a list, an id that it
-    names twice is there twice. An entry that names a field twice is a `Repeated`."""
-    raw = read_json(file, pairs=_object, halves=True)  # a submission is told of them answer by answer
+    """The raw entries of one of these files. An object from ids to contents becomes a list, with repeated ids repeated;
+    an entry with a repeated field is a `Repeated`."""
+    raw = read_json(file, pairs=_object, halves=True)  # faults are reported answer by answer
     if isinstance(raw, Repeated) or (isinstance(raw, dict) and raw and "qID" not in raw):
         pairs = raw if isinstance(raw, Repeated) else raw.items()
         return [{"qID": name, "content": content} for name, content in pairs]
@@ -130,7 +119,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Repeated:
 
 
 def write_native(file: Path, records: Iterable[NativeRequest | NativeReference | NativeResponse]) -> None:
-    """Writes one of the toolkit's files; what is read from it again is the same."""
+    """Writes one of the toolkit's files; reading it gives the same records."""
     plain = [record.model_dump(mode="json", exclude_unset=True) for record in records]
     file.write_text(json.dumps(plain, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
@@ -138,8 +127,8 @@ def write_native(file: Path, records: Iterable[NativeRequest | NativeReference |
 def write_questions(
     out: Path, requests: Sequence[NativeRequest], references: Sequence[NativeReference], *, blind: bool
 ) -> None:
-    """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests name the format of
-    their answers with its arguments and options, which only the references say otherwise."""
+    """Writes `requests.json` and, unless `blind`, `references.json` into a folder. Blind requests state the format of
+    their answers, with its arguments and options, which otherwise only references do."""
     keys = {one.qID: one for one in references}
     if blind:
         requests = [_named(one, keys[one.qID]) if one.qID in keys else one for one in requests]
@@ -149,16 +138,15 @@ def write_questions(
 
 
 def _named(request: NativeRequest, key: NativeReference) -> NativeRequest:
-    told: dict[str, Any] = {"answer_format": key.format}
-    told |= {"format_kwargs": key.format_kwargs} if key.format_kwargs else {}
-    told |= {"options": list(key.options)} if key.options else {}
-    return NativeRequest.model_validate(request.model_dump(mode="json", exclude_unset=True) | told)
+    form: dict[str, Any] = {"answer_format": key.format}
+    form |= {"format_kwargs": key.format_kwargs} if key.format_kwargs else {}
+    form |= {"options": list(key.options)} if key.options else {}
+    return NativeRequest.model_validate(request.model_dump(mode="json", exclude_unset=True) | form)
 
 
 def write_answer(file: Path, responses: Sequence[NativeResponse]) -> None:
-    """Writes what a container leaves behind: the contents without latencies, which only its caller can measure."""
-    bare = [NativeResponse(qID=one.qID, content=one.content) for one in responses]
-    write_native(file, bare)
+    """Writes a container's `answer.json`: contents without latencies, which only the caller can measure."""
+    write_native(file, [NativeResponse(qID=one.qID, content=one.content) for one in responses])
 
 
 def _unique(model: type[Model], file: Path) -> list[Model]:
@@ -175,121 +163,13 @@ def _unique(model: type[Model], file: Path) -> list[Model]:
     return list(found.values())
 
 
-MAX_CHARS = 300
-"""The longest free text where the reference names no `max_length`."""
-
-PERCENT_TOLERANCE = 5.0
-"""Percentage points that a percentage may be off where the reference names no `threshold_pp`."""
-
-TIME_TOLERANCE_S = 5.0
-"""Seconds that a time may be off where the reference names no `threshold_seconds`."""
-
-
-class FormQuestion:
-    """What a format depends on: the question's own arguments, its options, the known classes."""
-
-    def __init__(self, arguments: dict[str, Any], options: Sequence[str] = (), classes: tuple[str, ...] = ()) -> None:
-        self.arguments = arguments
-        self.classes = classes
-        self._options = options
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options of a multiple choice; empty where the file lists none. Raises `TypeError` for what is no
-        list of texts."""
-        listed = self.arguments.get("options", self.arguments.get("choices", list(self._options)))
-        return _texts(listed, "the options")
-
-    def number(self, default: float, *names: str) -> float:
-        """The argument under the first of the names that is there."""
-        return float(next((self.arguments[name] for name in names if name in self.arguments), default))
-
-    @property
-    def max_chars(self) -> int:
-        """The longest text of an answer."""
-        return int(self.arguments.get("max_length", MAX_CHARS))
-
-
-def _texts(listed: object, what: str) -> tuple[str, ...]:
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise TypeError(f"{what} are no list of texts")
-    return tuple(listed)
-
-
-def lettered(options: Sequence[str]) -> str:
-    """Options as they stand in a question's text.
-
-    >>> lettered(["left", "right"])
-    'A) left; B) right.'
-    """
-    named = zip(option_letters(len(options)), options, strict=True)
-    return "; ".join(f"{letter}) {option}" for letter, option in named) + "."
-
-
-def time_tolerance(duration_s: float) -> float:
-    """Seconds that a time of the published rows may be off: min(5, 1 + duration · 4 / 360).
-
-    >>> time_tolerance(0), time_tolerance(180), time_tolerance(3600)
-    (1.0, 3.0, 5.0)
-    """
-    return min(5.0, 1.0 + duration_s * 4 / 360)
-
-
-def _classes(question: FormQuestion) -> AnswerFormat:
-    given = question.arguments.get("valid_names")
-    names = question.classes if given is None else _texts(given, "the valid names")
-    return ClassesFormat(classes=names, strict=True)
-
-
-def _time(question: FormQuestion) -> AnswerFormat:
-    # How many moments there are is part of the question, so the format does not give it away.
-    tolerance = question.number(TIME_TOLERANCE_S, "threshold_seconds")
-    return TimestampsFormat(tolerance=tolerance, several=True, strict=True)
-
-
-def _free(question: FormQuestion) -> AnswerFormat:
-    return FreeTextFormat(max_chars=question.max_chars, strict=True)
-
-
-def _pattern(question: FormQuestion) -> AnswerFormat:
-    pattern = str(question.arguments.get("pattern", ""))
-    return PatternFormat(pattern=pattern, max_chars=question.max_chars, strict=True)
-
-
-_PERCENTAGE = ("threshold_pp", "tolerance")
-
-FORMATS: dict[str, tuple[tuple[str, ...], Callable[[FormQuestion], AnswerFormat]]] = {
-    "binary": ((), lambda _: BinaryFormat(strict=True)),
-    "number": ((), lambda _: CountFormat(strict=True)),
-    "percentage": (
-        _PERCENTAGE,
-        lambda asked: PercentageFormat(tolerance=asked.number(PERCENT_TOLERANCE, *_PERCENTAGE), strict=True),
-    ),
-    "fo_class": (("valid_names",), _classes),
-    "time": (("threshold_seconds",), _time),
-    "open_ended": (("max_length",), _free),
-    "matching": (("pattern", "max_length"), _pattern),
-    "pattern": (("pattern", "max_length"), _pattern),
-    # Options that stand in the question alone can't be compared by code: a judge decides.
-    "multiple_choice": (
-        ("max_length", "options", "choices"),
-        lambda asked: ChoiceFormat(strict=True) if asked.options else _free(asked),
-    ),
-}
-"""The toolkit's names with the arguments of each format, and what makes the format of a question. `tolerance`,
-`options`, `choices` and the format `pattern` are of earlier versions of `build focus`."""
-
-
-UNKNOWN = "unknown"
-"""What stands for the answer format of a question without reference whose request names none."""
-
-_LONGEST = 80  # characters of a label; what is longer is a text
+_MAX_LABEL = 80  # characters; a longer value is a text, not a label
 _OF_THE_FORMAT = {"answer_format", "format", "format_kwargs", "options"}
 
 
 def further_fields(record: NativeRequest | NativeReference) -> dict[str, TagValue]:
-    """The fields that the toolkit does not know, as far as they are labels: short texts, numbers, yes or no, and lists
-    of short texts. An empty one is none."""
+    """The labels among the fields that the toolkit does not know: short texts, numbers, yes or no, and lists of short
+    texts; empty ones are left out."""
     found: dict[str, TagValue] = {}
     for name, value in (record.model_extra or {}).items():
         label = _label(value)
@@ -303,7 +183,7 @@ def _label(value: JsonValue) -> TagValue | None:
         return value
     if isinstance(value, str):
         text = " ".join(value.split())
-        return text if len(text) <= _LONGEST else None
+        return text if len(text) <= _MAX_LABEL else None
     if isinstance(value, list):
         texts = [_label(one) for one in value]
         return tuple(str(one) for one in texts) if all(isinstance(one, str) for one in texts) else None
@@ -311,15 +191,15 @@ def _label(value: JsonValue) -> TagValue | None:
 
 
 def format_named(request: NativeRequest) -> str:
-    """The answer format that a request names beside the toolkit's fields, else `UNKNOWN`."""
+    """The answer format in a request's further fields, else `UNKNOWN`."""
     more = request.model_extra or {}
     named = more.get("answer_format", more.get("format"))
     return named if isinstance(named, str) and named in FORMATS else UNKNOWN
 
 
 def without_reference(request: NativeRequest) -> NativeReference:
-    """What stands for a reference that is not there: the format that the request names, with its arguments and options,
-    else free text. It has no capability and no answer, and nothing may be marked by it."""
+    """A placeholder for a missing reference: the format that the request names, with its arguments and options, else free
+    text. It has no capability and no answer, and must not be used for scoring."""
     more, form = request.model_extra or {}, format_named(request)
     arguments, options = more.get("format_kwargs"), more.get("options")
     listed = options if isinstance(options, list) else []
@@ -350,7 +230,7 @@ def _list(value: object) -> object:
 
 
 class _Row(BaseModel):
-    """As orena-focus 0.4.0 reads it from the hub; further columns are labels of the question."""
+    """A row as orena-focus 0.4.0 reads it from the hub; further columns are labels of the question."""
 
     model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
 
@@ -370,13 +250,12 @@ class _Row(BaseModel):
 
 
 def read_rows(data: Path, track: str) -> tuple[list[NativeRequest], list[NativeReference]] | None:
-    """The questions and keys of one track from the rows in a file or in a folder and its subfolders; None where
-    there is no file of rows.
+    """The questions and keys of one track from the rows in a file, or in a folder and its subfolders; None where there
+    is no file of rows.
 
-    In a folder, files below a subfolder named after a track, or with its name before a hyphen, hold that
-    track's rows, and those of other tracks are passed over; so are rows whose column `track` names another
-    one. A time may be off by min(5, 1 + duration · 4 / 360) seconds, as in the toolkit. Raises `InputError`
-    for a row that is not as it should be, and for an id that comes twice.
+    In a folder, a track's files are those below a subfolder named after it, or with its name before a hyphen. Rows whose
+    column `track` names another track are skipped. The tolerance of times is that of `time_tolerance`, as in the
+    toolkit. Raises `InputError` for an invalid row and for a repeated id.
     """
     files = [data] if data.is_file() else sorted(_of_track(data, track))
     found: dict[str, tuple[NativeRequest, NativeReference]] = {}
@@ -400,7 +279,7 @@ def read_rows(data: Path, track: str) -> tuple[list[NativeRequest], list[NativeR
 
 
 def _of_track(data: Path, track: str) -> Iterator[Path]:
-    """The files that may hold rows: where some are named after a track, only those of this one."""
+    """The files that may have rows: where some are named after this track, only those."""
     files = [one for one in data.rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
     tracks = {"frame", "segment", "procedure", "all_tracks"}
     named = {one: tracks & _names(one.relative_to(data)) for one in files}
@@ -442,12 +321,12 @@ def _entries(file: Path) -> list[Any]:
         return _parquet(file)
     if file.suffix == ".jsonl":
         return [one for _, one in read_jsonl(file, halves=True)]
-    raw = read_json(file, halves=True)  # told row by row
+    raw = read_json(file, halves=True)  # faults are reported row by row
     return raw if isinstance(raw, list) else []
 
 
 def _light(column: Any) -> bool:
-    """Whether a column is one of the toolkit's or may be a label: no pictures, no nested objects."""
+    """Whether a column is one of the toolkit's or may be a label (no picture, no nested object)."""
     import pyarrow as pa
 
     kind = column.type

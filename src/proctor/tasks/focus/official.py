@@ -1,4 +1,4 @@
-"""The toolkit's own summary, figure by figure; and the same figures with its weaknesses corrected."""
+"""The toolkit's own summary, figure by figure, and the same figures corrected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from proctor.core import (
 )
 from proctor.metrics import code_scorers
 from proctor.stats import Estimate, Resampling, group_mean_slices, mean_interval
-from proctor.tasks.focus.taxonomy import GROUPS
+from proctor.tasks.focus.vocabulary import GROUPS
 
 if TYPE_CHECKING:
     from proctor.runs import Options, Store
@@ -38,14 +38,12 @@ if TYPE_CHECKING:
 CORRECTIONS = (
     (
         "Intervals: expanded BCa over whole videos; the toolkit's percentile interval of a two-level bootstrap counts "
-        "the "
-        "spread within a video twice, and is too narrow for few videos besides."
+        "the spread within a video twice, and is too narrow for few videos besides."
     ),
     "A figure of a single video has no interval instead of one of no width.",
     (
         "Pre-evaluation score: its interval is given, and a bucket without questions leaves it empty; the toolkit "
-        "averages "
-        "over the buckets that are there, so that one lone question can be worth a whole bucket."
+        "averages over the buckets that are there, so that one lone question can be worth a whole bucket."
     ),
 )
 
@@ -67,9 +65,9 @@ def figures(
 ) -> list[OfficialFigure]:
     """Accuracy per leaf, group, answer format and overall: the mean over videos of each video's accuracy.
 
-    Then the number of late answers, and the pre-evaluation score: the mean of the ten buckets' accuracies
-    (capability × distribution), each over its questions. With `official` to the last bit as toolkit 0.4.0
-    gives them, its draws included; a question without a mark (free text before a judge) must not be among them.
+    Then the number of late answers, and the pre-evaluation score: the mean of the ten buckets' accuracies (capability ×
+    distribution), each over its questions. With `official` the figures equal those of toolkit 0.4.0 to the last bit,
+    its random draws included. Questions without a score (free text before a judge) must be left out.
     """
     values = np.asarray(right, dtype=np.float64)
     named = [(level, name, mask) for level, tag in _LEVELS for name, mask in _masks(tags, tag)]
@@ -111,7 +109,7 @@ def _pre_evaluation(
     mean = float(np.mean([values[mask].mean() for mask in there]))
     if official:
         return OfficialFigure("pre_evaluation", "SCORE", mean, None, None, len(there))
-    # How far each question moves the score, to first order: the spread of their mean is that of the score.
+    # linearised: the influence of each question on the score, whose mean has the variance of the score
     moved = np.full(len(values), mean)
     for mask in there:
         moved[mask] += (values[mask] - values[mask].mean()) * len(values) / (len(there) * mask.sum())
@@ -122,10 +120,10 @@ def _pre_evaluation(
 def _as_the_toolkit(
     values: NDArray[np.float64], groups: Sequence[str], masks: Sequence[Mask], draws: int, seed: int
 ) -> list[Estimate]:
-    """One stream of random numbers runs through all slices, videos stand in the order of their questions.
+    """One stream of random numbers for all slices; videos are in the order of their questions.
 
-    The stream is NumPy's own from the bare seed, not one of `proctor.core.generator`, for only so are the ends
-    those that the toolkit prints.
+    The stream is NumPy's own from the bare seed, not one of `proctor.core.generator`: only then are the limits those
+    that the toolkit prints.
     """
     stream = _Draws(seed)
     names = np.asarray(groups, dtype=np.str_)
@@ -140,7 +138,7 @@ def _as_the_toolkit(
 
 
 class _Draws:
-    """What `np.random.default_rng(seed).integers(0, limit, size)` gives, call after call, for many limits at once:
+    """The numbers of successive calls `np.random.default_rng(seed).integers(0, limit, size)`, for many limits at once:
     NumPy takes 32 bits of its stream for each number, by the method of Lemire (2019), and none for a limit of 1."""
 
     def __init__(self, seed: int) -> None:
@@ -148,9 +146,9 @@ class _Draws:
         self._words = np.empty(0, dtype=np.uint64)
 
     def below(self, limits: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """One number from 0 up to each limit, exclusive, in their order."""
+        """One number from 0 up to each limit (exclusive), in their order."""
         scaled = self._ahead(len(limits)) * limits
-        if ((scaled & _LOW) >= limits).all() and (limits > 1).all():  # nearly always
+        if ((scaled & _LOW) >= limits).all() and (limits > 1).all():  # the usual case
             self._words = self._words[len(limits) :]
             return (scaled >> _SHIFT).astype(np.int64)
         found = np.zeros(len(limits), dtype=np.int64)
@@ -158,7 +156,7 @@ class _Draws:
         while len(left):
             limit = limits[left]
             scaled = self._ahead(len(left)) * limit
-            refused = (scaled & _LOW) < limit  # seldom; only then is the exact bound worked out
+            refused = (scaled & _LOW) < limit  # rare; only then compute the exact bound
             refused[refused] = (scaled[refused] & _LOW) < (2**32 - limit[refused]) % limit[refused]
             taken = int(np.argmax(refused)) if refused.any() else len(left)
             found[left[:taken]] = scaled[:taken] >> _SHIFT
@@ -167,7 +165,7 @@ class _Draws:
         return found
 
     def _ahead(self, count: int) -> NDArray[np.uint64]:
-        """The next numbers of 32 bits, which are not used up yet."""
+        """The next 32-bit numbers of the stream, without consuming them."""
         if len(self._words) < count:
             raw = self._bits.random_raw(count + 50_000).astype("<u8").view("<u4")
             self._words = np.concatenate([self._words, raw.astype(np.uint64)])
@@ -175,11 +173,11 @@ class _Draws:
 
 
 _LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
-_AT_ONCE = 100  # draws whose means are worked out together
+_AT_ONCE = 100  # draws whose means are computed together
 
 
 def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draws) -> tuple[float, float]:
-    """Videos are drawn, and then questions within each; marks are 0 or 1, so that no sum depends on its order."""
+    """Percentile limits; videos are drawn, then questions within each. Scores are 0 or 1, so sums are exact."""
     marks, sizes = np.concatenate(videos), np.array([len(video) for video in videos], dtype=np.uint64)
     starts = (np.cumsum(sizes) - sizes).astype(np.int64)
     every = np.full(len(videos), len(videos), dtype=np.uint64)
@@ -203,7 +201,7 @@ def _two_levels(videos: Sequence[NDArray[np.float64]], draws: int, stream: _Draw
 def summary_report(
     store: Store, benchmark: str, reader: BenchmarkReader, options: Options, *, corrected: bool
 ) -> PluginReport:
-    """The summaries of a benchmark's own program (see `official_summaries`), as they are printed."""
+    """The summaries by the benchmark's own program (see `official_summaries`) as tables."""
     from proctor.runs import official_summaries, summary_title
 
     found = official_summaries(store, benchmark, reader, official=not corrected, options=options)
@@ -237,7 +235,8 @@ _DRAWS, _SEED = 2000, 42  # the toolkit's own
 async def verified_figures(benchmark: Benchmark, answers: Mapping[str, Answer], summary: Path) -> list[VerifiedFigure]:
     """Every figure of the toolkit's summary (level, name, accuracy, ci_low, ci_high, count) and ours, with its draws.
 
-    Raises `InputError`, with the row, for what is no such summary."""
+    Raises `InputError`, with the row, for another file.
+    """
     scorers = code_scorers(benchmark)
     right, late = [], 0
     for item in benchmark.items:

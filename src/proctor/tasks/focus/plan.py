@@ -1,5 +1,5 @@
-"""Which questions FOCUS asks of annotated videos: how they are worded, at which times they are asked, from which
-candidates they are chosen, and how they are balanced."""
+"""Which questions FOCUS asks of annotated videos: their wording, their times, the choice among candidates, and the
+balance of answers."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ from proctor.construction import (
 )
 from proctor.core import InputError, generator
 from proctor.core.formats import PatternFormat, option_letters
-from proctor.tasks.focus.native import time_tolerance
 from proctor.tasks.focus.rules import FOCUS_RULES, known_attributes
-from proctor.tasks.focus.taxonomy import GROUP_OF, GROUPS
+from proctor.tasks.focus.vocabulary import GROUP_OF, GROUPS, time_tolerance
 
-_MOST = 20  # a larger number of events is a matter of patience
+_MAX_COUNT = 20  # a larger number of events only tests patience
 
 
 @dataclass(frozen=True)
 class QuestionWording:
-    """What a rule asks and tests: its text, the primary capability and others of FOCUS's taxonomy, whether the
-    answer matters at the operating table, whether it is about insertions (so not about what arises in the body),
-    whether it is about retrieval (so that a specimen in a bag counts as taken out), and what has to be shown to settle
-    it ("frame", "segment" or "procedure")."""
+    """The question of a rule: its text, the primary and other capabilities of FOCUS's taxonomy, whether the answer is
+    clinically relevant, whether it is about insertions (so not about what arises in the body), whether it is about
+    retrieval (a specimen in a bag counts as taken out), and how much must be shown to answer it ("frame", "segment" or
+    "procedure")."""
 
     text: str
     primary: str
@@ -58,28 +57,28 @@ def _asked() -> dict[str, QuestionWording]:
 
     read = yaml.safe_load(files(__package__).joinpath("questions.yaml").read_text(encoding="utf-8"))
     return {
-        rule: QuestionWording(**said | {"secondaries": tuple(said.get("secondaries", ()))})
-        for rule, said in read.items()
+        rule: QuestionWording(**fields | {"secondaries": tuple(fields.get("secondaries", ()))})
+        for rule, fields in read.items()
     }
 
 
 ASKED = MappingProxyType(_asked())
-"""Every rule by its name: those that any annotated video is asked by, and those of FOCUS alone."""
+"""The wording of every rule by its name: rules for any annotated video, and those of FOCUS alone."""
 
 _BAGGED = " (What lies in a specimen bag counts as taken out.)"
 
 
 @dataclass(frozen=True)
 class FocusTemplates(QuestionTemplates):
-    """FOCUS has no format for an order, so it is asked for as a pattern of letters; times are whole seconds.
-    `arising` are the classes that nobody inserts, since they come loose in the body; `shown_s` is how long what is
-    shown is, where that is not all up to the time of asking."""
+    """FOCUS has no format for orders, so they are patterns of letters; times are whole seconds. `arising` are the classes
+    that come loose in the body and are not inserted; `shown_s` is the length of what is shown, where that is not the
+    whole video up to the question's time."""
 
     arising: frozenset[str] = frozenset()
     shown_s: float | None = None
 
     def text(self, rule: str, a: str = "", b: str = "", **more: str) -> str:
-        """The question of a rule (`{one}` begins it with its article); of what arises in the body it says what counts
+        """The question of a rule (`{one}` is the class with its article); for what arises in the body it adds what counts
         as taken out."""
         bagged = _BAGGED if a in self.arising and ASKED[rule].retrieval else ""
         if a:
@@ -90,7 +89,7 @@ class FocusTemplates(QuestionTemplates):
         return time_tolerance(end if self.shown_s is None else self.shown_s)
 
     def moments(self, times: list[float]) -> list[JsonValue]:
-        """Times as hh:mm:ss can say them."""
+        """Times rounded to whole seconds."""
         return [float(int(time + 0.5)) for time in times]
 
     def order(self, question: str, times: dict[str, float]) -> Iterator[CandidateQuestion]:
@@ -111,14 +110,14 @@ def focus_templates(
     arising: Collection[str] = (),
     attributes: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({}),
 ) -> FocusTemplates:
-    """FOCUS's way of asking about these classes, some of which come loose in the body, and their attributes."""
+    """FOCUS's wording for these classes, of which `arising` come loose in the body, and for their attributes."""
     phrases = {name: name.casefold() for name in names}
     texts = {rule: asked.text for rule, asked in ASKED.items()}
     return FocusTemplates(
         names=tuple(sorted(names)),
         phrases=phrases,
         texts=texts,
-        most=_MOST,
+        most=_MAX_COUNT,
         attributes=attributes,
         arising=frozenset(arising),
     )
@@ -129,16 +128,28 @@ RULES_OF_TRACK = {
     "segment": tuple(rule for rule, asked in ASKED.items() if asked.settled_by != "procedure"),
     "procedure": tuple(FOCUS_RULES),
 }
-"""The rules that what a track shows settles: one picture, what happens within a segment (what is still inside depends
-on what came before it), or all."""
+"""The rules whose questions can be answered from what a track shows: a single frame, a segment (what is still inside
+depends on what came before, so it is not asked there), or everything up to a time."""
 
-_WINDOW_CALM_S = 1.0  # nothing comes or goes so close to where a segment is cut
-_WINDOW_SECONDS_ASKED = 8  # of a segment that its questions may name
+_CALM_S = 1.0  # no object comes or goes this close to the time of a question or to a segment's ends
+_SECONDS_ASKED = 8  # seconds of a video or segment that questions may name
+
+
+def _some(quiet: Sequence[int], rng: np.random.Generator) -> list[int]:
+    """A few of the quiet seconds, drawn at random."""
+    drawn = rng.choice(len(quiet), min(_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
+    return sorted(quiet[int(index)] for index in drawn)
+
+
+def _one_of_each(seconds: Sequence[int], parts: int, rng: np.random.Generator) -> list[float]:
+    """One second drawn from each of `parts` equal parts."""
+    found = np.array_split(np.array(seconds, dtype=np.int64), parts) if parts else []
+    return [float(part[int(rng.integers(len(part)))]) for part in found if len(part)]
 
 
 class Window(Timeline):
-    """A part of a video from `start` to `end` seconds, by the video's own clock: nothing before it is known, either.
-    A frame (`start` = `end`) is known with the seconds beside it, which say whether it is clear."""
+    """A part of a video from `start` to `end` seconds on the video's own clock; what comes before is unknown, too.
+    For a frame (`start` = `end`) the seconds beside it are known, which decide whether it is clear."""
 
     def __init__(self, annotation: Annotation, start: float, end: float, rng: np.random.Generator) -> None:
         beside = 1.0 if start == end else 0.0
@@ -155,8 +166,7 @@ class Window(Timeline):
             for second in Timeline(annotation).quiet()
             if (second == start if beside else start + 1 <= second <= end - 1)
         ]
-        some = rng.choice(len(quiet), min(_WINDOW_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
-        self._asked = sorted(quiet[int(index)] for index in some)
+        self._asked = _some(quiet, rng)
 
     def times_to_ask(self) -> list[int]:
         """The quiet seconds of the part, or some of them."""
@@ -166,26 +176,24 @@ class Window(Timeline):
 def windows_of(
     annotation: Annotation, seconds: int, number: int, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
-    """The parts of a video that are shown, one from each of `number` equal parts of where there may be one: frames at
-    which it is clear what is in view (`seconds` 0), or segments that are cut where nothing comes or goes."""
+    """The parts of a video to show, one drawn from each of `number` equal parts of the possible starts: frames in which
+    it is clear what is in view (`seconds` 0), or segments at whose ends nothing comes or goes."""
     if seconds:
         length = min(seconds, int(annotation.video.seconds))
         changes = [one.time for one in (*arrivals(annotation), *annotation.moments)]
         starts = [
             start
             for start in range(int(annotation.video.seconds) - length + 1)
-            if all(abs(time - cut) >= _WINDOW_CALM_S for time in changes for cut in (start, start + length))
+            if all(abs(time - cut) >= _CALM_S for time in changes for cut in (start, start + length))
         ]
     else:
         length, starts = 0, Timeline(annotation).quiet()
-    parts = [part for part in np.array_split(np.array(starts, dtype=np.int64), number) if len(part)]
-    drawn = [float(part[int(rng.integers(len(part)))]) for part in parts]
-    return [(start, start + length) for start in drawn]
+    return [(start, start + length) for start in _one_of_each(starts, number, rng)]
 
 
 def window_templates(say: FocusTemplates, seconds: int) -> FocusTemplates:
-    """How a part of a video is asked about: of a frame without a time, of a segment within it; a time may be off by as
-    much as the length of what is shown allows."""
+    """The wording for a part of a video: for a frame without a time, for a segment "In this segment: …". The tolerance of
+    times follows from the length of what is shown."""
     if not seconds:
         texts = {rule: text.replace(" at {time}", "") for rule, text in say.texts.items()}
         return replace(say, texts=texts)
@@ -197,28 +205,24 @@ def window_templates(say: FocusTemplates, seconds: int) -> FocusTemplates:
 
 
 SEEN_IN_TRAINING = ("cholecystectomy", "proctocolectomy", "rectal resection", "sigmoid resection")
-"""The kinds of procedure in the challenge's training data, in the singular as requests name them; all others are
-out of distribution."""
+"""The kinds of procedure in the challenge's training data, as requests name them; all others are out of distribution."""
 
 _FORMATS = ("choice", "count", "binary", "percentage", "classes", "timestamps", "pattern")
-_SECONDS_ASKED = 8  # seconds of a video that questions asked at one time may name
-_OF_A_RULE = 24  # candidates of one rule of one video among which is chosen
-_CALM_S = 1.0  # nothing comes or goes so close to the time at which is asked
+_OF_A_RULE = 24  # candidates of one rule and video among which to choose
 _EARLIEST_S = 8.0
 _APPROACHES = {"laparoscopic", "robotic", "robot-assisted", "minimally-invasive", "thoracoscopic"}
-_MOST_SHARE = {"binary": 0.5}  # of one answer among those of a format
-_MOST_OF_OTHERS = 0.4
-_ENOUGH = 10  # questions of a format from which on that is held to
+_MAX_SHARE = {"binary": 0.5}  # of one answer among those of a format
+_MAX_SHARE_OF_OTHERS = 0.4
+_ENOUGH = 10  # questions of a format from which on the limit applies
 _NAMES = "a name without a comma, and not none"
 
 
 @dataclass(frozen=True)
 class FocusPlan:
-    """How questions are made: how many of a video, at how many times besides its end they are asked, the kinds
-    of procedure that count as seen in training (the whole name, without the approach), the rules whose questions
-    count as unseen in training, whether the five groups of capabilities are asked equally often (each is a fifth of the
-    ranking), and the seed. On the tracks `frame` and `segment` this many times and one more a part of the video is
-    shown, of `segment_s` seconds."""
+    """How to make questions: how many for each video, at how many `times` besides its end they are asked, the kinds of
+    procedure seen in training (whole names, without the approach), the rules whose questions count as unseen in
+    training, whether the five groups of capabilities are asked equally often (each is a fifth of the ranking), and the
+    seed. On the tracks `frame` and `segment`, `times` + 1 parts of the video are shown, of `segment_s` seconds."""
 
     per_video: int = 40
     times: int = 4
@@ -244,8 +248,8 @@ class FocusPlan:
                 raise InputError("unseen_questions", found=repr(rule), expected=expected)
 
     def unseen(self, procedure: str, rule: str) -> str:
-        """What of a question is out of distribution, for which either is enough: its kind of procedure, the question
-        itself, "both", or "nothing". An unknown procedure is unseen."""
+        """What is out of distribution: the "procedure", the "question", "both" or "nothing". An unknown procedure is
+        unseen."""
         known = {plain_procedure(one) for one in self.in_distribution} - {""}
         found = [] if plain_procedure(procedure) in known else ["procedure"]
         found += ["question"] if rule in self.unseen_questions else []
@@ -253,7 +257,7 @@ class FocusPlan:
 
 
 def plain_procedure(name: str) -> str:
-    """A kind of procedure without its approach, in small letters: what is compared.
+    """A kind of procedure without its approach, in lower case, for comparison.
 
     >>> plain_procedure("Laparoscopic  Cholecystectomy"), plain_procedure("colorectal resection")
     ('cholecystectomy', 'colorectal resection')
@@ -265,13 +269,11 @@ def plain_procedure(name: str) -> str:
 
 
 class _Asking(Timeline):
-    """A video up to the time at which is asked; questions name a few of its quiet seconds, drawn at random."""
+    """A video up to a question's time; questions name a few of its quiet seconds."""
 
     def __init__(self, annotation: Annotation, end: float, rng: np.random.Generator) -> None:
         super().__init__(annotation, end)
-        quiet = self.quiet()
-        some = rng.choice(len(quiet), min(_SECONDS_ASKED, len(quiet)), replace=False) if quiet else ()
-        self._asked = sorted(quiet[int(index)] for index in some)
+        self._asked = _some(self.quiet(), rng)
 
     def times_to_ask(self) -> list[int]:
         return self._asked
@@ -288,15 +290,15 @@ class Chosen:
 def choose_questions(
     annotations: Sequence[Annotation], plan: FocusPlan, *, progress: Callable[[int, int], None] | None = None
 ) -> Chosen:
-    """The questions on all videos, chosen by the plan; `progress` is called with steps done and steps in all.
+    """The questions on all videos, chosen by the plan; `progress` is called with the numbers of steps done and of all.
 
-    Raises `InputError` for a class whose name no list of classes could hold.
+    Raises `InputError` for a class whose name can't be in a list of classes.
     """
     for one in annotations:
         for name in one.classes:
             if "," in name or name.casefold() == "none":
                 raise InputError(f"video {one.video.id!r}", found=f"the class {name!r}", expected=_NAMES)
-    steps = len(annotations) + plan.per_video  # to look at every video, and then to choose in turns
+    steps = len(annotations) + plan.per_video  # every video is analysed, then questions are chosen in turns
 
     def looked(done: int) -> None:
         if progress is not None:
@@ -316,13 +318,13 @@ def choose_questions(
 
 
 def _leaf(candidate: CandidateQuestion) -> tuple[str, str]:
-    """The capability that a question tests first of all, with its group."""
+    """The group and the primary capability of a question."""
     primary = ASKED[candidate.rule].primary
     return GROUP_OF[primary], primary
 
 
 def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
-    """The groups of capabilities with those of which there is something to ask."""
+    """The groups with the capabilities for which there are candidates."""
     asked = {_leaf(one) for candidates in pool.values() for one in candidates}
     found = {group: [leaf for leaf in GROUPS[group]["leaves"] if (group, leaf) in asked] for group in GROUPS}
     return {group: leaves for group, leaves in found.items() if leaves} or {"": [""]}
@@ -331,7 +333,7 @@ def _leaves(pool: dict[str, list[CandidateQuestion]]) -> dict[str, list[str]]:
 def _pool(
     annotations: Sequence[Annotation], plan: FocusPlan, looked: Callable[[int], None]
 ) -> dict[str, list[CandidateQuestion]]:
-    """All candidates of every video that give nothing away."""
+    """All candidates of every video whose answers do not leak."""
     names = sorted({name for one in annotations for name in one.classes})
     inserted = {one.class_name for some in annotations for one in some.moments if one.kind == "insertion"}
     arising = {name for name in names if official_name(name) in ARISING and name not in inserted}
@@ -373,7 +375,7 @@ def _candidates(
 
 
 def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, float, Timeline]]:
-    """What is shown of a video, from when to when, and what is known of it."""
+    """The parts of a video to show: start, end, and what is known of each."""
     video = annotation.video.id
     if plan.track == "procedure":
         for end in _times(annotation, plan):
@@ -388,8 +390,8 @@ def _lines(annotation: Annotation, plan: FocusPlan) -> Iterator[tuple[float, flo
 
 
 def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
-    """The times at which is asked: the end of the video, and whole seconds from the first arrival on at which nothing
-    comes or goes, one from each of as many equal parts of them. Before there is anything, nothing is asked."""
+    """The times of questions: the end of the video, and one calm second from each of `plan.times` equal parts of those
+    after the first arrival."""
     video = annotation.video
     changes = sorted({one.time for one in (*arrivals(annotation), *annotation.moments)})
     earliest = max(_EARLIEST_S, changes[0]) if changes else video.seconds
@@ -399,17 +401,15 @@ def _times(annotation: Annotation, plan: FocusPlan) -> list[float]:
         if not any(abs(time - second) < _CALM_S for time in changes)
     ]
     rng = generator(plan.seed, "build focus", "times", video.id)
-    parts = np.array_split(np.array(calm, dtype=np.int64), plan.times) if plan.times else []
-    drawn = [float(part[int(rng.integers(len(part)))]) for part in parts if len(part)]
-    return [*drawn, video.seconds]
+    return [*_one_of_each(calm, plan.times, rng), video.seconds]
 
 
 def _trimmed(chosen: dict[str, list[CandidateQuestion]], rng: np.random.Generator) -> Chosen:
-    """Without this many of a format's commonest answer that it would be worth giving always."""
+    """Drops questions with a format's most common answer until always giving it would not pay."""
     kept = {video: list(candidates) for video, candidates in chosen.items()}
     dropped = 0
     for form in _FORMATS:
-        most = _MOST_SHARE.get(form, _MOST_OF_OTHERS)
+        most = _MAX_SHARE.get(form, _MAX_SHARE_OF_OTHERS)
         while True:
             asked = [(v, one) for v, some in kept.items() for one in some if one.format.kind == form]
             keys = Counter(one.key for _, one in asked)

@@ -1,4 +1,4 @@
-"""From the toolkit's files to a benchmark, and from a submission to recorded answers."""
+"""FOCUS as a benchmark: the tracks, the toolkit's files as items, and what the reader offers beside."""
 
 from __future__ import annotations
 
@@ -33,13 +33,10 @@ from proctor.core.formats import MOST_OPTIONS, AnswerFormat, ChoiceFormat, bare
 from proctor.judges import PANEL_ACCURACY
 from proctor.tasks.focus import READER_SUMMARY
 from proctor.tasks.focus.native import (
-    FORMATS,
-    FormQuestion,
     NativeReference,
     NativeRequest,
     format_named,
     further_fields,
-    lettered,
     read_references,
     read_requests,
     read_rows,
@@ -48,7 +45,15 @@ from proctor.tasks.focus.native import (
 )
 from proctor.tasks.focus.official import CORRECTIONS, figures, summary_report, verified_figures
 from proctor.tasks.focus.submission import SUBMISSIONS, read_recorded, write_submission
-from proctor.tasks.focus.taxonomy import CAPABILITIES, FOREIGN_OBJECT, GROUP_OF, leaf_of
+from proctor.tasks.focus.vocabulary import (
+    CAPABILITIES,
+    FOREIGN_OBJECT,
+    FORMATS,
+    GROUP_OF,
+    FormQuestion,
+    leaf_of,
+    lettered,
+)
 
 if TYPE_CHECKING:
     from proctor.runs import Options, Store
@@ -61,8 +66,8 @@ _FRAME_S = 0.04  # a frame is the clip of one picture at 25 frames a second
 
 @dataclass(frozen=True)
 class Track:
-    """A track: seconds allowed for a question, where a short, medium and long context part (seconds), how long what is
-    shown may be, and whether it starts with the video."""
+    """A track: the budget in seconds for a question, the limits of medium and long contexts in seconds, the maximum length
+    of what is shown, and whether that starts with the video."""
 
     budget_s: float
     medium_from_s: float
@@ -71,7 +76,7 @@ class Track:
     from_start: bool = False
 
     def context(self, duration_s: float) -> str:
-        """The length of what is to be watched, in words."""
+        """ "short", "medium" or "long"."""
         if duration_s >= self.long_from_s:
             return "long"
         return "medium" if duration_s >= self.medium_from_s else "short"
@@ -112,7 +117,7 @@ _BLIND_NOTES = (
 _FACETS = ("capability", "primary", "distribution", "clinical", "answer_format", "context", "procedure_type")
 _BLIND_FACETS = ("answer_format", "context", "procedure_type")
 _KNOWN_TAGS = {*_FACETS, "track", "secondary", "capabilities"}
-_MOST_VALUES = 24  # a field with more values than this is a name
+_MAX_VALUES = 24  # a field with more values identifies questions rather than groups them
 
 
 class _Reader(BenchmarkReader):
@@ -137,11 +142,13 @@ class _Reader(BenchmarkReader):
         return _Reader(track)
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads `requests.json` and `references.json` below `data`, or the published rows there (see `read_rows`);
-        without references nothing can be marked, and formats are known where requests name them. Further fields of
-        both files (a centre, a decision's impact) become tags. What is shown must be as long as the track requires.
-        Videos lie below `media` by their videoID."""
-        del seed  # nothing is drawn
+        """Reads `requests.json` and `references.json` below `data`, or the published rows there (see `read_rows`).
+
+        Without references nothing can be scored, and formats are known only where requests name them. Further fields of
+        both files (a centre, a decision's impact) become tags. The length of what is shown must fit the track. Videos
+        are below `media` under their videoID.
+        """
+        del seed  # nothing is random
         requests, references = self._read(data)
         keys = {reference.qID: reference for reference in references}
         if keys:
@@ -165,7 +172,7 @@ class _Reader(BenchmarkReader):
         )
 
     def _read(self, data: Path) -> tuple[Sequence[NativeRequest], Sequence[NativeReference]]:
-        """No reference where the folder has none: a participant never sees those of the test."""
+        """Requests and references; no references where the folder has none, as for participants."""
         if not (data / "requests.json").exists():
             rows = read_rows(data, self._track)
             if rows is not None:
@@ -189,7 +196,6 @@ class _Reader(BenchmarkReader):
         write_questions(out, *kept, blind=not references)
 
     def write_submission(self, form: str, answers: Sequence[Answer], file: Path) -> int:
-        """One of the two files; what is read from it again are the same answers."""
         return write_submission(form, answers, file)
 
     def official_summary(self, store: Store, options: Options, *, corrected: bool) -> PluginReport:
@@ -207,11 +213,11 @@ class _Reader(BenchmarkReader):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """The toolkit's summary, as it is or corrected."""
+        """The toolkit's summary, original or corrected."""
         return figures(groups, tags, right, late, official=official, draws=draws, seed=seed)
 
     async def verify(self, data: Path) -> list[VerifiedFigure]:
-        """The toolkit's summary of recorded responses, its bootstrap included, and ours (see `verified_figures`)."""
+        """The toolkit's summary of recorded responses, bootstrap included, and ours (see `verified_figures`)."""
         benchmark = self.load(data)
         answers = {one.item_id: one for one in self.read_recorded(data / "responses.json", benchmark).answers}
         return await verified_figures(benchmark, answers, data / "expected_summary.csv")
@@ -238,7 +244,7 @@ def _check_pairs(data: Path, requests: Sequence[NativeRequest], keys: dict[str, 
 
 
 def _classes(references: Sequence[NativeReference]) -> tuple[str, ...]:
-    """The known classes and those that only these references name; of several spellings the first one."""
+    """The known classes and those in the references; of several spellings the first one."""
     known = {name.lower(): name for name in OBJECTS}
     for reference in references:
         if reference.format == "fo_class":
@@ -272,7 +278,7 @@ def _item(
 
 
 def _check_shown(request: NativeRequest, track: str, location: FileLocation) -> None:
-    """Whether what is shown is what the track has: one frame, a segment, or the procedure from its start."""
+    """Raises `InputError` unless the track allows what is shown: one frame, a segment, or the procedure from its start."""
     shown, rules = request.end_time - request.start_time, TRACKS[track]
     field, found, expected = "end_time", f"{request.end_time:g} s", ""
     if shown < 0 or (track != "frame" and shown == 0):
@@ -343,9 +349,9 @@ def _tags(
 
 
 def _further(items: Sequence[Item]) -> tuple[str, ...]:
-    """The further fields that part the questions in a few: what figures are split by."""
+    """The further fields with few values, by which figures can be split."""
     values: dict[str, set[TagValue]] = {}
     for item in items:
         for name in item.tags.keys() - _KNOWN_TAGS:
             values.setdefault(name, set()).add(item.tags[name])
-    return tuple(sorted(name for name, some in values.items() if 2 <= len(some) <= _MOST_VALUES))
+    return tuple(sorted(name for name, some in values.items() if 2 <= len(some) <= _MAX_VALUES))

@@ -1,9 +1,9 @@
-"""Rules that only FOCUS asks by: what is left inside, when it was last seen, how long, which one; one instance singled
-out by when it was brought in; what happens at a moment; and annotators' attributes."""
+"""The rules of FOCUS alone: what is left inside, when it was last seen, how long, which one; an instance identified by
+its time of insertion; what happens at a moment; and annotators' attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from proctor.construction import (
@@ -33,9 +33,9 @@ from proctor.core.formats import (
     TimestampsFormat,
 )
 
-_APART_S = 6.0  # of two insertions of a class, so that a time in hh:mm:ss singles one of them out
-_ALONE_S = 5.0  # around a moment nothing else happens to its class
-_GONE_S = 3.0  # what was seen so shortly before the end may still be in view
+_APART_S = 6.0  # between two insertions of a class, so that a time in hh:mm:ss identifies one of them
+_ALONE_S = 5.0  # around a moment in which nothing else happens to its class
+_GONE_S = 3.0  # an object seen this shortly before the end may still be in view
 
 HAPPENINGS = (
     "one is brought into the patient",
@@ -46,12 +46,12 @@ HAPPENINGS = (
 """What may happen to a class at a time."""
 
 
-def _said(time: float) -> str:
+def _clock(time: float) -> str:
     return clock_text(int(time + 0.5))
 
 
 def brought_in(line: Timeline, name: str) -> list[AnnotatedMoment]:
-    """The insertions of a class that a time singles out: each of an instance that came once, far from the others."""
+    """The insertions of a class that a time identifies: of instances inserted once, far from all others."""
     moments = line.insertions(name)
     once = [one for one in moments if sum(other.instance == one.instance for other in moments) == 1]
     return [one for one in once if all(abs(other.time - one.time) >= _APART_S for other in moments if other is not one)]
@@ -61,12 +61,12 @@ def _one_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuesti
     for name in line.first_in():
         gone = set(line.outside(name))
         for moment in brought_in(line, name):
-            question = say.text("one-out", name, time=_said(moment.time))
+            question = say.text("one-out", name, time=_clock(moment.time))
             yield say.yes_no(question, moment.instance in gone, name, (name,))
 
 
 def _retrieval(line: Timeline, moment: AnnotatedMoment) -> float | None:
-    """When the instance of an insertion left, where it did so once."""
+    """The time at which the inserted instance left; None unless it left exactly once."""
     went = [one.time for one in line.retrievals(moment.class_name) if one.instance == moment.instance]
     return went[0] if len(went) == 1 and went[0] > moment.time else None
 
@@ -76,7 +76,7 @@ def _one_when_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQ
         for moment in brought_in(line, name):
             went = _retrieval(line, moment)
             if went is not None:
-                question = say.text("one-when-out", name, time=_said(moment.time))
+                question = say.text("one-when-out", name, time=_clock(moment.time))
                 yield say.when(question, line.end, [went], (name,))
 
 
@@ -85,15 +85,19 @@ def _one_stay(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuest
         for moment in brought_in(line, name):
             went = _retrieval(line, moment)
             if went is not None:
-                seconds = went - moment.time
-                form = TimestampsFormat(tolerance=2 * say.tolerance(line.end))  # either moment may be off
-                key = f"quarter {int(4 * seconds / (line.end + 1))}"
-                question = say.text("one-stay", name, time=_said(moment.time))
-                yield CandidateQuestion(question, form, say.moments([seconds]), key, name, mentions=(name,))
+                yield _duration(
+                    line, say, say.text("one-stay", name, time=_clock(moment.time)), went - moment.time, name
+                )
+
+
+def _duration(line: Timeline, say: QuestionTemplates, question: str, seconds: float, name: str) -> CandidateQuestion:
+    form = TimestampsFormat(tolerance=2 * say.tolerance(line.end))  # of two moments either may be off
+    key = f"quarter {int(4 * seconds / (line.end + 1))}"
+    return CandidateQuestion(question, form, say.moments([seconds]), key, name, mentions=(name,))
 
 
 def _one_where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    """Only of a class of which there are several: else the class alone would single it out."""
+    """Only for classes with several instances: a single one would be identified by its class."""
     for name in line.first_in():
         moments = brought_in(line, name)
         if len({one.instance for one in line.insertions(name)}) < 2:
@@ -103,7 +107,7 @@ def _one_where(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQues
             for moment in moments:
                 seen = clear.get(moment.instance)
                 if seen is not None:
-                    question = say.text("one-where", name, time=_said(moment.time), later=clock_text(second))
+                    question = say.text("one-where", name, time=_clock(moment.time), later=clock_text(second))
                     yield from _placed(line, question, seen, name)
 
 
@@ -115,8 +119,8 @@ def _last_place(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
 
 
 def last_sighting(line: Timeline, name: str) -> Sighting | None:
-    """Where the only instance of a class that is still inside was last in view; None where it is in view yet, where
-    several are inside, and where the last sighting is unclear or another instance's."""
+    """The last sighting of the only instance of a class that is still inside; None where it is still in view, where
+    several are inside, and where the last sighting is unclear or of another instance."""
     inside, shown = line.inside(name), line.shown(name)
     if len(inside) != 1 or not shown or shown[-1] > line.end - _GONE_S:
         return None
@@ -131,7 +135,7 @@ def _placed(line: Timeline, question: str, seen: Sighting, name: str) -> Iterato
         yield CandidateQuestion(question, ChoiceFormat(), quadrant, quadrant, name, options, mentions=(name,))
 
 
-# What happens, and what would follow
+# What happens
 
 
 def _happens(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -158,14 +162,14 @@ def _alone(moment: AnnotatedMoment, moments: list[AnnotatedMoment]) -> bool:
 def _which_happens(
     line: Timeline, say: QuestionTemplates, rule: str, moments: list[AnnotatedMoment]
 ) -> Iterator[CandidateQuestion]:
-    """Which class it is; the others are not brought in or taken out around that time."""
+    """Which class is inserted or retrieved; the other options are not, around that time."""
     every = [*line.insertions(), *line.retrievals()]
     for moment in moments:
         if not _alone(moment, every) or moment.time > line.end - 1:
             continue
         others = [name for name in say.names if name != moment.class_name]
         for three in combinations(others, 3):
-            question = say.text(rule, time=_said(moment.time))
+            question = say.text(rule, time=_clock(moment.time))
             yield say.among(question, moment.class_name, (moment.class_name, *three))
 
 
@@ -179,14 +183,18 @@ def _which_away(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
 
 def _must_leave(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     if line.first_there():
-        left = {name for name in say.names if official_name(name) not in STAYING and line.inside(name)}
-        yield say.kinds(say.text("must-leave"), left)
+        yield say.kinds(say.text("must-leave"), {name for name in _temporary(say.names) if line.inside(name)})
 
 
 def _left_behind(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
     if line.first_there():
-        left = sum(len(line.inside(name)) for name in say.names if official_name(name) not in STAYING)
+        left = sum(len(line.inside(name)) for name in _temporary(say.names))
         yield from say.count(say.text("left-behind"), left)
+
+
+def _temporary(names: Iterable[str]) -> list[str]:
+    """The classes that must not stay in the body."""
+    return [name for name in names if official_name(name) not in STAYING]
 
 
 INSTANCE_RULES = rules_by_name(
@@ -202,22 +210,22 @@ MEANINGS: Mapping[str, frozenset[str]] = {
     "action": frozenset({"action", "interaction", "activity"}),
     "holder": frozenset({"held_by", "holder", "instrument"}),
 }
-"""Names of attributes that mean where an object lies in the body, what it is used for, what is done with it, and what
-holds it. All others are properties of the object."""
+"""Names of attributes for the place of an object in the body, its use, what is done with it, and what holds it. All other
+attributes are properties of the object."""
 
 _YES_NO = {"true", "false"}
-_MOST_VALUES = 12  # an attribute with more values is a remark
+_MAX_VALUES = 12  # an attribute with more values is a free remark
 _OPTIONS = 4
 
 
 def known_attributes(annotations: Sequence[Annotation]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The attributes of every class that have two to twelve values, with these values."""
+    """By class and name, the attributes with two to twelve values, and these values."""
     found: dict[tuple[str, str], set[str]] = {}
     for one in annotations:
         for seen in one.sightings:
             for name, value in seen.attributes.items():
                 found.setdefault((seen.class_name, name), set()).add(value)
-    return {key: tuple(sorted(some)) for key, some in found.items() if 2 <= len(some) <= _MOST_VALUES}
+    return {key: tuple(sorted(some)) for key, some in found.items() if 2 <= len(some) <= _MAX_VALUES}
 
 
 def _meaning(attribute: str) -> str:
@@ -226,7 +234,7 @@ def _meaning(attribute: str) -> str:
 
 
 def _steady(line: Timeline, second: int, seen: Sighting, attribute: str) -> str | None:
-    """The value of an attribute, where it is the same a second before and after."""
+    """The value of an attribute; None unless it is the same a second before and after."""
     around = [
         one.attributes.get(attribute)
         for other in (second - 1, second + 1)
@@ -238,7 +246,7 @@ def _steady(line: Timeline, second: int, seen: Sighting, attribute: str) -> str 
 
 
 def _choices(question: str, key: tuple[str, str], value: str, values: tuple[str, ...]) -> Iterator[CandidateQuestion]:
-    """A choice among the values; of many for every three others."""
+    """A choice among the values; where there are more than four, one question for every three others."""
     name, attribute = key
     others = [one for one in values if one != value]
     for some in combinations(others, min(_OPTIONS - 1, len(others))):
@@ -267,7 +275,7 @@ def _at_a_time(line: Timeline, say: QuestionTemplates, meaning: str) -> Iterator
 
 
 def _rule(meaning: str, *, yes_no: bool = False) -> Rule:
-    """The rule for attributes of a meaning: those that are true or false, or the others."""
+    """The rule for attributes of a meaning, either those that are true or false, or the others."""
 
     def rule(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
         for candidate in _at_a_time(line, say, meaning):
@@ -284,18 +292,18 @@ def _sites(say: QuestionTemplates) -> Iterator[tuple[str, str, tuple[str, ...]]]
 
 
 def _one_site(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    """Where the object that came in at a time was last seen."""
+    """The site at which the object inserted at a time was last seen."""
     for name, attribute, values in _sites(say):
         for moment in brought_in(line, name):
             seen = line.last_clear(moment.instance)
             value = None if seen is None else _steady(line, seen.second, seen, attribute)
             if value is not None:
-                question = say.text("one-site", name, time=clock_text(int(moment.time + 0.5)))
+                question = say.text("one-site", name, time=_clock(moment.time))
                 yield from _choices(question, (name, attribute), value, values)
 
 
 def _last_site(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    """Where the one that is left, and out of view, was last seen."""
+    """The site at which the only remaining object, now out of view, was last seen."""
     for name, attribute, values in _sites(say):
         seen = last_sighting(line, name)
         value = None if seen is None else _steady(line, seen.second, seen, attribute)
@@ -313,12 +321,12 @@ ATTRIBUTE_RULES: dict[str, Rule] = {
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
-_SHARE_TOLERANCE = 5.0  # percentage points of a share that is watched, not counted
-_COUNTED_TOLERANCE = 1.0  # and of one that is counted
-_LINES_APART = 0.04  # of the picture's size: nearer to a line of the grid a cell is a matter of taste
-_A_WHILE_S = 5  # what is seen again sooner is the same one as a rule
-_UNSURE = 3.0  # percentage points that half-hidden objects may make
-_ALIKE = frozenset({"Clip"})  # many are placed and all look alike: to number them is to count the placings
+_SHARE_TOLERANCE = 5.0  # percentage points, for a share that is estimated by watching
+_COUNTED_TOLERANCE = 1.0  # percentage points, for a share of a count
+_LINES_APART = 0.04  # of the picture's size: closer to a line of the grid the cell is ambiguous
+_A_WHILE_S = 5  # an object seen again sooner is usually the same one
+_UNSURE = 3.0  # percentage points that half-hidden objects may account for
+_ALIKE = frozenset({"Clip"})  # many are placed and all look alike: numbering them is only counting
 
 
 def _part_of_the_video(time: float, line: Timeline) -> str:
@@ -340,14 +348,10 @@ def _kinds_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
     yield say.kinds(say.text("kinds-left"), left)
 
 
-def _must_go(line: Timeline) -> list[str]:
-    """The classes that were in the body and must not stay there."""
-    return [name for name in line.first_there() if official_name(name) not in STAYING]
-
-
 def _out_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    out = sum(len(line.outside(name)) for name in _must_go(line))
-    every = out + sum(len(line.inside(name)) for name in _must_go(line))
+    must_go = _temporary(line.first_there())
+    out = sum(len(line.outside(name)) for name in must_go)
+    every = out + sum(len(line.inside(name)) for name in must_go)
     if every and not line.returned():
         share = round(100 * out / every)
         form = PercentageFormat(tolerance=_COUNTED_TOLERANCE)
@@ -355,12 +359,12 @@ def _out_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQues
 
 
 def _all_out(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    for name in _must_go(line):
+    for name in _temporary(line.first_there()):
         yield say.yes_no(say.text("all-out", name), not line.inside(name), name, (name,))
 
 
 def _nothing_left(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
-    must_go = _must_go(line)
+    must_go = _temporary(line.first_there())
     if must_go:
         left = any(line.inside(name) for name in must_go)
         yield say.yes_no(say.text("nothing-left"), not left, "", ())
@@ -386,12 +390,7 @@ def _stay(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
     for name in line.first_in():
         came, went = line.insertions(name), line.retrievals(name)
         if len(came) == len(went) == 1 and came[0].instance == went[0].instance:
-            seconds = went[0].time - came[0].time
-            # two moments, and either may be off
-            form = TimestampsFormat(tolerance=2 * say.tolerance(line.end))
-            key = f"quarter {int(4 * seconds / (line.end + 1))}"
-            question = say.text("stay", name)
-            yield CandidateQuestion(question, form, say.moments([seconds]), key, name, mentions=(name,))
+            yield _duration(line, say, say.text("stay", name), went[0].time - came[0].time, name)
 
 
 def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]:
@@ -404,7 +403,7 @@ def _view_share(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQue
         share = 100 * some / (seconds + 1)
         unsure = 100 * (some - clear) / (seconds + 1) > _UNSURE
         coarse = 100 * changes / (seconds + 1) > _SHARE_TOLERANCE  # a change is known to a second
-        # Nearer to 0 or 100 than the tolerance, who answers "never" or "always" is right without a look.
+        # closer to 0 or 100 than the tolerance, "never" or "always" would be right without looking
         telling = _SHARE_TOLERANCE < round(share) < 100 - _SHARE_TOLERANCE
         if telling and not unsure and not coarse:
             form = PercentageFormat(tolerance=_SHARE_TOLERANCE)
@@ -432,8 +431,8 @@ def _cell(line: Timeline, say: QuestionTemplates) -> Iterator[CandidateQuestion]
 
 
 def _numbered(line: Timeline, name: str) -> dict[str, int]:
-    """The number of every instance of a class in order of insertion; none where one came twice, or only one came, and
-    of what looks alike."""
+    """The instances of a class numbered in order of insertion; empty where one was inserted twice, for a single instance,
+    and for classes whose instances look alike."""
     moments: list[AnnotatedMoment] = [] if official_name(name) in _ALIKE else line.insertions(name)
     numbers = {moment.instance: number for number, moment in enumerate(moments, start=1)}
     return numbers if len(numbers) == len(moments) > 1 else {}
@@ -478,4 +477,4 @@ _OWN_RULES = rules_by_name(
 )  # fmt: skip
 
 FOCUS_RULES = TRACK_RULES | _OWN_RULES | INSTANCE_RULES | ATTRIBUTE_RULES
-"""All rules by which FOCUS asks, the common ones first."""
+"""All rules of FOCUS, the common ones first."""

@@ -1,4 +1,4 @@
-"""Submissions: answers of a run as a file, and a file checked before it is handed in."""
+"""Submissions: the answers of a run written to a file, and a file validated before it is submitted."""
 
 from __future__ import annotations
 
@@ -28,25 +28,18 @@ from proctor.core import (
 )
 from proctor.core.formats import FreeTextFormat
 from proctor.judges import has_injection, sanitize
-from proctor.tasks.focus.native import (
-    UNKNOWN,
-    NativeResponse,
-    Repeated,
-    entries,
-    read_responses,
-    write_answer,
-    write_native,
-)
+from proctor.tasks.focus.native import NativeResponse, Repeated, entries, read_responses, write_answer, write_native
+from proctor.tasks.focus.vocabulary import UNKNOWN
 
 SUBMISSIONS = ("answer", "responses")
 
 
 def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
-    """Writes `answer.json` ("answer": contents alone) or `responses.json` ("responses": with latencies where they were
-    measured), in the order of the answers, and returns how many.
+    """Writes `answer.json` ("answer": contents only) or `responses.json` ("responses": with measured latencies), in the
+    order of the answers, and returns their number.
 
-    The content is what the system said, word for word. Answers that failed, and those that a submission lacked, are
-    left out: nothing is made up. Raises `InputError` where the file can't be written.
+    The content is the system's text, unchanged. Failed and missing answers are left out. Raises `InputError` where the
+    file can't be written.
     """
     given = [
         NativeResponse(qID=one.item_id, content=one.text, latency=one.timing.model_s)
@@ -68,9 +61,9 @@ def write_submission(form: str, answers: Sequence[Answer], file: Path) -> int:
 def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
     """One answer to every question of the benchmark, in its order.
 
-    Slower than the track's budget: `timed_out`. Not in the file, or `null` there: an answer without
-    text whose reason is `NO_ANSWER`. Not in its format: unreadable, with the problem. Raises `InputError` for two
-    answers to one question and for an answer to a question that the benchmark does not have.
+    An answer slower than the track's budget is `timed_out`. One that is missing or `null` has no text and the reason
+    `NO_ANSWER`. One that is not in its format has a `problem`. Raises `InputError` for two answers to one question and
+    for an answer to an unknown question.
     """
     responses = {response.qID: response for response in read_responses(path)}
     unknown = sorted(responses.keys() - {item.id for item in benchmark.items})
@@ -122,8 +115,8 @@ def _notes(
 
 @dataclass(frozen=True)
 class SubmissionFinding:
-    """One thing that is wrong: the rule, the question (empty where an entry has none), what was found and what
-    was expected. An `error` breaks a rule and costs the answer; what is none is for a person to look at."""
+    """A fault: the rule, the question ("" where an entry has none), what was found and what was expected. An `error`
+    costs the answer; any other finding is a warning, for a person to look at."""
 
     rule: str
     question: str
@@ -142,7 +135,7 @@ class SubmissionFinding:
 
 @dataclass(frozen=True)
 class SubmissionReport:
-    """All findings on a file, in the order of its entries, missing ones last; and what could not be checked."""
+    """All findings on a file, in the order of its entries, missing answers last; and what could not be checked."""
 
     file: Path
     answers: int
@@ -151,7 +144,7 @@ class SubmissionReport:
     unchecked: tuple[str, ...] = ()
 
     def causes(self) -> list[str]:
-        """The findings by cause, a line each (see `by_cause`)."""
+        """A line for each cause of findings (see `by_cause`)."""
         return by_cause(
             [
                 Noted(f"{one.level}: {one.rule}", one.question, one.found, one.expected, str(one))
@@ -167,26 +160,24 @@ class SubmissionReport:
         return dict(sorted(Counter(one.rule for one in self.findings).items()))
 
 
-_ENTRIES, _ENTRIES_A_QUESTION = 10_000, 10
-"""So many entries are looked at, or this many a question where that is more: a file with more of them is no
-submission."""
+_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION = 10_000, 10
+"""A file with more entries (the larger of both limits) is refused: a finding for each would take minutes."""
 
 
 def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
     """Checks `responses.json` or `answer.json` against a benchmark, entry by entry.
 
-    Rules: `entry` (not as the format requires), `duplicate`, `unknown`, `missing`, `format` (can't be read, with
-    the text), `too-long` (free text above 300 characters, or above what the question allows), `late` (above the
-    track's budget), `no-latency` (while others have one); and, no error, `no-latency` once for a file without any, and
-    `suspicious`: text that speaks to its judge, or hides characters. Where a question has no reference and its request
-    names no format, an answer may be of any form up to the length of free text (`unchecked` says so). Raises
-    `InputError` where the file is no list of entries at all.
+    Errors: `entry` (an invalid entry), `duplicate`, `unknown`, `missing`, `format` (not in the question's format),
+    `too-long` (free text above 300 characters, or above the question's limit), `late` (above the track's budget),
+    `no-latency` (while other answers have one). Warnings: `no-latency`, once for a file without any, and `suspicious`
+    (text that addresses its judge, or hides characters). Where a question has no reference and its request names no
+    format, only the length is checked (`unchecked` says so). Raises `InputError` where the file is no list of entries.
     """
     items = {item.id: item for item in benchmark.items}
     raw = entries(file)
-    if len(raw) > max(_ENTRIES, _ENTRIES_A_QUESTION * len(items)):  # a finding each would take minutes
-        asked = count_of(len(items), "question")
-        raise InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {asked}")
+    if len(raw) > max(_MAX_ENTRIES, _MAX_ENTRIES_A_QUESTION * len(items)):
+        questions = count_of(len(items), "question")
+        raise InputError(file, found=f"{len(raw):,} entries", expected=f"an answer to each of {questions}")
     seen: dict[str, int] = {}
     findings: list[SubmissionFinding] = []
     timed: dict[str, bool] = {}
@@ -224,7 +215,7 @@ def validate_submission(file: Path, benchmark: Benchmark) -> SubmissionReport:
 
 
 def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[SubmissionFinding]:
-    """Answers without a latency where latency is judged; none at all is how a container leaves its file."""
+    """Answers without a latency on a track with a budget. A container's file has none at all: a single warning."""
     if budget_s is None or all(timed.values()):
         return
     if not any(timed.values()):
@@ -237,16 +228,16 @@ def _untimed(timed: dict[str, bool], budget_s: float | None) -> Iterator[Submiss
 
 
 def _unchecked(benchmark: Benchmark) -> tuple[str, ...]:
-    """What nobody can check here, in words."""
+    """What can't be checked without references or formats."""
     blind = sum(item.reference is None for item in benchmark.items)
     unknown = sum(_of_unknown_form(item) for item in benchmark.items)
-    said = []
+    lines = []
     if blind:
-        said.append(f"whether answers are right: no reference for {count_of(blind, 'question')}")
+        lines.append(f"whether answers are right: no reference for {count_of(blind, 'question')}")
     if unknown:
         questions = count_of(unknown, "question")
-        said.append(f"the format of the answers to {questions}: not named in the request (answer_format)")
-    return tuple(said)
+        lines.append(f"the format of the answers to {questions}: not named in the request (answer_format)")
+    return tuple(lines)
 
 
 def _of_unknown_form(item: Item) -> bool:
@@ -281,7 +272,7 @@ _EXPECTED = {
     "finite_number": "a finite number",
     "greater_than_equal": "0 or more",
 }
-"""What was expected, by the kind of fault."""
+"""What was expected, by pydantic's kind of error."""
 
 
 def _answer(item: Item, response: NativeResponse, budget_s: float | None) -> Iterator[SubmissionFinding]:

@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.tasks.mediqa_eval.native import read_encounters, read_native_ratings, read_submission
+    from proctor.tasks.mediqa_eval.native import (
+        DIMENSIONS,
+        SCHEME,
+        dimensions,
+        read_encounters,
+        read_native_ratings,
+        read_submission,
+    )
     from proctor.tasks.mediqa_eval.reader import READER, official
     from proctor.tasks.mediqa_eval.submission import Check, Count, Finding
-    from proctor.tasks.mediqa_eval.task import DIMENSIONS, SCHEME, dimensions
 else:
     export_lazily(__name__)
 

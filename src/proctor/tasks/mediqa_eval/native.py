@@ -1,4 +1,5 @@
-"""The task's own files: ratings.csv, submissions in the same columns, encounters.jsonl."""
+"""MEDIQA-EVAL 2026 as published: its datasets, dimensions and sizes, and the readers of ratings.csv, of submissions in the
+same columns, and of encounters.jsonl."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from proctor.audits import Key, MetricScores, Rating, RatingsTable
 from proctor.core import (
+    DerivedDimension,
+    Dimension,
     InputError,
+    RatingRule,
+    RatingScheme,
     RecordedScores,
     TableFault,
     TableRow,
@@ -22,15 +27,91 @@ from proctor.core import (
     read_table,
 )
 from proctor.judges.dimensions import ReferenceAnswer
-from proctor.tasks.mediqa_eval.task import COLUMNS, DATASETS, DIMENSIONS, LOWER_IS_BETTER, OPTED_OUT, ORDER, levels
+
+DATASETS = ("iiyi", "woundcare")
+
+DIMENSIONS = {
+    "en": ("disagree_flag", "completeness", "factual-accuracy", "relevance", "writing-style", "overall"),
+    "zh": ("factual-consistency-wgold", "writing-style"),
+}
+"""What clinicians rated, by language."""
+
+LOWER_IS_BETTER = frozenset({"disagree_flag"})
+
+ORDER = tuple((language, dimension) for language, names in DIMENSIONS.items() for dimension in names)
+
+COLUMNS = ("dataset", "encounter_id", "lang", "candidate", "candidate_author_id", "metric", "rater_id", "value")
+"""Of ratings and of submissions alike; `metric` is the dimension."""
+
+LEVELS = (0.0, 0.5, 1.0)
+
+OPTED_OUT = -1.0
+"""The value of a row that a submission deliberately leaves out (a language that it does not score)."""
+
+ANSWERS = {"valid": {"iiyi": 168, "woundcare": 315}, "test": {"iiyi": 300, "woundcare": 279}}
+"""Answers in each language of the published splits: encounters × three systems."""
+
+SPLITS = tuple(ANSWERS)
+
+
+_NAMES = (*DIMENSIONS["en"][:-2], DIMENSIONS["zh"][0], *DIMENSIONS["en"][-2:])
+"""An order of all dimensions that keeps the task's order in both languages."""
+
+_PARTS = ("completeness", "factual-accuracy")
+
+
+def levels(dimension: str) -> tuple[float, ...]:
+    """The possible ratings on a dimension.
+
+    >>> levels("disagree_flag")
+    (0.0, 1.0)
+    """
+    return (0.0, 1.0) if dimension == "disagree_flag" else LEVELS
+
+
+SCHEME = RatingScheme(
+    dimensions=tuple(
+        Dimension(
+            name,
+            levels(name),
+            lower_is_better=name in LOWER_IS_BETTER,
+            languages=tuple(language for language, names in DIMENSIONS.items() if name in names),
+        )
+        for name in _NAMES
+    ),
+    rules=(
+        RatingRule(name="overall-above-both", dimension="overall", others=_PARTS),
+        RatingRule(name="overall-above-half", dimension="overall", others=_PARTS, limit=0.5, where=0.5),
+    ),
+    derived=(
+        DerivedDimension(dimension="overall", others=_PARTS, how="lowest"),
+        DerivedDimension(dimension="disagree_flag", others=("factual-accuracy",), how="at-lowest"),
+    ),
+    step=0.05,
+)
+"""The dimensions of ratings in the task's order, with the task's rules.
+
+Where a judge rates by levels, overall and disagreement are derived as in the clinicians' ratings: overall is the lower of
+completeness and factual accuracy in 330 of 363 ratings of the validation data, and a candidate disagrees with the
+references where its factual accuracy is 0 in 327 of 363. The task's overview does not define them.
+"""
+
+
+def dimensions(language: str) -> tuple[Dimension, ...]:
+    """The dimensions of a language in the task's order.
+
+    >>> [one.name for one in dimensions("zh")]
+    ['factual-consistency-wgold', 'writing-style']
+    """
+    return tuple(one for name in DIMENSIONS[language] for one in SCHEME.dimensions if one.name == name)
+
 
 LOOKED_AT = tuple(name for name in COLUMNS if name not in {"rater_id", "value"})
 
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One row of a submission to be: an answer and the dimension that it is judged on; its cells in their columns'
-    order."""
+    """One row of a future submission: an answer and a dimension; the fields are in the order of the columns."""
 
     dataset: str
     encounter: str
@@ -50,7 +131,7 @@ class AnswerRow:
 
 @dataclass(frozen=True)
 class Entry(AnswerRow):
-    """One row of ratings or of a submission, its cells known to be good."""
+    """One row of ratings or of a submission with valid cells."""
 
     rater: str = field(kw_only=True)
     value: float = field(kw_only=True)
@@ -58,9 +139,8 @@ class Entry(AnswerRow):
 
 
 class Encounter(BaseModel):
-    """A patient's question in one language, and clinicians' answers to it. `images` are paths below the
-    folder of images. A file gives each reference as a text, or as `{"text": …, "frequency": …,
-    "completeness": …}`."""
+    """A patient's question in one language, and clinicians' answers. `images` are paths below the folder of images. A
+    reference in a file is a text, or `{"text": …, "frequency": …, "completeness": …}`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -80,7 +160,7 @@ class Encounter(BaseModel):
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The texts of clinicians' answers, as they came."""
+        """The texts of the clinicians' answers, in the file's order."""
         return tuple(one.text for one in self.expert_answers)
 
     @property
@@ -89,7 +169,7 @@ class Encounter(BaseModel):
 
 
 def item_id(dataset: str, encounter: str, language: str) -> str:
-    """The name of an encounter's question in one language.
+    """The id of an encounter's question in one language.
 
     >>> item_id("iiyi", "ENC00853", "en")
     'iiyi/ENC00853/en'
@@ -98,12 +178,12 @@ def item_id(dataset: str, encounter: str, language: str) -> str:
 
 
 def shown(key: Key) -> str:
-    """A key as people read it."""
+    """A key for error messages."""
     return ", ".join(printable(part) for part in (*key[0].split("/"), *key[1:]))
 
 
 def entries(rows: Iterable[TableRow], *, rated: bool) -> tuple[list[Entry], list[TableFault]]:
-    """The rows whose cells are good, and the faults of all others; `rated`: values are clinicians' ratings."""
+    """The valid rows, and the faults of all others; `rated`: values are clinicians' ratings."""
     good: list[Entry] = []
     faults: list[TableFault] = []
     for row in rows:
@@ -117,11 +197,11 @@ def entries(rows: Iterable[TableRow], *, rated: bool) -> tuple[list[Entry], list
 
 
 def read_native_ratings(file: Path) -> RatingsTable:
-    """The clinicians' ratings. The item is an encounter's question in one language, the group the encounter
-    in both. An empty candidate is an answer without text, which the task has.
+    """The clinicians' ratings. An item is an encounter's question in one language, a group the encounter in both. An
+    empty candidate is an answer without text, as in the task's data.
 
-    Raises `InputError`, with the row, for anything that is not as the task lays down, for a rater's second
-    rating of one answer's dimension, and for two candidates of one system for one encounter and language.
+    Raises `InputError`, with the row, for an invalid cell, a rater's second rating of an answer's dimension, and two
+    candidates of one system for one encounter and language.
     """
     good, faults = entries(read_table(file, COLUMNS).checked(file), rated=True)
     if faults:
@@ -163,8 +243,8 @@ def read_scores(file: Path, texts: Mapping[Key, str]) -> RecordedScores:
     """The scores of a submission; `texts` are the rated answers by item, system and dimension.
 
     As in the task, the first of two rows with one key counts, and −1 opts out; both are noted. Raises `InputError`,
-    with the row, for anything that is not as the task lays down, for an answer that nobody rated or whose text differs,
-    for a rated answer without a score, and for a dataset, language and dimension of which only a part is opted out.
+    with the row, for an invalid cell, an answer without rating or with another text, a rated answer without a score, and
+    a dataset, language and dimension that is opted out in part.
     """
     good, faults = entries(read_table(file, COLUMNS).checked(file), rated=False)
     if faults:
@@ -187,7 +267,7 @@ def read_scores(file: Path, texts: Mapping[Key, str]) -> RecordedScores:
 
 
 def read_encounters(file: Path) -> tuple[Encounter, ...]:
-    """The encounters, one JSON object a line. Raises `InputError`, with the line, for anything else."""
+    """The encounters, one JSON object a line. Raises `InputError`, with the line."""
     lines = input_text(file, "a file of encounters").splitlines()
     found: dict[str, Encounter] = {}
     for place, line in enumerate(lines, start=1):
@@ -203,7 +283,7 @@ def read_encounters(file: Path) -> tuple[Encounter, ...]:
 
 
 def cell_faults(row: TableRow) -> list[TableFault]:
-    """What is wrong with a row's cells, those of the rater and the value not looked at."""
+    """The faults of a row's cells, except those of rater and value."""
     cells, faults = row.cells, []
     if cells["dataset"] not in DATASETS:
         faults.append(_wrong(row, "dataset", f"one of {', '.join(DATASETS)}"))
@@ -279,9 +359,8 @@ def _encounter(file: Path, place: int, line: str) -> Encounter:
 def answers_to_judge(file: Path) -> tuple[AnswerRow, ...]:
     """The rows that a submission must have, each once, in the order of the file.
 
-    The columns `value` and `rater_id` are not looked at, and may be absent. Raises `InputError`, with the
-    row, for anything else that is not as the task lays down, and for two candidates of one system for one
-    encounter and language.
+    The columns `value` and `rater_id` are ignored and may be absent. Raises `InputError`, with the row, for an invalid
+    cell, and for two candidates of one system for one encounter and language.
     """
     found: dict[Key, AnswerRow] = {}
     texts: dict[tuple[str, str], tuple[int, str]] = {}

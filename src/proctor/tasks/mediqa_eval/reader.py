@@ -1,4 +1,4 @@
-"""The task as a benchmark: an encounter's question in one language is an item, an answer to it is free text."""
+"""MEDIQA-EVAL as a benchmark: an item is an encounter's question in one language, an answer is free text."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from proctor.stats import Estimate
 from proctor.tasks.mediqa_eval import READER_SUMMARY
 from proctor.tasks.mediqa_eval.native import (
     LOOKED_AT,
+    SCHEME,
     Encounter,
     answers_to_judge,
     read_encounters,
@@ -37,7 +38,6 @@ from proctor.tasks.mediqa_eval.native import (
     read_submission,
 )
 from proctor.tasks.mediqa_eval.submission import write_scores
-from proctor.tasks.mediqa_eval.task import SCHEME
 
 if TYPE_CHECKING:
     from proctor.runs import ScoredAnswer
@@ -59,8 +59,8 @@ class MediqaReader(BenchmarkReader):
     verified_files = ("ratings.csv", "submission_overlap.csv", "expected_scores_overlap.json")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """The questions of `encounters.jsonl`, which is `data` or lies in it; `media` holds the images. Nothing is
-        drawn. Raises `InputError`, with the line, for anything else."""
+        """The questions of `encounters.jsonl`, which is `data` or in it; `media` is the folder of images. The seed has no
+        effect. Raises `InputError`, with the line."""
         del seed
         encounters = read_encounters(data / _ENCOUNTERS if data.is_dir() else data)
         return Benchmark(
@@ -77,8 +77,8 @@ class MediqaReader(BenchmarkReader):
     def read_ratings(
         self, path: Path, benchmark: Benchmark, *, answers_only: bool = False
     ) -> tuple[RecordedAnswers, ...]:
-        """The answers of each system in a file of ratings, with them as scores (see `BenchmarkReader`). A file whose
-        column `value` is empty or absent is a template: its answers are read alone."""
+        """The answers of each system in a file of ratings, with the ratings as scores (see `BenchmarkReader`). Of a file
+        without values (a template) only the answers are read."""
         rows = read_table(path, LOOKED_AT).checked(path)
         if answers_only or not any(row.cells.get("value", "").strip() for row in rows):
             found = {one.key[:2]: one.candidate for one in answers_to_judge(path)}
@@ -115,7 +115,7 @@ class MediqaReader(BenchmarkReader):
         return official(audit)
 
     async def verify(self, data: Path) -> list[VerifiedFigure]:
-        """The figures that the task's own script gives for a submission, against the ratings, and ours."""
+        """The figures of the task's own script for a submission, beside ours."""
         ratings, submission, expected = (data / name for name in self.verified_files)
         table = read_native_ratings(ratings)
         ours = official(run_audit(table, read_submission(submission, table), CorrelationSettings(draws=0)))
@@ -130,7 +130,7 @@ class MediqaReader(BenchmarkReader):
         return figures
 
     def read_recorded(self, path: Path, benchmark: Benchmark) -> RecordedAnswers:
-        """The answers of the one system that the file names. Raises `InputError` for several."""
+        """The answers of the only system in the file. Raises `InputError` for several."""
         found = self.read_ratings(path, benchmark)
         if len(found) != 1:
             names = ", ".join(one.system for one in found)

@@ -1,4 +1,4 @@
-"""Submissions: a judge's scores written as the task takes them, and a file checked before it is sent."""
+"""Submissions: a judge's scores in the task's format, and a file validated before it is submitted."""
 
 from __future__ import annotations
 
@@ -27,8 +27,18 @@ from proctor.core import (
     read_table,
     write_whole,
 )
-from proctor.tasks.mediqa_eval.native import AnswerRow, Entry, answers_to_judge, entries, shown
-from proctor.tasks.mediqa_eval.task import ANSWERS, COLUMNS, DATASETS, DIMENSIONS, OPTED_OUT
+from proctor.tasks.mediqa_eval.native import (
+    ANSWERS,
+    COLUMNS,
+    DATASETS,
+    DIMENSIONS,
+    OPTED_OUT,
+    AnswerRow,
+    Entry,
+    answers_to_judge,
+    entries,
+    shown,
+)
 
 if TYPE_CHECKING:
     from proctor.runs import ScoredAnswer
@@ -42,11 +52,11 @@ def write_scores(
     template: Path | None = None,
     allow_missing: bool = False,
 ) -> int:
-    """Writes a row for every answer and dimension and returns how many: in the order of the answers, or those of a
-    template (a ratings file) in its order.
+    """Writes a row for every answer and dimension, in the order of the answers or of a template (a ratings file), and
+    returns their number.
 
-    The task takes a score for every answer, so one that is missing is an `InputError` and nothing is written;
-    `allow_missing` leaves its row out. Raises `InputError` too for a template with other answers.
+    The task requires a score for every answer: raises `InputError` for a missing one, unless `allow_missing` leaves its
+    row out; also for a template with other answers. Then nothing is written.
     """
     values = {(one.item.id, one.system, name): value for one in scored for name, value in one.values.items()}
     texts = {(one.item.id, one.system): one.text for one in scored}
@@ -86,35 +96,28 @@ def _write(file: Path, scorer: str, rows: Sequence[AnswerRow], values: Mapping[K
 
 Level = Literal["error", "warning"]
 
-_Part = tuple[str, str]
-
 _UNCHECKED = ("whether each row is of the task and its text unchanged: name the rated answers, or the template",)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error, which the task or `audit` would refuse, or a warning, which both would let pass."""
+    """An error, which the task or `audit` would refuse, or a warning, which both would accept."""
 
     level: Level
     fault: TableFault
 
     def __str__(self) -> str:
-        verdict = ", ".join(
-            part
-            for part in (
-                f"found {self.fault.found}" if self.fault.found else "",
-                f"expected {self.fault.expected}" if self.fault.expected else "",
-            )
-            if part
-        )
-        return ": ".join(part for part in (self.level, self.fault.place, verdict) if part)
+        found, expected = self.fault.found, self.fault.expected
+        parts = (f"found {found}" if found else "", f"expected {expected}" if expected else "")
+        verdict = ", ".join(filter(None, parts))
+        return ": ".join(filter(None, (self.level, self.fault.place, verdict)))
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows of one dataset and language: different keys found, those expected, repeated, and opted out (−1).
+    """Rows of one dataset and language: distinct keys found, expected, repeated, and opted out (−1).
 
-    `splits` names the published splits that have as many.
+    `splits` are the published splits with the same number.
     """
 
     dataset: str
@@ -128,7 +131,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a submission, errors first, each level by row; `unchecked`: what needs more files."""
+    """The findings on a submission, errors first, by row; `unchecked` is what can't be checked without further files."""
 
     file: Path
     findings: tuple[Finding, ...]
@@ -136,7 +139,7 @@ class Check:
     unchecked: tuple[str, ...] = ()
 
     def causes(self) -> list[str]:
-        """The findings by cause, a line each (see `by_cause`)."""
+        """A line for each cause of findings (see `by_cause`)."""
         return by_cause(
             [
                 Noted(
@@ -153,19 +156,17 @@ class Check:
 
     @property
     def errors(self) -> int:
-        """How many errors there are; none: the submission is good."""
         return sum(one.level == "error" for one in self.findings)
 
 
 def check_submission(
     file: Path, answers: Sequence[AnswerRow] | None, *, split: str | None = None, any_scale: bool = False
 ) -> Check:
-    """Looks for everything at once, where `read_submission` stops at the first error.
+    """Finds all faults, where `read_submission` stops at the first error.
 
-    `answers` are those that must have scores, from ratings or from a template without ratings; with None their
-    names and texts stay unchecked. `split` ("valid" or "test") expects as many rows as the published split has;
-    else as many as there are answers (with None: any number). `any_scale` allows scores outside 0 to 1, which
-    correlations do not mind.
+    `answers` are those that must have scores, from ratings or a template; with None their names and texts are not
+    checked. The expected number of rows is that of the published `split` ("valid" or "test"), else that of `answers`
+    (with None: any). `any_scale` allows scores outside 0 to 1, to which correlations are indifferent.
     """
     read = read_table(file, COLUMNS)
     good, faults = entries(read.rows, rated=False)
@@ -193,7 +194,7 @@ def check_submission(
 
 
 def _keyed(good: Iterable[Entry]) -> tuple[dict[Key, Entry], list[tuple[Entry, Entry]]]:
-    """The first row of each key, and those that repeat one, with the first."""
+    """The first row of each key, and each repeating row with the first one."""
     first: dict[Key, Entry] = {}
     repeated = []
     for one in good:
@@ -215,7 +216,7 @@ def _unlike(good: Iterable[Entry], answers: Sequence[AnswerRow]) -> Iterator[Tab
 
 
 def _missing(first: dict[Key, Entry], answers: Sequence[AnswerRow], *, faulty: bool) -> Iterator[TableFault]:
-    """Answers without a row; rows that can't be read may be among them."""
+    """Answers without a row, which may be one of the faulty rows."""
     beside = ", or it is one of the faulty rows" if faulty else ""
     for key in dict.fromkeys(one.key for one in answers):
         if key not in first:
@@ -287,7 +288,7 @@ _SPLITS = ("valid", "test")
 def validate(file: Path, request: ValidationRequest) -> PluginReport:
     """Columns, encoding, languages, dimensions, ranges, rows per dataset, repeated and opted-out rows, texts.
 
-    Of the ratings only the answers are read, so a template whose `rater_id` and `value` are empty will do.
+    Only the answers of the ratings are read, so a template with empty `rater_id` and `value` is enough.
     """
     given = request.known_options("split", "any-scale")
     split = given.get("split")

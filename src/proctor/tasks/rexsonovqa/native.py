@@ -1,7 +1,7 @@
 """ReXSonoVQA's own files: questions per video, the video metadata, and the authors' recorded results.
 
-In the recorded trees the options stand in another order for each model. An answer's letter is turned
-into the option's text by the order that the model saw, and that text into the letter of this benchmark."""
+Each model saw the options in another order. An answer's letter is mapped to the option's text in the model's order, and
+that text to the letter of this benchmark."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NativeQuestion(_Native):
     keep: bool = True
     question_type: str
     option_pool: str = ""
-    """Only in a repaired copy: the options stand in an order that was dealt, and come from this pool."""
+    """Only in a repaired copy: the pool from which the options come; they are already shuffled."""
 
 
 class _Inference(_Native):
@@ -71,7 +71,7 @@ class _Inference(_Native):
 
 
 class NativeResult(NativeQuestion):
-    """One recorded answer; `question` and `answer` show the options as this model got them."""
+    """One recorded answer; `question` and `answer` have the options in this model's order."""
 
     model_prediction: str = ""
     inference_metadata: _Inference = _Inference()
@@ -81,14 +81,13 @@ class NativeResult(NativeQuestion):
 
     @property
     def kind(self) -> str:
-        """ "mcq" or "free", by the mark at the question's start."""
+        """ "mcq" or "free", by the question's prefix."""
         return "mcq" if self.question.lstrip().startswith("[MCQ]") else "free"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """One file of results: `scored` by the authors' evaluation script, `blind` where their script without the
-    video wrote the answers."""
+    """One file of results: `scored` by the authors' evaluation script, `blind` if from their script without the video."""
 
     path: Path
     video: str
@@ -104,10 +103,10 @@ class _Roi(_Native):
 
 
 class NativeVideo(_Native):
-    """Where a video comes from; `start_time` to `end_time` of it is the trimmed video."""
+    """The source of a video; the trimmed video is `start_time` to `end_time` of it."""
 
     youtube_url: str
-    start_time: float  # may lie just before 0 where the authors' alignment put it there
+    start_time: float  # may be slightly negative, by the authors' alignment
     end_time: float
     roi: _Roi
 
@@ -135,8 +134,8 @@ def read_metadata(data: Path) -> dict[str, NativeVideo]:
 def metadata_for(video: str, metadata: dict[str, NativeVideo], file: Path) -> NativeVideo:
     """The metadata of a question file's video.
 
-    One published name differs (a suffix `_CC`), so names are compared without white space, underscores
-    and that suffix where no exact one is found.
+    One published name differs (a suffix `_CC`): without an exact match, names are compared without white space,
+    underscores and that suffix.
     """
     if video in metadata:
         return metadata[video]
@@ -154,8 +153,8 @@ def read_questions(data: Path, kind: str) -> Iterator[tuple[Path, str, list[Nati
 
 
 def result_files(tree: Path) -> list[ResultFile]:
-    """One model's files of results in the folder or in folders of it, whatever those are called: scored ones
-    first, each by name. Raises `InputError` where there are none."""
+    """One model's files of results in the folder and its subfolders: scored ones first, then by name. Raises `InputError`
+    where there are none."""
     if not tree.is_dir():
         raise InputError(tree, found="no such folder", expected="one model's recorded results")
     found = [
@@ -178,7 +177,7 @@ def read_results(file: Path) -> list[NativeResult]:
 
 
 def split_options(question: str) -> tuple[str, list[str]]:
-    """The stem without its mark, and the texts of the options A, B, C … that follow it line by line.
+    """The stem without its prefix, and the texts of the options A, B, C … that follow it line by line.
 
     >>> split_options("[MCQ] Which plane?\\nA. Sagittal\\nB. Axial")
     ('Which plane?', ['Sagittal', 'Axial'])
@@ -197,7 +196,7 @@ def split_options(question: str) -> tuple[str, list[str]]:
 
 
 def options_at(question: str) -> int:
-    """The number of the line at which the options begin; that of lines where there are none.
+    """The index of the first option's line; the number of lines where there are no options.
 
     >>> options_at("[MCQ] Which plane?\\nA. Sagittal\\nB. Axial")
     1
@@ -208,7 +207,7 @@ def options_at(question: str) -> int:
 
 
 def item_id(video: str, kind: str, number: int) -> str:
-    """The id of a video's question, counted from 1 in its file.
+    """The id of a video's question, numbered from 1 in its file.
 
     >>> item_id("Renal_Ultrasound", "mcq", 4)
     'Renal_Ultrasound/mcq-04'
@@ -237,10 +236,10 @@ def _plain_name(name: str) -> str:
 
 
 JUDGE = "gemini-3-pro-preview"
-"""The model that the authors' evaluation script asks for marks; the recorded files do not name it."""
+"""The judge in the authors' evaluation script; the recorded files do not name it."""
 
 _KIND_NAMES = {"mcq": "choice questions", "free": "free responses"}
-_JUDGE_BROKE = "Evaluation Failed"  # what their script writes, with a score of 0, when the judge's call fails
+_JUDGE_FAILED = "Evaluation Failed"  # written by their script, with a score of 0, when the judge's call fails
 
 
 @dataclass
@@ -257,11 +256,11 @@ class _Found:
 
 
 def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
-    """All recorded answers of one model, in the authors' own files wherever they keep them (see `result_files`),
-    with the judge's votes and scores where the files are scored.
+    """All recorded answers of one model in the authors' files (see `result_files`), with the judge's judgements and
+    scores where the files are scored.
 
-    An answer that lies there both scored and not is taken once. Raises `InputError` for an answer to an unknown
-    question, two answers to one question, options that are not the item's, and a key that contradicts the benchmark's.
+    An answer that is there both scored and unscored is read once. Raises `InputError` for an answer to an unknown
+    question, two answers to one question, other options than the item's, and a key that contradicts the benchmark's.
     """
     by_key = {_key(item): item for item in benchmark.items}
     taken: dict[str, tuple[ResultFile, NativeResult, str]] = {}
@@ -299,7 +298,7 @@ def read_recorded(path: Path, benchmark: Benchmark) -> RecordedAnswers:
 def _same_answer(
     first: tuple[ResultFile, NativeResult, str], second: tuple[ResultFile, NativeResult, str], item: str
 ) -> None:
-    """One of the two is the other before it was scored, or this is an `InputError`."""
+    """Raises `InputError` unless one of the two is the unscored version of the other."""
     (file, result, _), (other, again, place) = first, second
     same = (result.question, result.model_prediction) == (again.question, again.model_prediction)
     if not same or file.scored == other.scored or file.blind != other.blind:
@@ -388,12 +387,12 @@ def _choice(item: Item, result: NativeResult, options: list[str], text: str, loc
     if item.reference is not None and to_item[result.answer] != item.reference.answer:
         found = f"the key {options[letters.index(result.answer)]!r}"
         raise location.error(found, "the benchmark's key", field="answer")
-    said = ChoiceFormat().parse(text, options)
-    return to_item[str(said)]
+    letter = ChoiceFormat().parse(text, options)
+    return to_item[str(letter)]
 
 
 def _judged(found: _Found, item: Item, result: NativeResult, location: FileLocation) -> None:
-    if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_BROKE):
+    if result.eval_score is None or result.judge_explanation.startswith(_JUDGE_FAILED):
         found.unjudged.append(item.id)
         return
     try:

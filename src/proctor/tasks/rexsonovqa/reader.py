@@ -1,4 +1,4 @@
-"""From ReXSonoVQA's files to a benchmark, with the paper's own figures."""
+"""From ReXSonoVQA's files to a benchmark, with the paper's own figures; and copies of the release with repaired options."""
 
 from __future__ import annotations
 
@@ -32,22 +32,26 @@ from proctor.core import (
     VideoClip,
     count_of,
     generator,
+    input_bytes,
+    read_json,
+    write_whole,
 )
 from proctor.core.formats import ChoiceFormat, FreeTextFormat, option_letters
 from proctor.judges import RUBRIC_BY_ERROR_TYPE, RUBRIC_LABELS, VERDICT_METRICS
 from proctor.tasks.rexsonovqa import READER_SUMMARY
 from proctor.tasks.rexsonovqa.native import (
     KINDS,
+    METADATA,
     NativeQuestion,
     NativeVideo,
     item_id,
     metadata_for,
+    options_at,
     read_metadata,
     read_questions,
     read_recorded,
     split_options,
 )
-from proctor.tasks.rexsonovqa.writer import write_choices
 
 if TYPE_CHECKING:
     from proctor.runs import Result
@@ -83,8 +87,8 @@ class _Reader(BenchmarkReader):
     exchange_within = ("question_type", "category")
 
     def load(self, data: Path, media: Path | None = None, *, seed: int = 0) -> Benchmark:
-        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos, named as in the
-        metadata, lie below `media`."""
+        """Reads `benchmark_questions/` and `video_metadata_new.json` below `data`; videos are below `media`, named as in
+        the metadata."""
         metadata = read_metadata(data)
         categories = _categories()
         excerpts: dict[str, Excerpt] = {}
@@ -125,8 +129,8 @@ class _Reader(BenchmarkReader):
         return read_recorded(path, benchmark)
 
     async def verify(self, data: Path) -> list[VerifiedFigure]:
-        """Of each system in the paper's tables the counts under `video` and, of the first, the parts that the text
-        names, from the recorded answers in `results`. The blind run was not published answer by answer."""
+        """For each system in the paper's tables the counts under `video`, and for the first one the subsets in the text,
+        from the recorded answers in `results`. The answers of the blind run were not published."""
         from proctor.runs import results_of_recorded
 
         folders = {_plain(one.name): one for one in sorted((data / "results").iterdir()) if one.is_dir()}
@@ -152,7 +156,7 @@ class _Reader(BenchmarkReader):
         return figures
 
     def media_help(self, data: Path, missing: Sequence[str]) -> str:
-        """How to get the videos that are missing: one download command a video."""
+        """A download command for each missing video."""
         metadata = read_metadata(data)
         lines = [
             "Fetch and trim each video with yt-dlp (pip install yt-dlp; needs ffmpeg), into the media folder",
@@ -206,7 +210,7 @@ def _shuffled(
         raise location.error(repr(question.answer), f"one of {', '.join(letters)}", field="answer")
     if question.option_pool:
         return tuple(listed), question.answer
-    # Sorted first: the order does not depend on the published one, whose key is not evenly spread.
+    # sorted first, so that the order does not depend on the published one, whose keys are unbalanced
     by_text = sorted(listed)
     order = generator(seed, "options", name).permutation(len(by_text))
     options = tuple(by_text[index] for index in order)
@@ -252,7 +256,7 @@ def _categories() -> dict[str, str]:
     return {video: category for category, videos in json.loads(text).items() for video in videos}
 
 
-_FIRST = "Gemini 3 Pro"  # whose blind run it is, and whose parts the text names
+_FIRST = "Gemini 3 Pro"  # the system of the blind run and of the subsets in the text
 _METRICS = {ACCURACY.name: ACCURACY, RUBRIC_BY_ERROR_TYPE.name: RUBRIC_BY_ERROR_TYPE}
 _LEVELS = {ACCURACY.name: ("correct", "incorrect"), RUBRIC_BY_ERROR_TYPE.name: RUBRIC_LABELS}
 _WORTH = {ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
@@ -260,7 +264,7 @@ _WORTH = {ACCURACY.name: (1, 0), RUBRIC_BY_ERROR_TYPE.name: (2, 1, 1, 0)}
 
 @cache
 def published_table() -> PublishedTable:
-    """The overall scores that follow from tables A1 to A8, the parts that the text names, and the tables.
+    """The overall scores that follow from tables A1 to A8, the subsets in the text, and the tables.
 
     >>> [(row.system, round(row.values["accuracy"], 3)) for row in published_table().rows[:2]]
     [('Gemini 3 Pro', 0.663), ('LLaVA-Video-72B', 0.297)]
@@ -269,7 +273,7 @@ def published_table() -> PublishedTable:
     tables = known["tables"]
 
     def means(system: str, counts: Callable[[Any], Iterable[Any]]) -> dict[str, float]:
-        """Of the video's columns, or of the lines of the blind run."""
+        """Mean scores over the columns (video) or the rows (blind) of the tables."""
         return {
             one["metric"]: _mean(one["metric"], [sum(line) for line in counts(one["counts"])])
             for one in tables
@@ -304,18 +308,18 @@ def _known() -> dict[str, Any]:
 
 
 def _systems(known: dict[str, Any]) -> list[str]:
-    """In the tables' order."""
+    """The systems in the tables' order."""
     return list(dict.fromkeys(one["system"] for one in known["tables"]))
 
 
 def _plain(name: str) -> str:
-    """A system's name without what differs between a table and a folder."""
+    """A system's name without the characters that differ between a table and a folder."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
 def _count(row: Result | None, level: str) -> float | None:
-    """How many answers have this level; of a metric without named ones, how many are right or wrong. Calls that failed
-    there count as the lowest level, as in the paper's tables."""
+    """The number of answers with this level; for a metric without named levels, of those right or wrong. Failed calls
+    count as the lowest level, as in the paper's tables."""
     if row is None or row.value is None:
         return None
     if row.levels:
@@ -328,3 +332,39 @@ def _count(row: Result | None, level: str) -> float | None:
 def _mean(metric: str, counts: list[int]) -> float:
     worth = _WORTH[metric]
     return sum(one * count for one, count in zip(worth, counts, strict=True)) / sum(counts)
+
+
+_BESIDE = (METADATA, "gt_all/*.json")  # not `results`, which are for the published options
+
+
+def write_choices(data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
+    """Writes a copy of the release with other options into `out`, without recorded results; items that are None stay,
+    with `keep` false. Raises `InputError` for what can't be read."""
+    for kind in KINDS:
+        for file, video, questions in read_questions(data, kind):
+            target = out / file.relative_to(data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            known = [item_id(video, kind, number) for number in range(1, len(questions) + 1)]
+            if not items.keys() & set(known):
+                target.write_bytes(input_bytes(file))
+                continue
+            raw: Any = read_json(file)
+            entries = [_entry(one, items, name) for one, name in zip(raw, known, strict=True)]
+            write_whole(target, json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+    for pattern in _BESIDE:
+        for file in sorted(one for one in data.glob(pattern) if one.is_file() and not one.is_symlink()):
+            target = out / file.relative_to(data)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(input_bytes(file))
+
+
+def _entry(raw: dict[str, Any], items: Mapping[str, Item | None], name: str) -> dict[str, Any]:
+    if name not in items:
+        return raw
+    item = items[name]
+    if item is None or item.reference is None:
+        return raw | {"keep": False}
+    stem = "\n".join(raw["question"].splitlines()[: options_at(raw["question"])])
+    lines = [f"{letter}. {text}" for letter, text in zip(option_letters(len(item.options)), item.options, strict=True)]
+    changed = {"question": "\n".join([stem, *lines]), "answer": item.reference.answer}
+    return raw | changed | {"option_pool": item.tags[OPTION_POOL]}

@@ -1,4 +1,4 @@
-"""`evidence-flow-m` and `evidence-flow-r`: key frames in order by evidence, led by the model or corrected by rules."""
+"""`evidence-flow-m` and `evidence-flow-r`: key frames ordered by evidence, by the model alone or corrected by rules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import combinations, pairwise, permutations
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
+from pydantic_core import to_jsonable_python
 
 from proctor.metrics.ordering import MOST_LABELS, nearest_order
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
@@ -22,6 +23,7 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     in_turn,
     read_labels,
     spelled,
+    workflow_named,
 )
 from proctor.tasks.clinicalskillqa.methods.workflow import Lasting, Workflow
 
@@ -54,7 +56,7 @@ class PairReply(ReplyForm):
 
 @dataclass(frozen=True, slots=True)
 class FrameEvidence:
-    """Of one frame: what is seen, its step (None: none that the workflow knows), which facts are true and false."""
+    """One frame: what is seen, its step (None: none of the workflow's), which facts are true and which false."""
 
     seen: str
     step: str | None
@@ -64,25 +66,22 @@ class FrameEvidence:
 
     @classmethod
     def of(cls, reply: FrameReply, workflow: Workflow | None) -> FrameEvidence:
-        """Names that the workflow does not know are left out, and facts that are said to be both true and false."""
+        """Unknown names are left out, and facts that the reply calls both true and false."""
         known = workflow.facts.keys() if workflow is not None else ()
-        said, denied = spelled(reply.true_facts), spelled(reply.false_facts)
+        true, false = spelled(reply.true_facts), spelled(reply.false_facts)
         step = workflow.step(next(iter(spelled([reply.step or ""])))) if workflow is not None else None
         return cls(
             seen=clipped(reply.seen),
             step=step.name if step is not None else None,
             certain=reply.certain and step is not None,
-            true_facts=tuple(name for name in said if name in known and name not in denied),
-            false_facts=tuple(name for name in denied if name in known and name not in said),
+            true_facts=tuple(name for name in true if name in known and name not in false),
+            false_facts=tuple(name for name in false if name in known and name not in true),
         )
-
-    def to_json(self) -> dict[str, JsonValue]:
-        return asdict(self) | {"true_facts": [*self.true_facts], "false_facts": [*self.false_facts]}
 
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
-    """Of two frames: what changes, and which is the earlier one (None: unclear, or no label that was shown)."""
+    """Two frames: what changes, and which is the earlier one (None: unclear, or neither label)."""
 
     first: str
     second: str
@@ -92,7 +91,6 @@ class PairEvidence:
 
     @classmethod
     def of(cls, first: str, second: str, reply: PairReply) -> PairEvidence:
-        """The reply, with the label as it was meant."""
         known = read_labels([reply.earlier], (first, second)).known
         earlier = known[0] if known else None
         return cls(first, second, clipped(reply.change, 200), earlier, reply.certain and earlier is not None)
@@ -103,18 +101,10 @@ class PairEvidence:
             return None
         return self.second if self.earlier == self.first else self.first
 
-    def to_json(self) -> dict[str, JsonValue]:
-        return {
-            "pair": [self.first, self.second],
-            "change": self.change,
-            "earlier": self.earlier,
-            "certain": self.certain,
-        }
-
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was noted before the decision. `workflow` is None where the model names no known procedure."""
+    """All notes before the decision. `workflow` is None where the model names no known procedure."""
 
     workflow: Workflow | None = None
     overview: str = ""
@@ -124,28 +114,28 @@ class Evidence:
 
     def to_json(self) -> dict[str, JsonValue]:
         """For an answer's `extra`: at most 600 characters of the overview, 300 of a frame, 200 of a pair."""
-        return {
-            "procedure": self.workflow.name if self.workflow is not None else None,
-            "overview": self.overview,
-            "draft": [*self.draft],
-            "frames": {label: one.to_json() for label, one in self.frames.items()},
-            "pairs": [one.to_json() for one in self.pairs],
-        }
-
-
-def named(procedure: str, workflows: Sequence[Workflow]) -> Workflow | None:
-    """The workflow that is the only one offered, else the one that the model names."""
-    if len(workflows) == 1:
-        return workflows[0]
-    return next((one for one in workflows if one.name == procedure.strip().casefold()), None)
+        pairs = [
+            {"pair": (one.first, one.second), "change": one.change, "earlier": one.earlier, "certain": one.certain}
+            for one in self.pairs
+        ]
+        found: dict[str, JsonValue] = to_jsonable_python(
+            {
+                "procedure": self.workflow and self.workflow.name,
+                "overview": self.overview,
+                "draft": self.draft,
+                "frames": self.frames,
+                "pairs": pairs,
+            }
+        )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """That one frame comes before another, of what kind the reason is, and what was seen that supports it.
+    """That one frame comes before another, the kind of reason, and what was seen that supports it.
 
-    `step`: both certainly show steps of which one always precedes the other. `lasting`: something that stays once
-    it is so is not yet so in one, and so in the other. `pair`: the two side by side leave no doubt.
+    `step`: both frames certainly show steps of which one always precedes the other. `lasting`: a lasting fact is not
+    yet true in one frame and true in the other. `pair`: comparing the two frames leaves no doubt.
     """
 
     earlier: str
@@ -156,10 +146,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The order after the rules. `violated` are the constraints that the model's own order breaks, `broken` those
-    that the corrected one breaks still (where they contradict each other), `moved` the pairs that changed places.
+    """The order after the rules. `violated` are the constraints that the model's own order breaks, `broken` those that
+    the corrected order still breaks (constraints may contradict each other), `moved` the pairs that were swapped.
 
-    `because` says why nothing was corrected, where nothing could be.
+    `because` says why nothing could be corrected.
     """
 
     order: tuple[str, ...]
@@ -182,7 +172,7 @@ class Correction:
 
 
 def constraints(evidence: Evidence) -> list[Constraint]:
-    """All of them, at most one of a kind for two frames; one each way round is possible, and then they contradict."""
+    """All constraints, at most one of each kind and direction for two frames; opposite ones may contradict each other."""
     found: list[Constraint] = []
     if evidence.workflow is not None:
         for (a, one), (b, other) in permutations(evidence.frames.items(), 2):
@@ -195,10 +185,10 @@ def constraints(evidence: Evidence) -> list[Constraint]:
 
 
 def correct(order: Sequence[str], rules: Sequence[Constraint]) -> Correction:
-    """The order that breaks the fewest constraints, each counted, and among those the nearest to `order`.
+    """The order that breaks the fewest constraints, and among those the nearest to `order`.
 
-    Exact for up to `MOST_LABELS` frames (see `nearest_order`); a longer order stays as it is, and says so. `order`
-    has each label at most once; constraints on labels that it lacks are left aside, and labels that it lacks stay away.
+    Exact for up to `MOST_LABELS` frames (see `nearest_order`); a longer order is not corrected. `order` has each label
+    at most once; constraints on other labels are ignored.
     """
     here = [rule for rule in rules if rule.earlier in order and rule.later in order]
     if not here:
@@ -239,34 +229,34 @@ def _by_lasting(a: str, one: FrameEvidence, b: str, other: FrameEvidence, workfl
 
 
 def _may_be_over(lasts: Lasting, one: FrameEvidence, workflow: Workflow) -> bool:
-    """Whether the fact may be false in a frame because its time has passed."""
+    """Whether the fact may be false in a frame because it has ended."""
     if lasts.until is None:
         return False
     return not one.certain or one.step is None or not workflow.precedes(one.step, lasts.until)
 
 
 class EvidenceFlowOptions(MethodOptions):
-    """`pairs` says which are compared: `all`, or only neighbours in the order that the overview `draft`s."""
+    """`pairs`: which frames are compared, `all` pairs or only neighbours in the overview's `draft` order."""
 
     pairs: Literal["all", "draft"] = "all"
 
 
 class EvidenceFlow(KeyFrameMethod):
-    """Orders key frames by evidence that is collected step by step; `ruled` has rules correct the model's order.
+    """Orders key frames by evidence that is collected step by step; with `ruled`, rules correct the model's order.
 
     For n frames shown (n ≥ 1) it makes 2 + n + p calls with 3·n + 2·p images: an overview (n images), a note on each
     frame (1), a note on each of p pairs (2), and the decision (n). p is n·(n − 1)/2 with `pairs="all"`, and n − 1 with
     `pairs="draft"` (fewer where the draft leaves frames out). Without frames it makes 1 call, the decision, with no
-    image. One after the other: an answer's stopwatch can't tell overlapping calls apart.
+    image. Calls do not overlap.
 
-    The procedure is what the options say, else what the question names; else the overview chooses among all that are
-    known, and where it chooses none, steps and facts are not asked for. With `ruled`, constraints that the evidence
-    compels (see `Constraint`) hold the order to account; it costs no call.
+    The procedure is what the options say, else what the question names; else the overview chooses among all known ones,
+    and where it chooses none, steps and facts are not asked for. With `ruled`, the order is corrected to satisfy the
+    constraints that follow from the evidence (see `Constraint`); that takes no call.
 
-    `Answer.extra`: `rationale` (the model's; where rules changed the order, put together from the evidence),
-    `evidence`, `calls`, `images`, with `ruled` also `correction`; `labels` where the model's order misses, repeats or
-    invents labels. The model-led variant answers with the order as the model gave it, faults included; the ruled one
-    with each label at its first place.
+    `Answer.extra`: `rationale` (the model's; where rules changed the order, made from the evidence), `evidence`,
+    `calls`, `images`, with `ruled` also `correction`; `labels` where the model's order misses, repeats or invents
+    labels. The model-led variant answers with the model's order, faults included; the ruled one with each label at its
+    first place.
     """
 
     version, folder, files = "1", "evidence_flow", ("overview", "frame", "pair", "decision")
@@ -278,42 +268,42 @@ class EvidenceFlow(KeyFrameMethod):
         return {"pairs": self.options.pairs}
 
     async def find(self, task: OrderingTask) -> FoundOrder:
-        """Evidence, the model's decision, and with rules what they correct."""
+        """Evidence, the model's decision, and its correction by rules."""
         evidence = await self._gather(task) if task.frames.frames else Evidence()
         decided = await self._decide(task, evidence)
-        said = read_labels(decided.order, task.frames.labels)
+        own = read_labels(decided.order, task.frames.labels)
         extra: dict[str, JsonValue] = {"evidence": evidence.to_json()}
-        order, rationale = said.said, decided.rationale
+        order, rationale = own.labels, decided.rationale
         if self.ruled:
-            correction = correct(said.known, constraints(evidence))
+            correction = correct(own.known, constraints(evidence))
             order = correction.order
-            extra["correction"] = correction.to_json(said.said)
+            extra["correction"] = correction.to_json(own.labels)
             if correction.moved:
                 rationale = assembled(evidence, correction)
         return FoundOrder(order, rationale, extra)
 
     async def _gather(self, task: OrderingTask) -> Evidence:
-        frames, ask = task.frames, task.asking.ask
+        frames, ask = task.frames, task.model.ask
         shown = {"labels": frames.shown, "unseen": frames.unseen, "workflows": task.workflows}
         first = await ask(
             self.prompts["overview"], OverviewReply, frames.captioned(), question=task.item.question, **shown
         )
-        workflow, overview = named(first.procedure, task.workflows), clipped(first.summary, 600)
+        workflow, overview = workflow_named(first.procedure, task.workflows), clipped(first.summary, 600)
         draft = tuple(one for one in read_labels(first.order, frames.labels).known if one in frames.shown)
         notes: dict[str, FrameEvidence] = {}
         for label in frames.shown:
-            told = {"label": label, "workflow": workflow, "overview": overview}
-            note = await ask(self.prompts["frame"], FrameReply, frames.captioned([label]), **told)
+            values = {"label": label, "workflow": workflow, "overview": overview}
+            note = await ask(self.prompts["frame"], FrameReply, frames.captioned([label]), **values)
             notes[label] = FrameEvidence.of(note, workflow)
         pairs: list[PairEvidence] = []
         for one, other in self._pairs(frames.shown, draft):
-            compared = {"first": one, "second": other, "overview": overview}
-            seen = await ask(self.prompts["pair"], PairReply, frames.captioned([one, other]), **compared)
-            pairs.append(PairEvidence.of(one, other, seen))
+            values = {"first": one, "second": other, "overview": overview}
+            compared = await ask(self.prompts["pair"], PairReply, frames.captioned([one, other]), **values)
+            pairs.append(PairEvidence.of(one, other, compared))
         return Evidence(workflow, overview, draft, notes, tuple(pairs))
 
     def _pairs(self, shown: Sequence[str], draft: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Which are compared, each in the order in which its frames are given: the draft is not to be told."""
+        """The pairs to compare, each in the order in which its frames are given: the prompt must not reveal the draft."""
         if self.options.pairs == "all":
             yield from combinations(shown, 2)
             return
@@ -322,7 +312,7 @@ class EvidenceFlow(KeyFrameMethod):
 
     async def _decide(self, task: OrderingTask, evidence: Evidence) -> OrderReply:
         frames = task.frames
-        return await task.asking.ask(
+        return await task.model.ask(
             self.prompts["decision"],
             OrderReply,
             frames.captioned(),
@@ -350,7 +340,7 @@ class EvidenceFlowR(EvidenceFlow):
 
 
 def assembled(evidence: Evidence, correction: Correction) -> str:
-    """A rationale for an order that the rules changed: each frame in turn, then what the rules corrected."""
+    """A rationale for an order that the rules changed: each frame in turn, then the corrections."""
     titles = {}
     for label, note in evidence.frames.items():
         step = evidence.workflow.step(note.step) if evidence.workflow is not None else None

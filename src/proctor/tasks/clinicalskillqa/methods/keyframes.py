@@ -1,4 +1,4 @@
-"""What methods that order key frames with a model share: the frames by label, replies, the answer, and their base."""
+"""What the methods that order key frames with a model share: labels, frames, replies, the answer, and the base class."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from proctor.core import Answer, Frame, InputError, Item, ParseError, Usage, View
 from proctor.core.formats import OrderingFormat
 from proctor.models import ModelClient, Part, Prompt, load_prompt
-from proctor.systems import NO_OPTIONS, SystemOptions, only_model, read_options, say
+from proctor.systems import NO_OPTIONS, Demonstrations, Picked, SystemOptions, only_model, read_options, say
+from proctor.tasks.clinicalskillqa.keypoints import Pose, open_pose
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow, WorkflowChoice
+from proctor.tasks.clinicalskillqa.pose import marked_regions
 
 _ENDING = re.compile(r"\.(?:jpe?g|png|webp|bmp|gif|tiff?)$", re.IGNORECASE)
 _WORD = re.compile(r"^(?:key[ _-]?frame|frame|image|picture|photo|img|pic|label)[ _:#-]*", re.IGNORECASE)
@@ -25,10 +27,10 @@ _AROUND = " \t\n.,;:!?*_`'\"()[]{}<>"
 
 @dataclass(frozen=True, slots=True)
 class LabelReading:
-    """What was named. `said` is all of it in its order, known labels in their own spelling; `known` has each
-    known label at its first place; the rest is what is wrong with it."""
+    """The labels in a reply. `labels` are all of them in their order, known labels in their own spelling; `known` has each
+    known label once, at its first place; `missing`, `repeated` and `unknown` are the faults."""
 
-    said: tuple[str, ...]
+    labels: tuple[str, ...]
     known: tuple[str, ...]
     missing: tuple[str, ...]
     repeated: tuple[str, ...]
@@ -36,40 +38,47 @@ class LabelReading:
 
     @property
     def complete(self) -> bool:
-        """Whether every label is named once, and nothing else."""
+        """Whether it has every label once, and nothing else."""
         return not (self.missing or self.repeated or self.unknown)
 
     def faults(self) -> dict[str, JsonValue]:
-        """What is wrong, for an answer's `extra`; empty where nothing is."""
-        parts = {"missing": self.missing, "repeated": self.repeated, "unknown": self.unknown}
-        return {name: list(labels) for name, labels in parts.items() if labels}
+        """The faults for an answer's `extra`; empty where there are none."""
+        faults = {"missing": self.missing, "repeated": self.repeated, "unknown": self.unknown}
+        return {name: list(labels) for name, labels in faults.items() if labels}
 
 
 def read_labels(names: Iterable[str], labels: Sequence[str]) -> LabelReading:
-    """Reads names as labels. Only the spelling is corrected: nothing is added, guessed or put elsewhere.
+    """Reads names as labels. Only the spelling is corrected: no label is added, guessed or moved.
 
     >>> read_labels(["b", "A.jpg", "Frame B", "7"], ["A", "B", "C"])
-    LabelReading(said=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
+    LabelReading(labels=('B', 'A', 'B', '7'), known=('B', 'A'), missing=('C',), repeated=('B',), unknown=('7',))
     """
     known_by = {label.casefold(): label for label in labels}
-    said = tuple(_label(name, labels, known_by) for name in names)
-    known = tuple(dict.fromkeys(label for label in said if label in labels))
+    stated = tuple(_label(name, labels, known_by) for name in names)
+    known = tuple(dict.fromkeys(label for label in stated if label in labels))
     return LabelReading(
-        said=said,
+        labels=stated,
         known=known,
         missing=tuple(label for label in labels if label not in known),
-        repeated=tuple(label for label in known if said.count(label) > 1),
-        unknown=tuple(dict.fromkeys(label for label in said if label not in labels)),
+        repeated=tuple(label for label in known if stated.count(label) > 1),
+        unknown=tuple(dict.fromkeys(label for label in stated if label not in labels)),
     )
 
 
 def spelled(names: Iterable[str]) -> list[str]:
-    """Names of facts or steps as a workflow spells them, each once.
+    """Names of facts, steps or procedures as a workflow spells them, each once.
 
     >>> spelled([" Pads_On", "pads_on", "hands on chest"])
     ['pads_on', 'hands_on_chest']
     """
     return list(dict.fromkeys("_".join(name.casefold().replace("-", " ").split()) for name in names))
+
+
+def workflow_named(procedure: str, workflows: Sequence[Workflow]) -> Workflow | None:
+    """The only workflow, else the one that a model named; None where it named none."""
+    if len(workflows) == 1:
+        return workflows[0]
+    return next((one for one in workflows if one.name in spelled([procedure])), None)
 
 
 def _label(name: str, labels: Sequence[str], known_by: dict[str, str]) -> str:
@@ -84,14 +93,14 @@ def _label(name: str, labels: Sequence[str], known_by: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class KeyFrames:
-    """The labels to be put in order, and the frames that are shown: all of them, some, or none (text-only)."""
+    """The labels to put in order, and the frames that the view shows: all of them, some, or none (text-only)."""
 
     labels: tuple[str, ...]
     frames: tuple[Frame, ...]
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The labels of the frames that are there, in the order in which they are given."""
+        """The labels of the frames, in the order in which they are given."""
         return tuple(frame.label for frame in self.frames)
 
     @property
@@ -100,7 +109,7 @@ class KeyFrames:
         return tuple(label for label in self.labels if label not in self.shown)
 
     def captioned(self, labels: Sequence[str] | None = None) -> list[Frame]:
-        """The frames of these labels (all that are shown, if none are named), with "Picture A" above each.
+        """The frames with these labels (default: all), each with the caption "Picture A".
 
         >>> KeyFrames(("A", "B"), (Frame(b"", None, "A"), Frame(b"", None, "B"))).captioned(["B"])[0].label
         'Picture B'
@@ -110,15 +119,15 @@ class KeyFrames:
 
 
 def ordering_labels(item: Item) -> tuple[str, ...]:
-    """The labels that are to be put in order. Raises `ValueError` for another format."""
+    """The labels to put in order. Raises `ValueError` for another format."""
     if not isinstance(item.answer, OrderingFormat):
         raise ValueError(f"an answer of the format {item.answer.kind} has no order")
     return item.answer.labels
 
 
 async def key_frames(item: Item, view: View) -> KeyFrames:
-    """Looks at the item's frames, once. Raises `ValueError` for another format, and `InputError` for a frame
-    whose label is not one of the item's, or comes twice."""
+    """The frames of an item. Raises `ValueError` for another format, and `InputError` for a frame whose label is unknown
+    or repeated."""
     labels = ordering_labels(item)
     frames = await view.frames()
     found = [frame.label for frame in frames]
@@ -131,7 +140,7 @@ async def key_frames(item: Item, view: View) -> KeyFrames:
 
 
 def _listed(value: object) -> object:
-    """`D > B > A` (also joined by commas, arrows or spaces) as a list, alone or as a list's only entry."""
+    """`D > B > A` (also joined by commas, arrows or spaces) as a list; also where it is a list's only entry."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, str):
@@ -140,11 +149,11 @@ def _listed(value: object) -> object:
 
 
 LabelList = Annotated[list[str], BeforeValidator(_listed)]
-"""Labels in an order, as a list or as one text."""
+"""An order of labels, as a list or as one text."""
 
 
 class ReplyForm(BaseModel):
-    """The root of the forms: what a model says beside what it was asked is left aside."""
+    """The base class of structured replies; further fields of a reply are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, str_strip_whitespace=True)
 
@@ -159,11 +168,11 @@ class OrderReply(ReplyForm):
 T = TypeVar("T", bound=BaseModel)
 
 
-class Asking:
-    """Asks `client` for one answer and counts: `usage` sums all requests, `calls` the questions asked (a
-    question that is asked again because the reply was no reply is one), `images` the pictures in them.
+class CountedModel:
+    """A model during one answer. `usage` is the sum of all requests, `calls` the number of questions (retries of an
+    unparseable reply count as one call), `images` the number of pictures in them.
 
-    One call at a time: an answer's stopwatch can't tell several apart.
+    Make one call at a time: an answer's stopwatch can't separate overlapping calls.
     """
 
     def __init__(self, client: ModelClient) -> None:
@@ -173,9 +182,9 @@ class Asking:
         self.images = 0
 
     async def ask(self, prompt: Prompt, schema: type[T], shown: Sequence[Part] = (), /, **values: object) -> T:
-        """What is shown, then the prompt filled in; the reply in its form.
+        """Sends the pictures, then the prompt with its values; returns the reply in its schema.
 
-        Raises `InfrastructureError` (no reply, none of the form), `RefusalError`, `ConfigurationError`.
+        Raises `InfrastructureError` (no reply, or none that fits the schema), `RefusalError`, `ConfigurationError`.
         """
         system, user = prompt.render(**values)
         self.calls += 1
@@ -184,26 +193,23 @@ class Asking:
         self.usage += reply.usage
         return reply.value
 
-    def counts(self) -> dict[str, JsonValue]:
-        return {"calls": self.calls, "images": self.images}
-
 
 MOST_RATIONALE = 8000
 """Characters of a rationale; what is longer is cut, and ends with "…"."""
 
 
-def clipped(text: str, most: int = 300) -> str:
-    """The text in one line, at most so long.
+def clipped(text: str, max_chars: int = 300) -> str:
+    """The text on one line, cut to a length.
 
     >>> clipped("hands  on\\nthe chest", 8)
     'hands o…'
     """
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 
 
 def in_turn(order: Sequence[str], seen: Mapping[str, str], steps: Mapping[str, str]) -> str:
-    """A rationale put together from notes: of each label in turn what is seen, and which step that is.
+    """A rationale made from notes: for each label in turn what is seen, and which step that is.
 
     >>> in_turn(["B", "A"], {"B": "Hands on the chest.", "A": ""}, {"B": "compressions"})
     'First B: Hands on the chest (compressions). Then A: nothing was noted.'
@@ -219,11 +225,10 @@ def in_turn(order: Sequence[str], seen: Mapping[str, str], steps: Mapping[str, s
 def order_answer(
     item: Item, order: Sequence[str], *, rationale: str, usage: Usage, extra: Mapping[str, JsonValue]
 ) -> Answer:
-    """The answer that states `order` as it is: what it misses, repeats or invents stays so.
+    """The answer that states `order` as it is, with its missing, repeated and unknown labels.
 
-    The rationale stands in `extra["rationale"]`, where recorded predictions have it, too, and is "" where the method
-    has none; faults of the order in
-    `extra["labels"]`. An order of fewer than two labels states none: then `parsed` is None, and `problem` says so.
+    `extra["rationale"]` is the rationale, as in recorded predictions ("" where there is none), `extra["labels"]` the
+    faults of the order. An order of fewer than two labels is none: `parsed` is None, and `problem` says so.
     """
     faults = read_labels(order, ordering_labels(item)).faults()
     kept = rationale.strip()
@@ -234,7 +239,7 @@ def order_answer(
 
 
 def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
-    """Text, value, and why there is no value; labels that spell no label are told as JSON, which keeps them."""
+    """Text, value, and why there is no value. An order that the format would not read back the same is written as JSON."""
     value: JsonValue = [*order]
     text = say(item.answer, value)
     try:
@@ -246,8 +251,48 @@ def _stated(item: Item, order: list[str]) -> tuple[str, JsonValue, str]:
     return json.dumps(order, ensure_ascii=False), value, ""
 
 
+class Aids:
+    """What a method may use beside the frames: poses, marked places, and solved instances as demonstrations.
+
+    `pose` is a network or a file of keypoints; `marks` are places by name (x,y,width,height in fractions); of the file
+    or folder `demonstrations`, `shots` instances are shown.
+    """
+
+    def __init__(
+        self, pose: str | None, marks: Mapping[str, str | None], demonstrations: str | None, shots: int
+    ) -> None:
+        self.pose = None if pose is None else open_pose(Path(pose))
+        self.marked = marked_regions(marks)
+        self.demonstrations = None if demonstrations is None else Demonstrations(Path(demonstrations))
+        self.shots = shots
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        shown = self.demonstrations
+        return {
+            **({} if self.pose is None else self.pose.settings),
+            **{name: region.model_dump(mode="json") for name, region in self.marked.items()},
+            **({} if shown is None else {"demonstrations": shown.sha256, "shots": self.shots}),
+        }
+
+    def poses(self, item: Item, frames: Sequence[Frame], condition: str) -> dict[str, Pose]:
+        """The pose in each frame by label; empty without a source.
+
+        A file of keypoints is used under the condition `video` only: it would tell a blind run what it may not see.
+        """
+        if self.pose is None or not (self.pose.sees or condition == "video"):
+            return {}
+        return {frame.label: self.pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames}
+
+    def picked(self, item: Item, frames: Sequence[Frame]) -> Picked:
+        """The demonstrations for an item; none where no frame is shown, since they might tell a blind run something."""
+        if self.demonstrations is None or not frames:
+            return Picked((), {})
+        return self.demonstrations.pick(item.id, frames, self.shots)
+
+
 class MethodOptions(SystemOptions):
-    """What every method knows: `scenario` (cpr, aed, bmv) or `workflow` (a file) say what the procedure is."""
+    """Options of every method: `scenario` (cpr, aed, bmv) or `workflow` (a file) names the procedure."""
 
     scenario: str | None = None
     workflow: str | None = None
@@ -255,19 +300,18 @@ class MethodOptions(SystemOptions):
 
 @dataclass(frozen=True)
 class OrderingTask:
-    """What a method has to answer: the item, its key frames, the workflows that are offered for it, the view, and the
-    model, whose calls are counted."""
+    """One item for a method: its key frames, the candidate workflows, the view, and the model to ask."""
 
     item: Item
     frames: KeyFrames
     workflows: tuple[Workflow, ...]
     view: View
-    asking: Asking
+    model: CountedModel
 
 
 @dataclass(frozen=True)
 class FoundOrder:
-    """The order that a method found, why, and what an answer's `extra` keeps beside them."""
+    """The order that a method found, its rationale, and further fields of the answer's `extra`."""
 
     order: Sequence[str]
     rationale: str
@@ -275,10 +319,11 @@ class FoundOrder:
 
 
 class KeyFrameMethod(ABC):
-    """A published method that orders key frames with one model behind it: its steps (`find`) and its prompts.
+    """A published method that orders key frames with one model.
 
-    A subclass names its `method`, its `version` (another one whenever the same replies may give another answer; prompts
-    have hashes of their own), its prompts (`files` in `prompts/FOLDER`), and the form of its options.
+    A subclass implements `find` and declares `method` (its name), `version` (raised whenever the same replies may give
+    another answer; prompts have their own hashes), its prompts (`files` in `prompts/FOLDER`), and `form`, the schema of
+    its options.
     """
 
     method: ClassVar[str]
@@ -298,17 +343,17 @@ class KeyFrameMethod(ABC):
         self.prepare()
 
     def prepare(self) -> None:
-        """Opens what the options name, before anything is asked."""
+        """Opens the files that the options name, before any call."""
         self.workflows = WorkflowChoice(self.method, scenario=self.options.scenario, workflow=self.options.workflow)
 
     @property
     def name(self) -> str:
-        """With the model, since another model is another system."""
+        """The method with its model: another model is another system."""
         return f"{self.method}[{self.client.name}]"
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model, the prompts and the workflows by hash, and what else changes the answers."""
+        """The model, the hashes of prompts and workflows, and whatever else changes the answers."""
         return {
             **self.client.settings,
             **self.workflows.settings,
@@ -318,7 +363,7 @@ class KeyFrameMethod(ABC):
         }
 
     def details(self) -> dict[str, JsonValue]:
-        """The settings of this method alone."""
+        """Settings of this method only."""
         return {}
 
     def supports(self, item: Item) -> bool:
@@ -327,10 +372,10 @@ class KeyFrameMethod(ABC):
     async def answer(self, item: Item, view: View) -> Answer:
         """Raises `InfrastructureError` and `RefusalError` where a call ends so, `InputError` for a picture that can't
         be used, `ValueError` for another format."""
-        frames, asking = await key_frames(item, view), Asking(self.client)
-        found = await self.find(OrderingTask(item, frames, self.workflows.of(item.question), view, asking))
-        extra = {**found.extra, **asking.counts()}
-        return order_answer(item, found.order, rationale=found.rationale, usage=asking.usage, extra=extra)
+        frames, model = await key_frames(item, view), CountedModel(self.client)
+        found = await self.find(OrderingTask(item, frames, self.workflows.of(item.question), view, model))
+        extra = {**found.extra, "calls": model.calls, "images": model.images}
+        return order_answer(item, found.order, rationale=found.rationale, usage=model.usage, extra=extra)
 
     @abstractmethod
     async def find(self, task: OrderingTask) -> FoundOrder:

@@ -1,25 +1,25 @@
-"""`perceive-and-plan`: what is seen and what follows from it are asked apart."""
+"""`perceive-and-plan`: each picture is described on its own; an order is then planned from the descriptions alone."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
-from proctor.core import Frame, InputError, Item, Region, content_hash
+from proctor.core import Frame, InputError, Region, content_hash
 from proctor.media import ShowsOriginals
-from proctor.systems import Demonstration, Demonstrations
+from proctor.systems import Demonstration
+from proctor.tasks.clinicalskillqa.keypoints import Pose
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
-    Asking,
+    Aids,
     FoundOrder,
     KeyFrameMethod,
-    KeyFrames,
     LabelList,
     MethodOptions,
     OrderingTask,
@@ -28,69 +28,36 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     clipped,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.pose import Pose, marked_regions, open_pose
-from proctor.tasks.clinicalskillqa.pose.saliency import COLOURS, Detail, details_of, enlarged, saliency
+from proctor.tasks.clinicalskillqa.methods.saliency import COLOURS, Detail, details_of, enlarged, saliency
 
 Described = dict[str, dict[str, str]]
-Describe = Callable[[Demonstration], Awaitable[Described]]
+"""Of each picture, by label, what was described, part by part."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """What the plan is told of a solved instance: each picture's description, the right order, and why."""
+    """A solved instance in the plan's prompt: each picture's description, the right order, and why."""
 
     id: str
-    described: Mapping[str, Mapping[str, str]]
+    described: Described
     order: Sequence[str]
     rationale: str
 
 
-class Examples:
-    """The first `shots` instances of a file or folder that are not the item itself (see `Demonstrations`).
-
-    The descriptions of an instance are asked for by the item that needs them first and kept for all others.
-    """
-
-    def __init__(self, source: Path, shots: int) -> None:
-        self._demonstrations = Demonstrations(source)
-        self._shots = shots
-        self._known: dict[str, Example] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
-
-    @property
-    def sha256(self) -> str:
-        """Of ids, orders, rationales and names of pictures."""
-        return self._demonstrations.sha256
-
-    async def of(
-        self, item: str, frames: Sequence[Frame], describe: Describe
-    ) -> tuple[list[Example], Mapping[str, str]]:
-        """Those to show for an item, and those that were passed over, with the reason."""
-        picked = await asyncio.to_thread(self._demonstrations.pick, item, frames, self._shots)
-        return [await self._example(one, describe) for one in picked.shown], picked.passed_over
-
-    async def _example(self, one: Demonstration, describe: Describe) -> Example:
-        async with self._locks.setdefault(one.id, asyncio.Lock()):
-            if one.id not in self._known:
-                described = await describe(one)
-                self._known[one.id] = Example(one.id, described, one.order, one.rationale.strip())
-        return self._known[one.id]
-
-
 Insets = bool | Literal["both"]
-"""Whether details are enlarged; "both" adds what stands out to what joints and marks tell."""
+"""Whether details are enlarged; "both" adds salient places to those of joints and marks."""
 
 
 @dataclass(frozen=True)
 class SentPicture:
-    """One picture to be sent, without a label (one picture alone needs none), and what is enlarged in it."""
+    """One picture to send, without a label (a single picture needs none), and the details enlarged in it."""
 
     frame: Frame
     details: tuple[Detail, ...]
 
     @property
     def insets(self) -> list[tuple[str, str]]:
-        """Colour and content ("" for a place that stands out) of each inset, in its order."""
+        """Colour and content ("" for a salient place) of each inset, in order."""
         return [(colour, detail.what) for colour, detail in zip(COLOURS, self.details, strict=False)]
 
 
@@ -102,22 +69,21 @@ def sent_pictures(
     insets: Insets = True,
     originals: Sequence[Frame] = (),
 ) -> list[SentPicture]:
-    """One look for each frame; motion is taken between all of them. Details are cut from the `originals`, the same
-    pictures before they were scaled, where they are given. Raises `InputError` for an unreadable picture, and where
-    the originals are not those of the frames."""
+    """One picture for each frame; motion is measured across all frames. Details are cut from the `originals`, the same
+    pictures before scaling, where there are any. Raises `InputError` for an unreadable picture, and for originals that
+    are not those of the frames."""
     if not insets:
         return [SentPicture(Frame(frame.jpeg, frame.time, ""), ()) for frame in frames]
     if originals and [one.label for one in originals] != [one.label for one in frames]:
         given, expected = (", ".join(one.label for one in some) for some in (originals, frames))
         raise InputError("originals", found=given, expected=expected)
-    sources: list[bytes | None] = [one.jpeg for one in originals]
-    sources = sources or [None] * len(frames)
-    looks = []
+    sources: Sequence[bytes | None] = [one.jpeg for one in originals] or [None] * len(frames)
+    pictures = []
     maps = saliency([frame.jpeg for frame in frames])
     for frame, pose, found, source in zip(frames, poses, maps, sources, strict=True):
         details = details_of(found, _aspect(frame.jpeg), pose, marked, both=insets == "both")
-        looks.append(SentPicture(Frame(enlarged(frame.jpeg, details, source), frame.time, ""), tuple(details)))
-    return looks
+        pictures.append(SentPicture(Frame(enlarged(frame.jpeg, details, source), frame.time, ""), tuple(details)))
+    return pictures
 
 
 def _aspect(jpeg: bytes) -> float:
@@ -127,7 +93,7 @@ def _aspect(jpeg: bytes) -> float:
         return opened.width / opened.height
 
 
-_MOST = 240
+_MAX_PART = 240
 _PARTS = {
     "action": "doing",
     "people": "people",
@@ -151,9 +117,9 @@ class Description(ReplyForm):
     unclear: str = Field(default="", description="What can't be made out.")
 
     def parts(self) -> dict[str, str]:
-        """What was said, part by part, each cut to 240 characters; empty parts are left out."""
-        said = {told: clipped(str(getattr(self, name)), _MOST) for name, told in _PARTS.items()}
-        return {told: text for told, text in said.items() if text}
+        """The parts that are not empty, under the names of the prompt, each cut to 240 characters."""
+        parts = {title: clipped(str(getattr(self, name)), _MAX_PART) for name, title in _PARTS.items()}
+        return {title: text for title, text in parts.items() if text}
 
 
 class PlannedStep(BaseModel):
@@ -196,15 +162,15 @@ class CheckReply(ReplyForm):
     order: LabelList = Field(default_factory=list, description="The changed order, all labels; else empty.")
 
 
-_MOST_STEPS = 26
-_MOST_PROBLEMS = 12
-_MOST_REASON = 4000  # characters of the plan's rationale that the check is told
+_MAX_STEPS = 26
+_MAX_PROBLEMS = 12
+_MAX_RATIONALE = 4000  # characters of the plan's rationale in the check's prompt
 
 
 class PerceiveAndPlanOptions(MethodOptions):
-    """`insets` whether details are enlarged ("both": what stands out beside head and chest); `pose` a network or a file
-    of keypoints that tells where head and chest are, `head` and `chest` marked places instead (x,y,width,height in
-    fractions); `demonstrations` a file or folder of solved instances, of which `shots` are shown to the plan."""
+    """`insets`: whether details are enlarged ("both": salient places beside head and chest). `pose`: a network or a file
+    of keypoints that locates head and chest; `head` and `chest`: marked places instead (x,y,width,height in fractions).
+    `demonstrations`: a file or folder of solved instances, of which the plan's prompt shows `shots`."""
 
     insets: Insets = True
     pose: str | None = None
@@ -219,17 +185,15 @@ class PerceiveAndPlan(KeyFrameMethod):
 
     For n frames shown it makes n + 2 calls with n images: n descriptions of 1 picture each, then, without any picture,
     the plan and its check. Each picture is sent with two details enlarged beside it (see
-    `proctor.tasks.clinicalskillqa.pose.saliency`), in one image and without its label; they are cut from the picture as
-    large as its file is. Plan and check are told the same rules. Under a condition that shows no frames it makes the 2
+    `proctor.tasks.clinicalskillqa.methods.saliency`), in one image and without its label; they are cut from the picture
+    in its file's full size. Plan and check have the same rules. Under a condition that shows no frames it makes the 2
     calls without images.
 
-    With `demonstrations` the plan is shown solved instances first, never the item itself: their pictures are described
-    in the same way, once a run, which is one call and one image for each of them, counted in the answer that needs
-    them first.
+    With `demonstrations` the plan's prompt begins with solved instances, never the item itself. Their pictures are
+    described in the same way, once a run: one call and one image for each, counted in the answer that needs them first.
 
-    The check may revise the order once: its order is taken where it asks for it and names every label once, or where
-    the plan did not name every label either; else the plan stays. A file of keypoints serves only under the condition
-    `video`, since it would tell a blind run what it may not see.
+    The check may revise the order once. Its order counts where it asks for the revision and names every label once, or
+    where the plan does not name every label either. A file of keypoints is used under the condition `video` only.
 
     `Answer.extra`: `rationale` (the plan's, or the check's where it revised with a reason), `described`, `insets`,
     `plan`, `check` (problems, `revised`), `calls`, `images`, `demonstrations` (ids shown) and `passed_over`; `labels`
@@ -243,82 +207,76 @@ class PerceiveAndPlan(KeyFrameMethod):
     def prepare(self) -> None:
         super().prepare()
         chosen = self.options
-        self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))
-        self._marked = marked_regions({"head": chosen.head, "chest": chosen.chest})
-        self._examples = None if chosen.demonstrations is None else Examples(Path(chosen.demonstrations), chosen.shots)
+        marks = {"head": chosen.head, "chest": chosen.chest}
+        self._aids = Aids(chosen.pose, marks, chosen.demonstrations, chosen.shots)
         self._rules = files(__package__).joinpath("prompts", self.folder, "rules.txt").read_text("utf-8").strip()
+        self._examples: dict[str, Example] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def details(self) -> dict[str, JsonValue]:
-        """How details are found, the rules by hash, and what is shown beside."""
-        shown = self._examples
-        return {
-            "insets": self.options.insets,
-            **({} if self._pose is None else self._pose.settings),
-            **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
-            "rules_sha256": content_hash(self._rules),
-            **({} if shown is None else {"demonstrations": shown.sha256, "shots": self.options.shots}),
-        }
+        """How details are found, the hash of the rules, and what the prompts show beside."""
+        return {"insets": self.options.insets, **self._aids.settings, "rules_sha256": content_hash(self._rules)}
 
     async def find(self, task: OrderingTask) -> FoundOrder:
-        item, frames, view = task.item, task.frames, task.view
-        large = await view.originals() if self.options.insets and isinstance(view, ShowsOriginals) else []
-        poses = await asyncio.to_thread(self._poses, item, frames, view.condition)
-        looks = await asyncio.to_thread(self._looks, frames.frames, poses, large)
-        described = await self._perceive(task.asking, frames.shown, looks)
-        examples, passed_over = await self._shown(task)
+        frames, view = task.frames, task.view
+        originals = await view.originals() if self.options.insets and isinstance(view, ShowsOriginals) else []
+        pictures = await asyncio.to_thread(self._pictures, task, originals)
+        described = await self._describe(task, frames.shown, pictures)
+        examples, passed_over = await self._examples_for(task)
         plan = await self._plan(task, described, examples)
         check = await self._check(task, described, plan)
         revised = _revises(check, plan, frames.labels)
+        steps: list[JsonValue] = [step.to_json() for step in plan.steps[:_MAX_STEPS]]
+        problems: list[JsonValue] = [problem.to_json() for problem in check.problems[:_MAX_PROBLEMS]]
         extra: dict[str, JsonValue] = {
             "described": {label: {**parts} for label, parts in described.items()},
             "insets": {
-                label: [what or "stands out" for _, what in look.insets]
-                for label, look in zip(frames.shown, looks, strict=True)
+                label: [what or "stands out" for _, what in picture.insets]
+                for label, picture in zip(frames.shown, pictures, strict=True)
             },
-            "plan": {"order": list(_said(plan.order, frames.labels)), "steps": _steps(plan)},
-            "check": {"problems": _problems(check), "revised": revised},
-            **({"demonstrations": [one.id for one in examples]} if self._examples is not None else {}),
+            "plan": {"order": [*read_labels(plan.order, frames.labels).labels], "steps": steps},
+            "check": {"problems": problems, "revised": revised},
+            **({"demonstrations": [one.id for one in examples]} if self._aids.demonstrations is not None else {}),
             **({"passed_over": {**passed_over}} if passed_over else {}),
         }
         order = check.order if revised else plan.order
         rationale = check.rationale if revised and check.rationale else plan.rationale
-        return FoundOrder(_said(order, frames.labels), rationale, extra)
+        return FoundOrder(read_labels(order, frames.labels).labels, rationale, extra)
 
-    def _poses(self, item: Item, frames: KeyFrames, condition: str) -> list[Pose | None]:
-        if self.options.insets and self._pose is not None and (self._pose.sees or condition == "video"):
-            return [self._pose.look(frame.jpeg, f"{item.id}/{frame.label}") for frame in frames.frames]
-        return [None] * len(frames.frames)
+    def _pictures(self, task: OrderingTask, originals: Sequence[Frame]) -> list[SentPicture]:
+        frames, insets = task.frames.frames, self.options.insets
+        poses = self._aids.poses(task.item, frames, task.view.condition) if insets else {}
+        seen = [poses.get(frame.label) for frame in frames]
+        return sent_pictures(frames, seen, self._aids.marked, insets=insets, originals=originals)
 
-    def _looks(
-        self, frames: Sequence[Frame], poses: Sequence[Pose | None], originals: Sequence[Frame] = ()
-    ) -> list[SentPicture]:
-        return sent_pictures(frames, poses, self._marked, insets=self.options.insets, originals=originals)
-
-    async def _shown(self, task: OrderingTask) -> tuple[list[Example], Mapping[str, str]]:
-        """Without a frame nothing is shown: what a blind run may not see, an example may tell."""
-        if self._examples is None or not task.frames.frames:
-            return [], {}
-
-        async def describe(one: Demonstration) -> dict[str, dict[str, str]]:
-            pictures = list(one.frames.values())
-            pose = self._pose if self.options.insets and self._pose is not None and self._pose.sees else None
-            poses = [None if pose is None else pose.look(picture.jpeg, "") for picture in pictures]
-            looks = await asyncio.to_thread(self._looks, pictures, poses)
-            return await self._perceive(task.asking, list(one.frames), looks)
-
-        return await self._examples.of(task.item.id, task.frames.frames, describe)
-
-    async def _perceive(
-        self, asking: Asking, labels: Sequence[str], looks: Sequence[SentPicture]
-    ) -> dict[str, dict[str, str]]:
+    async def _describe(self, task: OrderingTask, labels: Sequence[str], pictures: Sequence[SentPicture]) -> Described:
         described = {}
-        for label, look in zip(labels, looks, strict=True):
-            said = await asking.ask(self.prompts["perceive"], Description, [look.frame], insets=look.insets)
-            described[label] = said.parts()
+        for label, picture in zip(labels, pictures, strict=True):
+            reply = await task.model.ask(self.prompts["perceive"], Description, [picture.frame], insets=picture.insets)
+            described[label] = reply.parts()
         return described
 
+    async def _examples_for(self, task: OrderingTask) -> tuple[list[Example], Mapping[str, str]]:
+        """The examples for an item, and the instances that were passed over with the reason."""
+        picked = await asyncio.to_thread(self._aids.picked, task.item, task.frames.frames)
+        return [await self._example(task, one) for one in picked.shown], picked.passed_over
+
+    async def _example(self, task: OrderingTask, one: Demonstration) -> Example:
+        """The item that needs an instance first asks for its descriptions; all others reuse them."""
+        async with self._locks[one.id]:
+            if one.id not in self._examples:
+                pictures = await asyncio.to_thread(self._example_pictures, list(one.frames.values()))
+                described = await self._describe(task, list(one.frames), pictures)
+                self._examples[one.id] = Example(one.id, described, one.order, one.rationale.strip())
+        return self._examples[one.id]
+
+    def _example_pictures(self, frames: Sequence[Frame]) -> list[SentPicture]:
+        pose, insets = self._aids.pose, self.options.insets
+        poses = [pose.look(frame.jpeg, "") if insets and pose is not None and pose.sees else None for frame in frames]
+        return sent_pictures(frames, poses, self._aids.marked, insets=insets)
+
     async def _plan(self, task: OrderingTask, described: Described, examples: Sequence[Example]) -> PlanReply:
-        return await task.asking.ask(
+        return await task.model.ask(
             self.prompts["plan"],
             PlanReply,
             question=task.item.question,
@@ -332,7 +290,7 @@ class PerceiveAndPlan(KeyFrameMethod):
 
     async def _check(self, task: OrderingTask, described: Described, plan: PlanReply) -> CheckReply:
         labels = task.frames.labels
-        return await task.asking.ask(
+        return await task.model.ask(
             self.prompts["check"],
             CheckReply,
             question=task.item.question,
@@ -340,24 +298,12 @@ class PerceiveAndPlan(KeyFrameMethod):
             described=described,
             workflows=task.workflows,
             rules=self._rules,
-            order=_said(plan.order, labels),
-            steps=_steps(plan),
-            rationale=clipped(plan.rationale, _MOST_REASON),
+            order=read_labels(plan.order, labels).labels,
+            steps=[step.to_json() for step in plan.steps[:_MAX_STEPS]],
+            rationale=clipped(plan.rationale, _MAX_RATIONALE),
         )
-
-
-def _said(order: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
-    return read_labels(order, labels).said
 
 
 def _revises(check: CheckReply, plan: PlanReply, labels: Sequence[str]) -> bool:
     new = read_labels(check.order, labels)
-    return check.revise and len(new.said) > 1 and (new.complete or not read_labels(plan.order, labels).complete)
-
-
-def _steps(plan: PlanReply) -> list[JsonValue]:
-    return [step.to_json() for step in plan.steps[:_MOST_STEPS]]
-
-
-def _problems(check: CheckReply) -> list[JsonValue]:
-    return [problem.to_json() for problem in check.problems[:_MOST_PROBLEMS]]
+    return check.revise and len(new.labels) > 1 and (new.complete or not read_labels(plan.order, labels).complete)

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,8 +13,9 @@ from pydantic import Field, JsonValue
 
 from proctor.core import ConfigurationError, Frame, Item, generator
 from proctor.models import Part
-from proctor.systems import Demonstration, Demonstrations, Picked
+from proctor.systems import Demonstration, Picked
 from proctor.tasks.clinicalskillqa.methods.keyframes import (
+    Aids,
     FoundOrder,
     KeyFrameMethod,
     KeyFrames,
@@ -25,34 +25,32 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     clipped,
     read_labels,
 )
-from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, marked_regions, open_pose, sentences
+from proctor.tasks.clinicalskillqa.pose import PREDICATES, PictureFacts, facts_of, sentences
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _DIGITS = "23456789"
-_WORDS = {"A", "I"}  # labels that are also words: renamed only where they clearly are labels
+_WORDS = {"A", "I"}  # labels that are also words: renamed only where they clearly stand for pictures
 _BEFORE = r"(?:[Pp]ictures?|[Ff]rames?|[Ii]mages?)"
 
 
 @dataclass(frozen=True)
 class Names:
-    """The name under which each label is shown, in the labels' order."""
+    """The name that the prompt shows for each label, in the labels' order."""
 
     by_label: Mapping[str, str]
 
     @property
     def changed(self) -> bool:
-        """Whether any label has another name."""
         return any(label != name for label, name in self.by_label.items())
 
     def of(self, labels: Sequence[str]) -> list[str]:
-        """The names of labels."""
         return [self.by_label[label] for label in labels]
 
-    def asked(self, question: str) -> str:
-        """A text with the names for the labels. A label that is also a word (A, I) is renamed only after "picture",
+    def rename(self, question: str) -> str:
+        """A text with names in place of labels. A label that is also a word (A, I) is renamed only after "picture",
         "frame" or "image", and in a list with other labels.
 
-        >>> Names({"A": "K7Q", "B": "B4X"}).asked("A rescuer is seen in A and B. Does B come first?")
+        >>> Names({"A": "K7Q", "B": "B4X"}).rename("A rescuer is seen in A and B. Does B come first?")
         'A rescuer is seen in K7Q and B4X. Does B4X come first?'
         """
         if not self.changed:
@@ -66,18 +64,18 @@ class Names:
         question = re.sub(rf"(?<!\w){_BEFORE}\s(?:{one})(?!\w)", lambda run: named.sub(self._named, run[0]), question)
         return single.sub(lambda hit: hit[0] if hit[0] in _WORDS else self._named(hit), question)
 
-    def order(self, said: Sequence[str]) -> tuple[str, ...]:
-        """What the model said, name by name, as labels. What is none of the names stays what it is, marked as such
-        where it is spelled like a label, which the model was never shown."""
+    def order(self, reply: Sequence[str]) -> tuple[str, ...]:
+        """The model's order of names as an order of labels. An unknown name stays as it is; where it is spelled like a
+        label, which the model never saw, it is marked as not shown."""
         labels = {name: label for label, name in self.by_label.items()}
-        read = read_labels(said, list(labels)).said
+        read = read_labels(reply, list(labels)).labels
         known = {label.casefold() for label in self.by_label}
         return tuple(
             labels[one] if one in labels else f"{one} (not shown)" if one.casefold() in known else one for one in read
         )
 
-    def told(self, text: str) -> str:
-        """A text by the model with the labels for the names, whatever their case."""
+    def restore(self, text: str) -> str:
+        """The model's text with labels in place of names, in any case."""
         if not self.changed:
             return text
         labels = {name.casefold(): label for label, name in self.by_label.items()}
@@ -89,12 +87,12 @@ class Names:
 
 
 def kept_names(labels: Sequence[str]) -> Names:
-    """The labels as they are."""
+    """Every label under its own name."""
     return Names({label: label for label in labels})
 
 
 def drawn_names(labels: Sequence[str], rng: np.random.Generator) -> Names:
-    """A letter, a digit and a letter for each, no two alike: neither their order nor their look says anything."""
+    """Random names for labels: a letter, a digit and a letter each, all different."""
     taken = {label.casefold() for label in labels}
     names: list[str] = []
     while len(names) < len(labels):
@@ -106,19 +104,19 @@ def drawn_names(labels: Sequence[str], rng: np.random.Generator) -> Names:
 
 
 FORMULATIONS = {"direct": "direct", "stepwise": "stepwise", "clinical-rules": "clinical_rules"}
-"""Ways to word the question, and the file of each: asked at once, worked out in steps, by the procedure's rules."""
+"""The wordings of the question with the file of each: asked directly, worked out in steps, by the procedure's rules."""
 
 NEAREST = "nearest"
-"""Beside the predicates of one person: who is nearest to the manikin."""
+"""A further predicate, of all people together: who is nearest to the manikin."""
 
-_MOST_POSE = 700  # characters of the sentences on one picture
+_MAX_POSE = 700  # characters of the sentences on one picture
 
 
 class PromptedOrderOptions(MethodOptions):
-    """`formulation` is the wording; `rename` whether frames get random names; `demonstrations` a file or folder of
-    solved instances, of which `shots` are shown; `pose` a network or a file of keypoints, `head`, `chest` and `device`
-    marked places (x,y,width,height in fractions); `predicates` which of the joints' findings are told: `full`, or some
-    by name, joined by commas; `pictures` whether they are shown in the labels' order or in a drawn one."""
+    """`formulation`: the wording. `rename`: whether frames get random names. `demonstrations`: a file or folder of
+    solved instances, of which `shots` are shown. `pose`: a network or a file of keypoints; `head`, `chest`, `device`:
+    marked places (x,y,width,height in fractions). `predicates`: which findings on poses the prompt states, `full` or
+    some by name, joined by commas. `pictures`: whether they are shown in the labels' order or in a random one."""
 
     formulation: Literal["direct", "stepwise", "clinical-rules"] = "direct"
     rename: Literal["none", "random"] = "random"
@@ -139,10 +137,9 @@ class PromptedOrder(KeyFrameMethod):
     without demonstrations, and fewer where not enough are left once the item itself is passed over. Without frames it
     makes 1 call with no image, and shows no demonstration.
 
-    With `rename="random"` each frame gets a drawn name for the length of the call (the draw belongs to seed and item);
-    question, reply and rationale are told with the labels again. With `pictures="random"` the pictures stand in a drawn
-    order, too. With `pose` each picture's sentences stand in the
-    prompt; keypoints of a file are those of the image `ITEM/LABEL`, and only under the condition `video`.
+    With `rename="random"` each frame has a random name during the call, drawn by seed and item; the answer states
+    labels again. With `pictures="random"` the pictures are shown in a random order, too. With `pose` the prompt has
+    sentences on each picture; a file's keypoints are those of the image `ITEM/LABEL`, under the condition `video` only.
 
     `Answer.extra`: `rationale`, `calls`, `images`, `names` (label to name, where renamed), `pose` (label to
     sentences), `demonstrations` (ids shown) and `passed_over`; `labels` where the order misses, repeats or invents.
@@ -156,16 +153,14 @@ class PromptedOrder(KeyFrameMethod):
         super().prepare()
         chosen = self.options
         self._prompt = self.prompts[FORMULATIONS[chosen.formulation]]
-        self._pose = None if chosen.pose is None else open_pose(Path(chosen.pose))
-        self._marked = marked_regions({"head": chosen.head, "chest": chosen.chest, "device": chosen.device})
+        marks = {"head": chosen.head, "chest": chosen.chest, "device": chosen.device}
+        self._aids = Aids(chosen.pose, marks, chosen.demonstrations, chosen.shots)
         self._predicates = _chosen(chosen.predicates)
-        given = chosen.demonstrations
-        self._demonstrations = None if given is None else Demonstrations(Path(given))
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """The model, the wording by name and hash, the renaming with its seed, and by hash what is shown beside."""
-        options, shown, pose = self.options, self._demonstrations, self._pose
+        """The model, the wording by name and hash, the renaming with its seed, and hashes of what else is shown."""
+        options = self.options
         return {
             **self.client.settings,
             "version": self.version,
@@ -174,23 +169,22 @@ class PromptedOrder(KeyFrameMethod):
             "rename": options.rename,
             "seed": self.seed,
             "pictures": options.pictures,
-            **({} if shown is None else {"demonstrations": shown.sha256, "shots": options.shots}),
-            **({} if pose is None else {**pose.settings, "predicates": ", ".join(sorted(self._predicates))}),
-            **{name: region.model_dump(mode="json") for name, region in self._marked.items()},
+            **self._aids.settings,
+            **({} if self._aids.pose is None else {"predicates": ", ".join(sorted(self._predicates))}),
             **(self.workflows.settings if options.formulation == "clinical-rules" else {}),
         }
 
     async def find(self, task: OrderingTask) -> FoundOrder:
-        """One question with all frames, under other names where that is asked for."""
-        item, frames = task.item, self._turned(task.item, task.frames)
+        """One question with all frames."""
+        item, frames = task.item, self._in_shown_order(task.item, task.frames)
         names = self._names(frames.labels, item.id)
-        poses = await asyncio.to_thread(self._told, item, frames, task.view.condition)
-        picked = await asyncio.to_thread(self._picked, item, frames)
-        said = await task.asking.ask(
+        poses = await asyncio.to_thread(self._pose_sentences, item, frames, task.view.condition)
+        picked = await asyncio.to_thread(self._aids.picked, item, frames.frames)
+        reply = await task.model.ask(
             self._prompt,
             OrderReply,
             [*self._examples(picked), *_renamed(frames, names)],
-            question=names.asked(item.question),
+            question=names.rename(item.question),
             names=sorted(names.of(frames.labels)),
             shown=names.of(frames.shown),
             unseen=names.of(frames.unseen),
@@ -203,13 +197,12 @@ class PromptedOrder(KeyFrameMethod):
             extra["names"] = {**names.by_label}
         if poses:
             extra["pose"] = {**poses}
-        if self._demonstrations is not None:
+        if self._aids.demonstrations is not None:
             extra["demonstrations"] = [one.id for one in picked.shown]
             extra["passed_over"] = {**picked.passed_over}
-        return FoundOrder(names.order(said.order), names.told(said.rationale), extra)
+        return FoundOrder(names.order(reply.order), names.restore(reply.rationale), extra)
 
-    def _turned(self, item: Item, frames: KeyFrames) -> KeyFrames:
-        """The frames in the order in which they are shown."""
+    def _in_shown_order(self, item: Item, frames: KeyFrames) -> KeyFrames:
         if self.options.pictures == "as-given":
             return frames
         drawn = generator(self.seed, self.method, "pictures", item.id).permutation(len(frames.frames))
@@ -220,22 +213,13 @@ class PromptedOrder(KeyFrameMethod):
             return kept_names(labels)
         return drawn_names(labels, generator(self.seed, self.method, "names", *where))
 
-    def _told(self, item: Item, frames: KeyFrames, condition: str) -> dict[str, str]:
-        """What the joints in each picture say; what they don't decide is left out. A file of keypoints is silent
-        under any condition but video: it would tell a blind run what it may not see."""
-        if self._pose is None or not (self._pose.sees or condition == "video"):
-            return {}
-        told = {}
-        for frame in frames.frames:
-            pose = self._pose.look(frame.jpeg, f"{item.id}/{frame.label}")
-            said = sentences(_only(facts_of(pose, self._marked), self._predicates), unknown=False)
-            told[frame.label] = clipped(" ".join(said), _MOST_POSE)
-        return told
-
-    def _picked(self, item: Item, frames: KeyFrames) -> Picked:
-        if self._demonstrations is None or not frames.frames:
-            return Picked((), {})
-        return self._demonstrations.pick(item.id, frames.frames, self.options.shots)
+    def _pose_sentences(self, item: Item, frames: KeyFrames, condition: str) -> dict[str, str]:
+        """Sentences on the poses in each picture, by label; undecided predicates are left out."""
+        found = {}
+        for label, pose in self._aids.poses(item, frames.frames, condition).items():
+            facts = _only(facts_of(pose, self._aids.marked), self._predicates)
+            found[label] = clipped(" ".join(sentences(facts, unknown=False)), _MAX_POSE)
+        return found
 
     def _examples(self, picked: Picked) -> list[Part]:
         parts: list[Part] = []
@@ -250,7 +234,7 @@ class PromptedOrder(KeyFrameMethod):
 
 
 def _chosen(predicates: str) -> frozenset[str]:
-    """The names of predicates that are told. Raises `ConfigurationError` for one that is none."""
+    """The chosen names of predicates. Raises `ConfigurationError` for an unknown one."""
     known = (*PREDICATES, NEAREST)
     names = known if predicates == "full" else [name.strip() for name in predicates.split(",")]
     for name in names:
@@ -270,7 +254,7 @@ def _only(facts: PictureFacts, chosen: frozenset[str]) -> PictureFacts:
 
 
 def _solved(number: int, one: Demonstration, names: Names) -> str:
-    because = f" {names.asked(one.rationale.strip())}" if one.rationale.strip() else ""
+    because = f" {names.rename(one.rationale.strip())}" if one.rationale.strip() else ""
     return f"Example {number}, solved: {' > '.join(names.of(one.order))}.{because}"
 
 

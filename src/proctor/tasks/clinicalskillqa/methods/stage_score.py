@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue
+from pydantic_core import to_jsonable_python
 
 from proctor.models import MultimodalEncoder
 from proctor.systems import look
@@ -24,29 +25,30 @@ from proctor.tasks.clinicalskillqa.methods.keyframes import (
     clipped,
     in_turn,
     spelled,
+    workflow_named,
 )
 from proctor.tasks.clinicalskillqa.methods.workflow import Workflow
 
 Vectors = NDArray[np.float64]
 
 APPEARANCE = "appearance"
-"""The name of the features that need no encoder: 32 × 32 points of colour, pictures alone, no text."""
+"""The name of the features without an encoder: 32 × 32 points of colour of each picture, no text."""
 
 
 def appearance(jpegs: Sequence[bytes]) -> Vectors:
-    """Pictures × 3,072: the same points of colour as `seriation` compares."""
+    """Pictures × 3,072: the points of colour that `seriation` compares."""
     return np.stack([look(jpeg).ravel() for jpeg in jpegs])
 
 
 def _both(encoder: MultimodalEncoder, jpegs: Sequence[bytes], texts: Sequence[str]) -> Vectors:
-    """Of each picture its vector and its text's, beside each other."""
+    """For each picture its vector followed by its text's vector."""
     return np.concatenate([encoder.see(jpegs), encoder.read(texts)], axis=1)
 
 
 def first_component(vectors: Vectors) -> NDArray[np.float64]:
-    """The place of each vector (rows) along the first principal component: centred, in the vectors' own unit.
+    """The score of each vector (row) on the first principal component: centred, in the vectors' own unit.
 
-    Which end is positive says nothing. All 0 where the vectors do not differ.
+    The sign is arbitrary. All 0 where the vectors do not differ.
 
     >>> first_component(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])).round(6).tolist() in ([-5, 0, 5], [5, 0, -5])
     True
@@ -61,10 +63,10 @@ def first_component(vectors: Vectors) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a frame shows of the procedure: its step (None: none), the steps that are behind it because what they
-    brought about is there (`done`), and the stage, from 0, that follows (None: nothing tells it).
+    """What a frame shows of the procedure: its step (None: no step), the steps whose lasting effects it shows (`done`),
+    and the stage, from 0 (None: unknown).
 
-    A step at level k of the workflow stands for the stage 2·k, and a step that is behind for 2·k + 1; the stage is the
+    A step at level k of the workflow stands for the stage 2·k, a step that is done for 2·k + 1; the stage is the
     largest of them.
     """
 
@@ -74,10 +76,10 @@ class State:
 
 
 def state_of(facts: Collection[str], workflow: Workflow) -> State:
-    """The state in which these facts are true, and no others are known to be.
+    """The state in which these facts are known to be true, and no others.
 
     The step is the latest one (by level, then as listed) all of whose `shown_by` are true and none of whose
-    `never_with` is. Facts that the workflow does not know say nothing.
+    `never_with` is. Facts that the workflow does not know are ignored.
 
     >>> from proctor.tasks.clinicalskillqa.methods.workflow import built_in
     >>> state_of(["hands_on_chest", "chest_bare"], built_in("cpr"))
@@ -104,9 +106,9 @@ def state_of(facts: Collection[str], workflow: Workflow) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """The order; `borrowed` says of each frame without a stage of its own whose stage it was given (the most alike
-    frame's that has one); `tied` are the groups that shared a stage, and `direction` is what told the component's
-    first end from its last: "stages", "given" (no knowledge), or "" where nothing was tied."""
+    """The order. `borrowed` maps each frame without a stage to the most similar frame with one, whose stage it gets;
+    `tied` are the groups that share a stage; `direction` is what oriented the principal component: "stages", "given"
+    (nothing but the order in which frames are given), or "" where nothing was tied."""
 
     order: tuple[str, ...]
     borrowed: dict[str, str]
@@ -117,18 +119,18 @@ class Sorted:
 def sort_frames(labels: Sequence[str], stages: Mapping[str, int | None], vectors: NDArray[np.float64]) -> Sorted:
     """Sorts by stage, ties by the first principal component of `vectors` (one row per label, in the order of `labels`).
 
-    A component has no direction of its own: it runs with the stages, as far as they go up or down along it (Pearson's
-    correlation, over the frames that have one); else, without knowledge, from the end of the frame that is given first.
-    A frame without a stage gets that of the nearest one (Euclidean) that has one. Where none has, all are tied.
+    A component has no direction of its own: it is oriented by its correlation with the stages (Pearson's, over the
+    frames that have one); where there is none, it begins at the end of the frame that is given first. A frame without a
+    stage gets that of the nearest frame (Euclidean) with one. Where no frame has a stage, all are tied.
     """
     own = {label: stage for label in labels if (stage := stages.get(label)) is not None}
     if not labels:
         return Sorted((), {}, (), "")
     row = {label: number for number, label in enumerate(labels)}
-    stageless = [] if not own else [label for label in labels if label not in own]
     borrowed = {
         label: min(own, key=lambda one: (float(np.linalg.norm(vectors[row[label]] - vectors[row[one]])), row[one]))
-        for label in stageless
+        for label in labels
+        if own and label not in own
     }
     stage_of = dict.fromkeys(labels, 0) | own | {label: own[lender] for label, lender in borrowed.items()}
     groups = {stage: tuple(one for one in labels if stage_of[one] == stage) for stage in sorted(set(stage_of.values()))}
@@ -143,7 +145,7 @@ def sort_frames(labels: Sequence[str], stages: Mapping[str, int | None], vectors
 def _directed(
     places: NDArray[np.float64], labels: Sequence[str], own: Mapping[str, int]
 ) -> tuple[NDArray[np.float64], str]:
-    """The places, turned so that they go up with the stages."""
+    """The scores, with the sign that makes them grow with the stages, and what decided the sign."""
     if not own:
         return (places if places[0] <= 0 else -places), "given"
     with_stage = [number for number, label in enumerate(labels) if label in own]
@@ -155,13 +157,13 @@ def _directed(
 
 
 NO_FACTS = "no frame shows a fact: all are tied, and ordered by the first component alone"
-"""In an answer's `extra["fallback"]`: its order rests on looks, and its direction on nothing."""
+"""In an answer's `extra["fallback"]`: its order rests on appearance, and its direction is unknown."""
 
 
 class StageScoreOptions(MethodOptions):
-    """`encoder` is a model of pictures and texts (a folder or an id) whose vectors break ties, instead of the pictures'
-    colours; `unseen` says what becomes of an instance of which no frame shows a fact: all are tied ("component", as the
-    paper's system always orders), or there is no order ("none")."""
+    """`encoder`: a model of pictures and texts (a folder or an id) whose vectors break ties, instead of the pictures'
+    colours. `unseen`: what happens where no frame shows a fact: all frames are tied ("component", as in the paper), or
+    there is no order ("none")."""
 
     encoder: str | None = None
     unseen: Literal["component", "none"] = "component"
@@ -182,7 +184,7 @@ class StageReply(ReplyForm):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Of one frame: the words, the facts that the workflow knows, and the state that follows."""
+    """One frame's description, its facts that the workflow knows, and the resulting state."""
 
     words: str
     facts: tuple[str, ...]
@@ -196,14 +198,14 @@ class StageScore(KeyFrameMethod):
     procedure, one call more, with all n images, in which the model chooses among all that are known (where it chooses
     none, no facts are asked for). No frames, no calls.
 
-    The model says which facts a frame shows; rules make a state and an ordinal stage of them (see `state_of`). Frames
-    of one stage are told apart by the first principal component of their vectors: of `encoder` (picture and words, as
-    in the paper), else of the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
+    The model says which facts a frame shows; rules derive a state and an ordinal stage from them (see `state_of`).
+    Frames of one stage are sorted by the first principal component of their vectors: those of `encoder` (picture and
+    description, as in the paper), else the pictures' colours alone (`seriation`'s). See `sort_frames` for frames
     without a stage, and for the direction. Where no frame has a stage all frames are tied, so that there is always a
     complete order of what is shown, as in the paper; `extra["fallback"]` then says so. With `unseen="none"` the answer
-    states no order there.
+    states no order in that case.
 
-    `Answer.extra`: `rationale` (put together from what was seen), `evidence` (procedure, and of each frame `seen`,
+    `Answer.extra`: `rationale` (made from the descriptions), `evidence` (procedure, and of each frame `seen`,
     `facts`, `step`, `done`, `stage`), `ties` (`features`, `groups`, `direction`), `borrowed`, `calls`, `images`.
     """
 
@@ -216,19 +218,18 @@ class StageScore(KeyFrameMethod):
         return MultimodalEncoder(self.options.encoder) if self.options.encoder is not None else None
 
     def details(self) -> dict[str, JsonValue]:
-        """The features, and what becomes of instances without facts."""
         return {"features": self.options.encoder or APPEARANCE, "unseen": self.options.unseen}
 
     async def find(self, task: OrderingTask) -> FoundOrder:
-        """The procedure, the facts that each frame shows, and the order that follows."""
-        workflow = await self._chosen(task)
+        """The procedure, the facts that each frame shows, and the resulting order."""
+        workflow = await self._workflow(task)
         seen: dict[str, _Seen] = {}
         if workflow is not None:
             for label in task.frames.shown:
                 seen[label] = await self._look(task, label, workflow)
         found = await asyncio.to_thread(self._sorted, task.frames, seen)
         extra: dict[str, JsonValue] = {
-            "evidence": _told(workflow, seen),
+            "evidence": _evidence(workflow, seen),
             "ties": {
                 "features": self.options.encoder or APPEARANCE,
                 "groups": [[*group] for group in found.tied],
@@ -239,21 +240,20 @@ class StageScore(KeyFrameMethod):
         }
         return FoundOrder(found.order, _rationale(found, seen, workflow), extra)
 
-    async def _chosen(self, task: OrderingTask) -> Workflow | None:
+    async def _workflow(self, task: OrderingTask) -> Workflow | None:
         frames, workflows = task.frames, task.workflows
         if not frames.frames or len(workflows) == 1:
             return workflows[0] if len(workflows) == 1 else None
-        said = await task.asking.ask(
+        reply = await task.model.ask(
             self.prompts["procedure"], ProcedureReply, frames.captioned(), labels=frames.shown, workflows=workflows
         )
-        names = spelled([said.procedure])
-        return next((one for one in workflows if one.name in names), None)
+        return workflow_named(reply.procedure, workflows)
 
     async def _look(self, task: OrderingTask, label: str, workflow: Workflow) -> _Seen:
         shown = task.frames.captioned([label])
-        said = await task.asking.ask(self.prompts["frame"], StageReply, shown, label=label, workflow=workflow)
-        facts = tuple(name for name in spelled(said.true_facts) if name in workflow.facts)
-        return _Seen(clipped(said.seen), facts, state_of(facts, workflow))
+        reply = await task.model.ask(self.prompts["frame"], StageReply, shown, label=label, workflow=workflow)
+        facts = tuple(name for name in spelled(reply.true_facts) if name in workflow.facts)
+        return _Seen(clipped(reply.seen), facts, state_of(facts, workflow))
 
     def _sorted(self, frames: KeyFrames, seen: Mapping[str, _Seen]) -> Sorted:
         if not frames.frames or (self.options.unseen == "none" and _stageless(seen)):
@@ -264,18 +264,10 @@ class StageScore(KeyFrameMethod):
         return sort_frames(frames.shown, {label: one.state.stage for label, one in seen.items()}, vectors)
 
 
-def _told(workflow: Workflow | None, seen: Mapping[str, _Seen]) -> dict[str, JsonValue]:
-    frames: dict[str, JsonValue] = {
-        label: {
-            "seen": one.words,
-            "facts": [*one.facts],
-            "step": one.state.step,
-            "done": [*one.state.done],
-            "stage": one.state.stage,
-        }
-        for label, one in seen.items()
-    }
-    return {"procedure": workflow.name if workflow is not None else None, "frames": frames}
+def _evidence(workflow: Workflow | None, seen: Mapping[str, _Seen]) -> dict[str, JsonValue]:
+    frames = {label: {"seen": one.words, "facts": one.facts, **asdict(one.state)} for label, one in seen.items()}
+    found: dict[str, JsonValue] = to_jsonable_python({"procedure": workflow and workflow.name, "frames": frames})
+    return found
 
 
 def _stageless(seen: Mapping[str, _Seen]) -> bool:

@@ -1,4 +1,4 @@
-"""Knowledge of procedures as data: steps, what shows them, their precedence and its variants; one file each."""
+"""Procedures as data, one file each: steps, the facts that show them, their precedence and its variants."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 from proctor.core import ConfigurationError, InputError, content_hash, input_bytes
 
 Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
-"""Lower-case letters, digits and underscores: it stands in prompts and replies."""
+"""Lower-case letters, digits and underscores; names appear in prompts and replies."""
 
 Words = Annotated[str, StringConstraints(strict=True, strip_whitespace=True, min_length=1, max_length=300)]
 
@@ -25,22 +26,22 @@ class _Frozen(BaseModel):
 
 
 class Lasting(_Frozen):
-    """That a fact, once true, stays true: `since` the step that brings it about, `until` the one that ends it."""
+    """A fact that stays true from the step `since` to the step `until` (None: to the end)."""
 
     since: Name
     until: Name | None = None
 
 
 class Fact(_Frozen):
-    """Something that a picture shows or does not show, in words; see `Lasting`."""
+    """Something that a picture shows or does not show, in words."""
 
     seen: Words
     lasts: Lasting | None = None
 
 
 class Step(_Frozen):
-    """A step of the procedure. A picture shows it where all facts of `shown_by` are true and none of `never_with`
-    is. `after` are the steps that it directly follows; `optional` ones may be left out."""
+    """A step of the procedure. A picture shows it where all facts of `shown_by` are true and none of `never_with` is.
+    `after` are its direct predecessors; an `optional` step may be left out."""
 
     name: Name
     title: Words
@@ -51,16 +52,16 @@ class Step(_Frozen):
 
 
 class Variant(_Frozen):
-    """Steps that have no fixed order among each other, and why."""
+    """Steps whose order among each other is free, and why."""
 
     free: tuple[Name, ...] = Field(min_length=2)
     why: Words
 
 
 class Workflow(_Frozen):
-    """A procedure. `words` are those by which a question names it; `start` are the steps that it can begin with.
+    """A procedure. `words` are the words by which a question names it; `start` are the steps that it can begin with.
 
-    What holds a file together (names that exist, no cycle …) is checked where one is read; see `load_workflow`.
+    Consistency (known names, no cycle …) is checked when a file is read; see `load_workflow`.
     """
 
     name: Name
@@ -73,50 +74,44 @@ class Workflow(_Frozen):
     variants: tuple[Variant, ...] = ()
 
     def step(self, name: str | None) -> Step | None:
-        """The step of this name, if there is one."""
         return next((step for step in self.steps if step.name == name), None)
 
     def precedes(self, earlier: str, later: str) -> bool:
-        """Whether one step always comes before another: by `after`, over any number of steps, unless a variant
-        leaves the two free. False for names that are not steps."""
+        """Whether one step always comes before another, directly or not, and no variant leaves the two free.
+        False for unknown names."""
         return earlier in self._before.get(later, frozenset()) and not any(
             earlier in variant.free and later in variant.free for variant in self.variants
         )
 
     def level(self, name: str) -> int:
-        """The place of a step in the usual course, from 0: the most steps that one after the other come before it.
-
-        Raises `KeyError` for a name that is not a step.
-        """
+        """The length of the longest chain of steps before a step, from 0. Raises `KeyError` for an unknown name."""
         return self._levels[name]
+
+    @cached_property
+    def _after(self) -> dict[str, tuple[str, ...]]:
+        """The direct predecessors of each step, predecessors first. Raises `CycleError` where steps form a cycle."""
+        after = {step.name: step.after for step in self.steps}
+        return {name: after.get(name, ()) for name in TopologicalSorter(after).static_order()}
 
     @cached_property
     def _before(self) -> dict[str, frozenset[str]]:
         """All steps that come before each, variants aside."""
-        direct = {step.name: step.after for step in self.steps}
         before: dict[str, frozenset[str]] = {}
-        for name, after in direct.items():
-            found: set[str] = set()
-            waiting = list(after)
-            while waiting:
-                one = waiting.pop()
-                if one not in found:
-                    found.add(one)
-                    waiting += direct.get(one, ())
-            before[name] = frozenset(found)
+        for name, after in self._after.items():
+            before[name] = frozenset(after).union(*(before[one] for one in after))
         return before
 
     @cached_property
     def _levels(self) -> dict[str, int]:
         levels: dict[str, int] = {}
-        for step in sorted(self.steps, key=lambda one: len(self._before[one.name])):  # predecessors come first
-            levels[step.name] = max((levels[name] + 1 for name in step.after), default=0)
+        for name, after in self._after.items():
+            levels[name] = max((levels[one] + 1 for one in after), default=0)
         return levels
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One flaw: the place in the file, what is there, what is expected."""
+    """One flaw of a file: its place, what was found, what was expected."""
 
     place: str
     found: str
@@ -124,8 +119,8 @@ class Flaw:
 
 
 def flaws(workflow: Workflow) -> list[Flaw]:
-    """Every flaw: names twice or unknown, steps that need and forbid a fact, cycles, steps that the procedure
-    can't reach from its start, variants around a step that has a fixed place, facts that no step looks at."""
+    """Every flaw: repeated or unknown names, steps that need and forbid a fact, cycles, steps that can't be reached from
+    the start, variants around a step in a fixed position, facts that no step uses."""
     named = [*_twice(workflow), *_unknown(workflow), *_contradictory(workflow)]
     cycle = _cycle(workflow)
     if cycle:
@@ -162,21 +157,14 @@ def _contradictory(workflow: Workflow) -> Iterator[Flaw]:
 
 
 def _cycle(workflow: Workflow) -> list[str]:
-    """The steps of one cycle, each after the next one; empty where there is none."""
+    """The steps of one cycle, each after the next one, from the first in the file on; empty where there is none."""
     after = {step.name: step.after for step in workflow.steps}
-    done: set[str] = set()
-    for name, first in after.items():
-        path, choices = [name], [iter(first)]
-        while choices:
-            following = next((one for one in choices[-1] if one in after and one not in done), None)
-            if following is None:
-                done.add(path.pop())
-                choices.pop()
-            elif following in path:
-                return path[path.index(following) :]
-            else:
-                path.append(following)
-                choices.append(iter(after[following]))
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1][:0:-1]
+        start = min(map(cycle.index, set(cycle)), key=lambda number: list(after).index(cycle[number]))
+        return cycle[start:] + cycle[:start]
     return []
 
 
@@ -225,8 +213,8 @@ def _repeated(names: Sequence[str]) -> list[str]:
     return [name for place, name in enumerate(names) if names.index(name) < place]
 
 
-MOST_BYTES = 200_000
-"""A longer file is no workflow."""
+MAX_BYTES = 200_000
+"""Longer files are refused."""
 
 
 def load_workflow(file: Path) -> Workflow:
@@ -238,9 +226,9 @@ def load_workflow(file: Path) -> Workflow:
 
 
 def check_workflow(file: Path) -> list[InputError]:
-    """Everything that is wrong with a file, one line each; empty where nothing is.
+    """Every fault of a file; empty where there is none.
 
-    Form first (what is no YAML has no fields, and fields of a wrong kind have no meaning), then meaning: see `flaws`.
+    Faults of form are reported alone: only a well-formed file is checked for consistency (see `flaws`).
     """
     return _read(file)[1]
 
@@ -256,7 +244,7 @@ def _read(file: Path) -> tuple[Workflow | None, list[InputError]]:
     try:
         workflow = Workflow.model_validate(raw)
     except ValidationError as error:
-        return None, [_said(file, raw, dict(one)) for one in error.errors(include_url=False)]
+        return None, [_form_error(file, raw, dict(one)) for one in error.errors(include_url=False)]
     return workflow, [
         InputError(file, flaw.place, found=flaw.found, expected=flaw.expected) for flaw in flaws(workflow)
     ]
@@ -271,8 +259,8 @@ def _loader() -> type[Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that comes twice, where YAML would keep the last one in silence, and references to other
-        parts, which make a file of a page a value of gigabytes. What looks like a date is a text."""
+        """Refuses repeated keys (YAML would silently keep the last) and references to other parts (a short file could
+        expand to gigabytes). Dates are texts."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -304,8 +292,8 @@ def _yaml(file: Path) -> object:
 
     try:
         raw = input_bytes(file, "a YAML file")
-        if len(raw) > MOST_BYTES:
-            raise InputError(file, found=f"{len(raw)} bytes", expected=f"at most {MOST_BYTES}")
+        if len(raw) > MAX_BYTES:
+            raise InputError(file, found=f"{len(raw)} bytes", expected=f"at most {MAX_BYTES}")
         return yaml.load(raw.decode(), _loader())  # noqa: S506 - a safe loader
     except UnicodeDecodeError as error:
         raise InputError(file, found="bytes that are no UTF-8", expected="a YAML file") from error
@@ -319,8 +307,8 @@ def _yaml(file: Path) -> object:
         raise InputError(file, found="a value that is not what its tag says", expected="YAML") from error
 
 
-def _said(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> InputError:
-    """One error of form, at the place that a person sees: steps by their name, not their number."""
+def _form_error(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> InputError:
+    """An error of form at its place in the file; steps are named, not numbered."""
     where = list(error["loc"])
     steps = raw.get("steps")
     parts = []
@@ -340,20 +328,18 @@ def _said(file: Path, raw: dict[Any, Any], error: dict[str, Any]) -> InputError:
 
 
 SCENARIOS = ("cpr", "aed", "bmv")
-"""The procedures that are known."""
+"""The built-in procedures."""
 
 
 @cache
 def built_in(name: str) -> Workflow:
-    """A workflow of this package, by its name in `SCENARIOS`."""
+    """A built-in workflow by its name in `SCENARIOS`."""
     return load_workflow(Path(__file__).with_name("workflows") / f"{name}.yaml")
 
 
 class WorkflowChoice:
-    """What of the workflows is offered for an item.
-
-    A file, where one is given, is the only one. Else the scenario that is given. Else those that the question names
-    by one of their words; a question that names none is offered all.
+    """The candidate workflows for an item: the given file or scenario alone, else the built-in ones that the question
+    names by one of their words, else all built-in ones.
 
     Raises `ConfigurationError` for a file beside a scenario and for an unknown scenario, `InputError` for a file
     that is no workflow.
@@ -378,11 +364,10 @@ class WorkflowChoice:
         return {"workflows": {one.name: content_hash(one) for one in self._known}}
 
     def of(self, question: str) -> tuple[Workflow, ...]:
-        """One or more workflows."""
         named = tuple(one for one in self._known if _names(question, one.words))
         return named or self._known
 
 
 def _names(question: str, words: Sequence[str]) -> bool:
-    """Whether one of the words stands in the question, whatever its case."""
+    """Whether the question contains one of the words, in any case."""
     return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", question, re.IGNORECASE) for word in words)

@@ -1,5 +1,5 @@
-"""The stage `consensus`: what both physicians say stands; where they differ, a third table decides; what cannot stand
-leaves, with its reason."""
+"""The stage `consensus`: what both physicians say is final; where they differ, a third table decides; instances that are
+rejected leave with the reason."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import ClassVar
 from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import Made, Refused, Stage, StageSettings, WaitingError, Work
 from proctor.core import count_of
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.guards import CitedSentence
 from proctor.tasks.clinicalskillqa.project.physicians import (
     CORRECT,
     KEEP,
@@ -28,6 +26,7 @@ from proctor.tasks.clinicalskillqa.project.physicians import (
     sentence_verdict,
     version_of,
 )
+from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, CitedSentence
 
 ACCEPT, REJECT = "accept", "reject"
 NOT_SPOKEN_OF = "a frame that no sentence cites"
@@ -35,26 +34,24 @@ CONSENSUS_COLUMNS = ("id", "version", "frames", "text", "a", "b", "verdict", "co
 
 
 class ConsensusSettings(StageSettings):
-    """The table of what the physicians decided together; `proctor build consensus DIR --table` writes what is open."""
+    """The table of joint decisions; `proctor build consensus DIR --table` writes the open questions."""
 
     decisions: str = "sources/consensus.csv"
 
 
 class AgreedFrames(OrderedFrames):
-    """An instance as it stands: its frames, its order, and the sentences of its rationale, each with the flags that its
-    check gave it."""
+    """A final instance: its frames, its order, and the sentences of its rationale."""
 
     sentences: tuple[CitedSentence, ...]
 
     @property
     def rationale(self) -> str:
-        """The sentences in one piece."""
         return " ".join(one.text for one in self.sentences)
 
 
 class ConsensusStage(Stage[AgreedFrames]):
-    """An order that both see as recorded stands, one that neither sees so leaves, one that a single physician sees so
-    is open; a sentence on which both say the same is settled, every other one is open."""
+    """A recorded order that both confirm is final; where neither does, the instance leaves; where only one does, the
+    order is open. A sentence with the same verdict by both is settled; every other one is open."""
 
     name = "consensus"
     summary = "What both say, or decide together"
@@ -89,13 +86,13 @@ class ConsensusStage(Stage[AgreedFrames]):
 
 
 def order_is_open(one: Reviewed) -> bool:
-    """Whether one physician alone sees the recorded order."""
+    """Whether only one physician confirms the recorded order."""
     return (one.a.order == one.order) != (one.b.order == one.order)
 
 
 def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
-    """The ids of instances whose order is open, and of sentences on which physicians differ; none of instances that
-    leave for their order."""
+    """The ids of instances with an open order and of sentences with different verdicts, except in instances that leave
+    because of their order."""
     for one in reviews:
         if one.order not in (one.a.order, one.b.order):
             continue
@@ -105,35 +102,35 @@ def open_questions(reviews: Sequence[Reviewed]) -> Iterator[str]:
 
 
 def consensus_table(reviews: Sequence[Reviewed]) -> str:
-    """What is open, to be filled in: `accept` or `reject` of an order, what is done with a sentence."""
+    """The open questions as a table to fill in: `accept` or `reject` an order; keep, correct or remove a sentence."""
     open_, out = set(open_questions(reviews)), io.StringIO()
     writer = csv.DictWriter(out, CONSENSUS_COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for one in reviews:
         if one.instance in open_:
-            a, b = (_with_comment(order_text(said.order), said.comment) for said in (one.a, one.b))
+            a, b = (_with_comment(order_text(review.order), review.comment) for review in (one.a, one.b))
             text = f"Recorded order: {order_text(one.order)}"
             about = {"id": one.instance, "version": version_of(one), "frames": " ".join(sorted(one.order))}
             writer.writerow({**about, "text": text, "a": a, "b": b})
         for each in one.sentences:
             if each.id in open_:
                 a, b = (
-                    _with_comment(f"{said.verdict} {said.correction}".strip(), said.comment)
-                    for said in (each.a, each.b)
+                    _with_comment(f"{review.verdict} {review.correction}".strip(), review.comment)
+                    for review in (each.a, each.b)
                 )
                 about = {"id": each.id, "version": version_of(each), "frames": " ".join(each.frames)}
                 writer.writerow({**about, "text": each.text, "a": a, "b": b})
     return out.getvalue()
 
 
-def _with_comment(said: str, comment: str) -> str:
-    return f"{said} ({comment})" if comment else said
+def _with_comment(text: str, comment: str) -> str:
+    return f"{text} ({comment})" if comment else text
 
 
 def read_consensus(file: Path, reviews: Sequence[Reviewed]) -> dict[str, SentenceVerdict]:
-    """What was decided, by id; of an order `keep` stands for `accept` and `remove` for `reject`. A row without verdict,
-    or about something that has changed since, is open. Raises `InputError` with all faults, as `read_review`, and for a
-    row on which nothing is open."""
+    """The decisions by id; on an order `keep` means `accept` and `remove` means `reject`. Rows without a verdict, or on an
+    earlier version, stay open. Raises `InputError` with all faults, as `read_review`, and for a row on which nothing is
+    open."""
     orders = {one.instance: one for one in reviews}
     sentences = {each.id: (each, one) for one in reviews for each in one.sentences}
     versions = {name: version_of(one) for name, one in orders.items()}
@@ -183,6 +180,6 @@ def _settled(frames: OrderedFrames, one: Reviewed, decided: Mapping[str, Sentenc
 
 
 def _final(one: ReviewedSentence, decided: SentenceVerdict | None) -> str:
-    """The words of a sentence in the end; "" where it is removed."""
-    said = decided if decided is not None and not one.agreed else one.a
-    return {KEEP: one.text, CORRECT: said.correction, REMOVE: ""}[said.verdict]
+    """The final text of a sentence; "" where it is removed."""
+    final = decided if decided is not None and not one.agreed else one.a
+    return {KEEP: one.text, CORRECT: final.correction, REMOVE: ""}[final.verdict]

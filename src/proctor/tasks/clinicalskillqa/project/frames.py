@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Self, get_args
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -14,12 +14,12 @@ from proctor.construction.pipeline import Frozen, Made, Project, Refused, Source
 from proctor.core import Frame, InputError, count_of, one_of
 from proctor.media import MediaLibrary, Picture
 from proctor.tasks.clinicalskillqa.construction import DrawnFrames, InstancePlan, dealt_labels, draw_frames
-from proctor.tasks.clinicalskillqa.native import Scenario
+from proctor.tasks.clinicalskillqa.native import SCENARIOS, Scenario, scenario_named
 
 
 class FramesSettings(StageSettings):
-    """Of each source up to `per_video` stretches of `seconds`, and of each stretch one instance for every number in
-    `frames`; `apart` is how different two frames are at least (share of the bits of their perceptual hashes)."""
+    """Up to `per_video` stretches of `seconds` from each source, and one instance of each stretch for every number in
+    `frames`; `apart` is the smallest difference of two frames (share of the bits of their perceptual hashes)."""
 
     frames: tuple[Annotated[int, Field(ge=2, le=26)], ...] = Field(default=(4, 6), min_length=1)
     per_video: int = Field(default=4, ge=1, le=10_000)
@@ -50,8 +50,7 @@ class OrderedFrames(Timed):
 
 
 class FramesStage(Stage[OrderedFrames]):
-    """Frames that differ visibly, inside each source's trim and region, by the same draws as `proctor build
-    clinicalskillqa`."""
+    """Visibly different frames within each source's trim and region, drawn as in `proctor build clinicalskillqa`."""
 
     name = "frames"
     summary = "Key frames, shuffled"
@@ -68,8 +67,8 @@ class FramesStage(Stage[OrderedFrames]):
         if not drawn:
             reason = f"no stretch of {work.settings(FramesSettings).seconds:g} s in what is used of it"
             refused.append(Refused.of(work.unit, "too short", reason))
-        for place, one in enumerate(drawn):
-            name = _name(work, place)
+        for number, one in enumerate(drawn):
+            name = _name(work, number)
             if one.times:
                 made.append(_ordered(work, name, one, scenario))
             else:
@@ -92,22 +91,20 @@ def _drawn(work: Work) -> list[DrawnFrames]:
         return draw_frames(library, name, plan, rng, within=within, region=source.region)
 
     found = drawn()
-    for place in range(
-        len(found)
-    ):  # an instance that is to be made again is drawn again, in its own share of the video
-        count = work.attempts.get(_name(work, place), 0)
-        found[place] = drawn(str(count))[place] if count else found[place]
+    for number in range(len(found)):  # an instance to be made again is drawn again, in its own share of the video
+        attempt = work.attempts.get(_name(work, number), 0)
+        if attempt:
+            found[number] = drawn(str(attempt))[number]
     return found
 
 
-def _name(work: Work, place: int) -> str:
-    return f"{work.unit}-k{place + 1:03d}"
+def _name(work: Work, number: int) -> str:
+    return f"{work.unit}-k{number + 1:03d}"
 
 
 def _ordered(work: Work, name: str, one: DrawnFrames, scenario: Scenario | None) -> OrderedFrames:
-    order = dealt_labels(
-        one.count, work.generator("labels", name, *([str(count)] if (count := work.attempts.get(name, 0)) else []))
-    )
+    attempt = work.attempts.get(name, 0)
+    order = dealt_labels(one.count, work.generator("labels", name, *([str(attempt)] if attempt else [])))
     shown = [
         LabelledFrame(label=label, time=time, sha256=hashlib.sha256(jpeg).hexdigest())
         for label, time, jpeg in zip(order, one.times, one.pictures, strict=True)
@@ -124,23 +121,23 @@ def _ordered(work: Work, name: str, one: DrawnFrames, scenario: Scenario | None)
 
 
 def scenario_of(project: Project, source: SourceVideo) -> Scenario | None:
-    """What a source shows, by its category; None where it has none. Raises `InputError` for another one."""
-    known: dict[str, Scenario] = {one.casefold(): one for one in get_args(Scenario)}
-    if source.category and source.category.casefold() not in known:
+    """The scenario of a source by its category; None without a category. Raises `InputError` for an unknown one."""
+    scenario = scenario_named(source.category)
+    if source.category and scenario is None:
         place = f"source {source.id!r}, field 'category'"
-        raise InputError(project.file, place, found=repr(source.category), expected=one_of(get_args(Scenario)))
-    return known.get(source.category.casefold())
+        raise InputError(project.file, place, found=repr(source.category), expected=one_of(SCENARIOS))
+    return scenario
 
 
 def library_of(project: Project, source: SourceVideo) -> tuple[MediaLibrary, str]:
-    """Where a source's video lies (a link may lead out of the project), and its name there."""
+    """The library of a source's video (a link may lead out of the project), and the video's name in it."""
     file = project.path(source, "video").resolve()
     return MediaLibrary(file.parent), file.name
 
 
 def pictures_of(project: Project, one: OrderedFrames, labels: Sequence[str]) -> list[Frame]:
-    """The frames under these labels, in this order, as they were recorded; their time is not told. Blocks. Raises
-    `InputError` where the video gives another picture now."""
+    """The frames with these labels, in this order, without their times. Blocks. Raises `InputError` where the video
+    yields another picture than the recorded one."""
     source = next(each for each in project.settings.sources if each.id == one.source)
     library, name = library_of(project, source)
     known = {frame.label: frame for frame in one.frames}

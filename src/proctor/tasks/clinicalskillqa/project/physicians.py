@@ -1,8 +1,9 @@
-"""The stage `physicians`: two physicians review order and rationale, each in a table of their own that shows nothing of
-the other's."""
+"""The stage `physicians`: two physicians review order and rationale independently, each in a table of their own, with a page
+that shows the frames."""
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from proctor.construction.annotators import Cells, given_files, read_rows
 from proctor.construction.pipeline import (
     Frozen,
     Made,
+    Project,
     ProjectSettings,
     Record,
     Stage,
@@ -23,13 +25,12 @@ from proctor.construction.pipeline import (
     WaitingError,
     Work,
 )
-from proctor.core import InputError, content_hash, count_of, number_interval, one_of
+from proctor.core import Frame, InputError, content_hash, count_of, number_interval, one_of, write_whole
 from proctor.metrics.ordering import compare_orders
 from proctor.stats import Estimate, Resampling, cohen_kappa, mean_interval
 from proctor.tasks.clinicalskillqa.native import split_order
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
-from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames
-from proctor.tasks.clinicalskillqa.project.guards import mentioned, told_order
+from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
+from proctor.tasks.clinicalskillqa.project.rationales import CheckedSentence, mentioned, told_order
 
 KEEP, CORRECT, REMOVE = "keep", "correct", "remove"
 CHOICES = (KEEP, CORRECT, REMOVE)
@@ -40,14 +41,14 @@ _ASKED = "In which order were these frames taken?"
 
 
 class PhysiciansSettings(StageSettings):
-    """The tables of the two physicians; `proctor build physicians DIR --table` writes them to be filled in."""
+    """The tables of the two physicians; `proctor build physicians DIR --table` writes an empty one."""
 
     a: str = "sources/physician-a.csv"
     b: str = "sources/physician-b.csv"
 
 
 class SentenceVerdict(Frozen):
-    """What one physician says of a sentence; with `correct` the words that take its place."""
+    """One physician's verdict on a sentence; with `correct`, the `correction` replaces it."""
 
     verdict: Literal["keep", "correct", "remove"]
     correction: str = ""
@@ -55,14 +56,14 @@ class SentenceVerdict(Frozen):
 
 
 class OrderVerdict(Frozen):
-    """The order that one physician sees; empty where it can't be told."""
+    """The order by one physician; empty where it is unclear."""
 
     order: tuple[str, ...]
     comment: str = ""
 
 
 class ReviewedSentence(Frozen):
-    """A sentence with what both physicians say, of the version that they saw."""
+    """A sentence, in the version that both physicians saw, with their verdicts."""
 
     id: str
     version: str
@@ -74,12 +75,12 @@ class ReviewedSentence(Frozen):
 
     @property
     def agreed(self) -> bool:
-        """Whether both say the same, and correct it in the same words."""
+        """Whether both have the same verdict and the same correction."""
         return (self.a.verdict, self.a.correction) == (self.b.verdict, self.b.correction)
 
 
 class Reviewed(Record):
-    """An instance as both physicians see it, of the version that they saw; `by` are the physicians."""
+    """An instance, in the version that both physicians saw, with their verdicts; `by` are the physicians."""
 
     source: str
     instance: str
@@ -93,8 +94,8 @@ class Reviewed(Record):
 
 @dataclass(frozen=True)
 class Review:
-    """A table as one physician filled it in: orders by instance, verdicts by sentence, and who; `changed` rows are of
-    something that has changed since, and do not count."""
+    """One physician's table: orders by instance, verdicts by sentence, and who reviewed. `changed` is the number of rows
+    on earlier versions, which do not count."""
 
     orders: Mapping[str, OrderVerdict]
     sentences: Mapping[str, SentenceVerdict]
@@ -103,7 +104,7 @@ class Review:
 
 
 class PhysiciansStage(Stage[Reviewed]):
-    """Waits for both tables, and then says how far they agree."""
+    """Waits for both tables, then compares them."""
 
     name = "physicians"
     summary = "Two physicians, independently"
@@ -121,8 +122,8 @@ class PhysiciansStage(Stage[Reviewed]):
         return [*given_files(work.project, settings.a), *given_files(work.project, settings.b)]
 
     async def make(self, work: Work) -> Made[Reviewed]:
-        shown, sentences = open_reviews(work)
-        settings, reviews, lacking = work.settings(PhysiciansSettings), list[Review](), list[str]()
+        shown, sentences = to_review(work.records("frames", OrderedFrames), work.records("evidence", CheckedSentence))
+        settings, reviews, missing = work.settings(PhysiciansSettings), list[Review](), list[str]()
         for named in (settings.a, settings.b):
             files = given_files(work.project, named)
             review = read_review(files[0], shown, sentences) if files else Review({}, {}, frozenset())
@@ -130,10 +131,10 @@ class PhysiciansStage(Stage[Reviewed]):
             if any(left):
                 since = f", of which {review.changed} changed since" if review.changed else ""
                 open_ = f"{count_of(left[0], 'order')} and {count_of(left[1], 'sentence')} to review{since}"
-                lacking.append(f"{named}: {open_}")
+                missing.append(f"{named}: {open_}")
             reviews.append(review)
-        if lacking:
-            raise WaitingError(f"{'; '.join(lacking)} (proctor build physicians DIR --table writes an empty table)")
+        if missing:
+            raise WaitingError(f"{'; '.join(missing)} (proctor build physicians DIR --table writes an empty table)")
         a, b = reviews
         both = sorted(who for who in b.by if who.casefold() in {one.casefold() for one in a.by})
         if both:
@@ -143,15 +144,16 @@ class PhysiciansStage(Stage[Reviewed]):
         return Made(made, notes=agreement(made, work.project.settings))
 
 
-def open_reviews(work: Work) -> tuple[list[OrderedFrames], list[CheckedSentence]]:
-    """What is to be reviewed: the instances that have a rationale, and their sentences."""
-    sentences = work.records("evidence", CheckedSentence)
-    there = {one.instance for one in sentences}
-    return [one for one in work.records("frames", OrderedFrames) if one.id in there], sentences
+def to_review(
+    frames: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]
+) -> tuple[list[OrderedFrames], Sequence[CheckedSentence]]:
+    """The instances with a rationale, and their sentences."""
+    with_rationale = {one.instance for one in sentences}
+    return [one for one in frames if one.id in with_rationale], sentences
 
 
 def review_table(shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> str:
-    """An empty table: of each instance a row for its order, then one for each sentence."""
+    """An empty table: for each instance a row for its order, then one for each sentence."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -169,19 +171,18 @@ _ABOUT = {"version", "frames", "order", "text", "a", "b"}
 
 
 def version_of(*some: BaseModel) -> str:
-    """A short hash of what a row is about: the frames of an instance, a sentence; without what a model said of it."""
+    """A short hash of the content of a row (the frames of an instance, a sentence), without a model's verdicts on it."""
     kept = [one.model_dump(mode="json", include=_ABOUT) for one in some]
     return content_hash([*kept])[:8]
 
 
 def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence]) -> Review:
-    """A physician's table. A row without order or verdict is not reviewed yet, nor is one whose version is not that of
-    what stands now.
+    """A physician's table. Rows without order or verdict, and rows on an earlier version, count as not reviewed.
 
-    Raises `InputError` with all faults: an id that is no instance's and no sentence's, or comes twice; an order that is
-    no permutation of the labels (nor "unclear"), or stands in a sentence's row; a verdict that is none, or stands in an
-    order's row; a correction without the verdict, or the other way round, or one that names frames the sentence does
-    not cite, or puts frames in another order; a filled-in row that names nobody.
+    Raises `InputError` with all faults: an unknown or repeated id; an order that is neither a permutation of the labels
+    nor "unclear", or is in a sentence's row; an unknown verdict, or one in an order's row; a correction without the
+    verdict `correct`, or the reverse; a correction that names frames that the sentence does not cite, or puts frames in
+    another order; a filled-in row without the reviewer's name.
     """
     orders = {one.id: one.order for one in shown}
     texts = {one.id: one for one in sentences}
@@ -219,12 +220,12 @@ def read_review(file: Path, shown: Sequence[OrderedFrames], sentences: Sequence[
 
 
 def is_current(cells: Cells, version: str) -> bool:
-    """Whether a row is about what stands now; a version that is missing is a fault."""
+    """Whether a row is on the current version; a missing version is a fault."""
     return cells.text("version", "the version that stood in the empty table") == version
 
 
 def known_id(cells: Cells, known: Sequence[str], seen: dict[str, int]) -> str:
-    """The id of a row; "" where it is a fault: not known, or there already."""
+    """The id of a row; "" where it is unknown or repeated, which is a fault."""
     name = cells.text("id", "the id of an instance or a sentence")
     if name and name not in known:
         cells.fault("id", repr(name), one_of(known[:8], name))
@@ -248,8 +249,7 @@ def _order(cells: Cells, labels: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def sentence_verdict(cells: Cells, frames: Sequence[str], order: Sequence[str]) -> SentenceVerdict | None:
-    """What a row says of a sentence with these citations, in its columns verdict and correction; None where it is a
-    fault."""
+    """The verdict on a sentence with these citations, from the columns verdict and correction; None for a fault."""
     verdict = cells.choice("verdict", {one: one for one in CHOICES})
     text = "" if cells.empty("correction") else cells.text("correction", "the sentence as it should be", LONGEST)
     if verdict is None:
@@ -306,16 +306,16 @@ def _reviewed(one: OrderedFrames, sentences: Iterable[CheckedSentence], a: Revie
 
 
 def agreement(reviews: Sequence[Reviewed], settings: ProjectSettings) -> list[str]:
-    """How far two physicians agree: the share of instances with the same order, the mean Kendall's τ of two orders,
-    and Cohen's κ of their verdicts on sentences; each with the interval over groups of sources, in a line."""
+    """The agreement of two physicians: the share of instances with the same order, the mean Kendall's τ of their orders,
+    and Cohen's κ of their verdicts on sentences; a line for each, with the interval over groups of sources."""
     groups, plan = settings.groups, Resampling(seed=settings.seed)
     of = [groups[one.source] for one in reviews]
     same = mean_interval([float(one.a.order == one.b.order) for one in reviews], of, plan.within(0, 1))
-    each_order = [float(said.order == one.order) for one in reviews for said in (one.a, one.b)]
+    each_order = [float(review.order == one.order) for one in reviews for review in (one.a, one.b)]
     right = mean_interval(each_order, [group for group in of for _ in range(2)], plan.within(0, 1))
-    told = [one for one in reviews if one.a.order and one.b.order]
-    taus = [_tau(one.a.order, one.b.order) for one in told]
-    tau = mean_interval(taus, [groups[one.source] for one in told], plan.within(-1, 1))
+    ordered = [one for one in reviews if one.a.order and one.b.order]
+    taus = [_tau(one.a.order, one.b.order) for one in ordered]
+    tau = mean_interval(taus, [groups[one.source] for one in ordered], plan.within(-1, 1))
     pairs = [(each, groups[one.source]) for one in reviews for each in one.sentences]
     kappa = cohen_kappa(
         [one.a.verdict for one, _ in pairs],
@@ -346,9 +346,39 @@ def _shown(one: Estimate, what: str) -> str:
 
 
 def order_text(order: Sequence[str]) -> str:
-    """An order in a cell.
+    """An order as text in a cell.
 
     >>> order_text(("B", "A")), order_text(())
     ('B > A', 'unclear')
     """
     return " > ".join(order) or UNCLEAR
+
+
+_TEMPLATE = Path(__file__).with_name("sheet.html.j2")
+
+
+def write_frames_sheet(
+    project: Project, shown: Sequence[OrderedFrames], sentences: Sequence[CheckedSentence], out: Path
+) -> None:
+    """Writes a self-contained page: each instance shuffled, then, collapsed, in its right order with the rationale.
+    Raises `InputError` where a frame can't be decoded or the page can't be written."""
+    from jinja2 import Environment
+
+    instances = [
+        {
+            "id": one.id,
+            "mixed": [_figure(frame) for frame in pictures_of(project, one, sorted(one.order))],
+            "order": " > ".join(one.order),
+            "right": [_figure(frame) for frame in pictures_of(project, one, one.order)],
+            "sentences": [each for each in sentences if each.instance == one.id],
+        }
+        for one in shown
+    ]
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    title = f"{project.settings.title or project.folder.name}: {count_of(len(shown), 'instance')} to review"
+    page = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(title=title, instances=instances)
+    write_whole(out, page)
+
+
+def _figure(frame: Frame) -> dict[str, str]:
+    return {"label": frame.label, "jpeg": base64.b64encode(frame.jpeg).decode("ascii")}

@@ -1,37 +1,190 @@
-"""The stages `rationales` and `refine`: why frames stand in their order, by one model, and put clearly by another."""
+"""The stages `rationales`, `refine` and `evidence`: why frames stand in their order, by one model, put clearly by another,
+and each sentence checked on the frames that it cites by a third."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from proctor.construction.pipeline import Call, Made, Record, Refused, Stage, StageSettings, Work, several
-from proctor.core import RefusalError
+from proctor.construction.annotators import given_files
+from proctor.construction.pipeline import (
+    FORBIDDEN,
+    STEERING,
+    Call,
+    Frozen,
+    Made,
+    Record,
+    Refused,
+    Stage,
+    StageSettings,
+    Work,
+    content_words,
+    negations,
+    several,
+    sides_and_numbers,
+)
+from proctor.core import Frame, InputError, RefusalError, count_of
+from proctor.judges import has_injection
+from proctor.tasks.clinicalskillqa.keypoints import Pose, PoseSource, open_pose
+from proctor.tasks.clinicalskillqa.pose import facts_of
 from proctor.tasks.clinicalskillqa.project.frames import OrderedFrames, pictures_of
-from proctor.tasks.clinicalskillqa.project.guards import CitedSentence, added, rationale_fault
+
+
+class CitedSentence(Frozen):
+    """A sentence of a rationale, and the frames that show what it says, in the order of time."""
+
+    text: str = Field(min_length=1)
+    frames: tuple[str, ...]
+
+
+UNSEEN = {name: FORBIDDEN[name] for name in ("sound", "on-screen text", "exact readout")} | {
+    "a voice or an alarm": r"\b(?:shout\w*|call(?:s|ed|ing)? out|beep\w*|alarm\w*|announce\w*|aloud|silen\w*)\b",
+    "a clock time": FORBIDDEN["time in the video"] + r"|\b\d+(?:[.,]\d+)?\s*(?:s|secs?|seconds?|mins?|minutes?)\b",
+    "a device's setting": r"\b\d+(?:[.,]\d+)?\s*(?:j|joules?|mmhg|l/min|lit(?:re|er)s?|volts?|kpa)\b",
+    "what somebody thinks": r"\b(?:intend\w*|want(?:s|ed|ing)?|decid\w*|think\w*|thought|hop(?:es|ed|ing)|realis\w*"
+    r"|realiz\w*|remember\w*|believ\w*|worr\w+)\b",
+}
+"""What a frame can't show: name and pattern."""
+
+_LABEL = re.compile(r"(?<![\w'’-])[A-Z](?![\w'’-])")
+_ARTICLE = re.compile(
+    r"(?:^|(?<=[.!?:;]\s))A(?=\s+[a-z])(?!\s+(?:shows?|is|comes?|precedes?|follows?|must|and|then|to)\b)"
+)
+_F = r"(?:frame |picture |image )?([A-Z])(?![\w'’-])"
+_LINK = r"(?:[a-z]+ ){0,4}?"
+_FIRST = "before|precedes?|preceding|ahead of|earlier than|leads? to|followed by"
+_AHEAD = rf"(?=(?<![\w'’-]){_F},? (?:{_LINK}(?:{_FIRST})|then) {_F})"
+_FROM = rf"(?=\b[Ff]rom {_F} (?:\w+ )?(?:on )?(?:to|until) {_F})"
+_ARROW = rf"(?=(?<![\w'’-]){_F} ?(?:>|→|->) ?{_F})"
+_BEHIND = rf"(?=(?<![\w'’-]){_F},? {_LINK}(?:after|follows?|following|later than|behind) {_F})"
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """The labels in a text, each once: single capital letters, except "A" as an article and "I".
+
+    >>> mentioned("A rescuer kneels in B; frames B and D show the pads.")
+    ('B', 'D')
+    """
+    plain = _ARTICLE.sub("", text)
+    return tuple(dict.fromkeys(found[0] for found in _LABEL.finditer(plain) if found[0] != "I"))
+
+
+def told_order(text: str) -> list[tuple[str, str]]:
+    """The pairs of labels that a text puts in an order, the earlier first; negated ones are left out.
+
+    >>> told_order("B comes before D, and A follows frame D. A > C")
+    [('B', 'D'), ('D', 'A'), ('A', 'C')]
+    """
+    plain = " ".join(text.split())
+    found = []
+    for pattern, turned in ((_AHEAD, False), (_BEHIND, True), (_ARROW, False), (_FROM, False)):
+        for hit in re.finditer(pattern, plain):
+            first, last = hit.group(1), hit.group(2)
+            if not negations(plain[hit.start(1) : hit.end(2)]):
+                found.append((last, first) if turned else (first, last))
+    return found
+
+
+def rationale_fault(sentences: Sequence[CitedSentence], order: Sequence[str]) -> str:
+    """The first rule that a rationale breaks, and where ("" for none).
+
+    Every sentence must cite frames, and the frames that it names; together they must cite all frames, and introduce them
+    in the right order. They may not state another order, mention what no frame can show, or address the reader.
+    """
+    place = {label: number for number, label in enumerate(order)}
+    fault = next(filter(None, (sentence_fault(one, place) for one in sentences)), "")
+    if fault:
+        return fault
+    first: dict[str, int] = {}
+    for number, one in enumerate(sentences):
+        for label in one.frames:
+            first.setdefault(label, number)
+    left_out = [label for label in order if label not in first]
+    if left_out:
+        return f"frames left out: {', '.join(left_out)}"
+    for earlier, later in pairwise(order):
+        if first[later] < first[earlier]:
+            return f"another order: {later} is taken up before {earlier}"
+    return ""
+
+
+def sentence_fault(one: CitedSentence, place: dict[str, int]) -> str:
+    """The fault of one sentence ("" for none); `place` is the position of each label in the right order."""
+    if not one.frames:
+        return f"no frame cited: {one.text!r}"
+    strange = [label for label in (*one.frames, *mentioned(one.text)) if label not in place]
+    if strange:
+        return f"no such frame: {strange[0]!r}"
+    uncited = [label for label in mentioned(one.text) if label not in one.frames]
+    if uncited:
+        return f"named and not cited: {uncited[0]!r} in {one.text!r}"
+    wrong = next(((a, b) for a, b in told_order(one.text) if place[a] >= place[b]), None)
+    if wrong:
+        return f"another order: {wrong[0]} before {wrong[1]}"
+    for name, pattern in UNSEEN.items():
+        hit = re.search(pattern, one.text, re.IGNORECASE)
+        if hit is not None:
+            return f"{name}: {hit[0]!r}"
+    return f"{STEERING}: {one.text!r}" if has_injection(one.text) else ""
+
+
+def added(refined: Sequence[CitedSentence], draft: Sequence[CitedSentence], most: int) -> str:
+    """What refined sentences claim beyond the draft ("" for nothing).
+
+    A sentence may use the content words, numbers, sides and directions of the draft's sentences that cite one of its
+    frames; all sentences together may use `most` further content words. Negations may be neither added nor lost.
+
+    >>> was = [CitedSentence(text="Pads lie on the chest.", frames=("B",))]
+    >>> was += [CitedSentence(text="Hands are off.", frames=("A",))]
+    >>> added([CitedSentence(text="Both hands are clear.", frames=("A",))], was, most=1)
+    'not in the draft: both, clear'
+    """
+    new: list[str] = []
+    for one in refined:
+        near = " ".join(each.text for each in draft if set(each.frames) & set(one.frames))
+        fixed = sides_and_numbers(one.text) - sides_and_numbers(near)
+        if fixed:
+            return f"not in the draft: {min(fixed)}"
+        new += sorted(content_words(_unlabelled(one.text)) - content_words(_unlabelled(near)) - _FRAME_WORDS)
+    if len(new) > most:
+        return f"not in the draft: {', '.join(dict.fromkeys(new))}"
+    was, now = (negations(" ".join(each.text for each in some)) for some in (draft, refined))
+    changed = sorted(was ^ now)
+    return f"a negation {'lost' if changed[0] in was else 'added'}: {changed[0]}" if changed else ""
+
+
+_FRAME_WORDS = content_words("frame picture image show before after next first last follow precede")
+
+
+def _unlabelled(text: str) -> str:
+    return _LABEL.sub("", text)
+
 
 PROMPTS = Path(__file__).with_name("prompts")
 AS_DRAFTED = "as drafted"
 
 
 class RationalesSettings(StageSettings):
-    """How often a rationale is asked for, each time with what was wrong with the last one."""
+    """`tries`: how often a rationale is asked for, each time with the fault of the previous one."""
 
     tries: int = Field(default=3, ge=1, le=10)
 
 
 class RefineSettings(StageSettings):
-    """`new_words` is the number of words of content that a refined rationale may have and its draft has not."""
+    """`new_words`: the number of content words that a refined rationale may add to its draft."""
 
     new_words: int = Field(default=2, ge=0, le=20)
 
 
 class DraftRationale(Record):
-    """The rationale of an instance, as it stands after a stage."""
+    """The rationale of an instance after a stage."""
 
     source: str
     instance: str
@@ -52,8 +205,8 @@ class _SaidWithOrder(_Said):
 
 
 class RationalesStage(Stage[DraftRationale]):
-    """A model sees the labelled frames and the right order, and says why. What breaks a rule is asked for again, with
-    the reason, and refused in the end."""
+    """A model sees the labelled frames and the right order, and explains it. A rationale that breaks a rule is asked for
+    again, with the reason, and finally refused."""
 
     name = "rationales"
     summary = "Why frames stand in their order"
@@ -73,26 +226,28 @@ class RationalesStage(Stage[DraftRationale]):
     async def _one(self, work: Work, one: OrderedFrames) -> DraftRationale | Refused:
         asker, name = work.asker("writer", self.prompts[0]), f"{one.id}-draft"
         shown = await asyncio.to_thread(pictures_of, work.project, one, sorted(one.order))
-        values, reason, found, calls = asked_of(work, one), "", "", list[Call]()
+        values, reason, found, calls = _prompt_values(work, one), "", "", list[Call]()
         for draw in range(work.settings(RationalesSettings).tries):
             try:
-                said, call = await asker.ask(
+                reply, call = await asker.ask(
                     _SaidWithOrder, name, {**values, "refused": reason}, pictures=shown, draw=draw
                 )
             except RefusalError as error:
                 return Refused.of(name, "no draft", "a rationale", str(error), (one.id,), tuple(calls))
             calls.append(call)
-            sentences = _cited(said, one.order)
-            reason = _another_order(said.order, one.order) or rationale_fault(sentences, one.order)
+            sentences = _cited(reply, one.order)
+            reason = rationale_fault(sentences, one.order)
+            if tuple(reply.order) != tuple(one.order):
+                reason = f"another order: {' > '.join(reply.order)}"
             if not reason:
                 return _record(name, one, sentences, (one.id,), tuple(calls))
-            found = said.model_dump_json()
+            found = reply.model_dump_json()
         return Refused.of(name, reason.partition(":")[0], reason, found, (one.id,), tuple(calls))
 
 
 class RefineStage(Stage[DraftRationale]):
-    """A second model makes the draft clear and takes out what is said twice. Where it claims more than the draft, the
-    draft stands."""
+    """A second model clarifies the draft and removes repetitions. Where it claims more than the draft, the draft is
+    kept."""
 
     name = "refine"
     summary = "The same, put clearly"
@@ -116,14 +271,14 @@ class RefineStage(Stage[DraftRationale]):
     ) -> tuple[DraftRationale, Refused | None]:
         asker, name = work.asker("refiner", self.prompts[0]), f"{one.id}-text"
         shown = await asyncio.to_thread(pictures_of, work.project, one, list(one.order))
-        values = {**asked_of(work, one), "sentences": draft.sentences}
+        values = {**_prompt_values(work, one), "sentences": draft.sentences}
         calls: tuple[Call, ...] = ()
         try:
-            said, call = await asker.ask(_Said, name, values, pictures=shown)
-            calls, sentences = (call,), _cited(said, one.order)
+            reply, call = await asker.ask(_Said, name, values, pictures=shown)
+            calls, sentences = (call,), _cited(reply, one.order)
             reason = rationale_fault(sentences, one.order)
             reason = reason or added(sentences, draft.sentences, work.settings(RefineSettings).new_words)
-            kind, found = reason.partition(":")[0], said.model_dump_json()
+            kind, found = reason.partition(":")[0], reply.model_dump_json()
         except RefusalError as error:
             sentences, kind, reason, found = (), "no draft", "a refined rationale", str(error)
         made_from = (draft.id,)
@@ -133,26 +288,22 @@ class RefineStage(Stage[DraftRationale]):
         return stands, Refused.of(name, kind, reason, found, made_from, calls)
 
 
-def asked_of(work: Work, one: OrderedFrames) -> Mapping[str, object]:
-    """What a prompt says of an instance: the procedure, the labels as they are shown, and the right order."""
+def _prompt_values(work: Work, one: OrderedFrames) -> Mapping[str, object]:
+    """The values of a prompt on an instance: the procedure, the labels as they are shown, and the right order."""
     source = next(each for each in work.project.settings.sources if each.id == one.source)
     return {"procedure": source.procedure or one.scenario or "", "labels": sorted(one.order), "order": one.order}
 
 
-def _cited(said: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
-    """Tidied; citations each once, in the order of time, and then those of frames that are not there."""
+def _cited(reply: _Said, order: Sequence[str]) -> tuple[CitedSentence, ...]:
+    """The sentences with their citations each once, in the order of time, unknown labels last."""
     place = {label: number for number, label in enumerate(order)}
     return tuple(
         CitedSentence(
             text=" ".join(one.text.split()) or "…",
             frames=tuple(sorted({label.strip() for label in one.frames}, key=lambda x: (place.get(x, len(place)), x))),
         )
-        for one in said.sentences
+        for one in reply.sentences
     )
-
-
-def _another_order(said: Sequence[str], order: Sequence[str]) -> str:
-    return "" if tuple(said) == tuple(order) else f"another order: {' > '.join(said)}"
 
 
 def _record(
@@ -165,3 +316,115 @@ def _record(
     return DraftRationale(
         id=name, source=one.source, instance=one.id, sentences=sentences, made_from=made_from, calls=calls
     )
+
+
+UNCHECKED, BY_POSE = "unchecked", "poses say otherwise"
+
+CLAIMS = {
+    "kneeling": r"\bkneel\w*|\bknelt\b|\bon (?:his|her|their|both) knees\b",
+    "leaning_over": r"\blean\w* (?:over|forwards?)\b",
+    "arms_straight_and_vertical": r"\b(?:straight|locked|extended) (?:arms|elbows)\b"
+    r"|\b(?:arms|elbows) (?:are )?(?:straight|locked)",
+    "hands_on_chest": r"\bhands? (?:\w+ ){0,3}on (?:the|its|his|her) (?:\w+ )?(?:chest|sternum|breastbone)\b",
+    "hands_at_head": r"\bhands? (?:\w+ ){0,3}(?:at|on|around) (?:the|its|his|her) (?:head|face|jaw|chin|forehead)\b",
+    "hands_off": r"\bhands? (?:\w+ ){0,3}(?:off|clear of|away from)\b",
+}
+"""By predicate of poses the words by which a sentence claims it."""
+
+
+class EvidenceSettings(StageSettings):
+    """`pose`: a file in the project, either an exported YOLOv8-pose network (.onnx), or keypoints in COCO's format (.json)
+    of images named INSTANCE/LABEL. Without one, poses are not checked."""
+
+    pose: str = ""
+
+
+class CheckedSentence(Record):
+    """One sentence with the verdict on its frames ("" where the check gave none) and the reason."""
+
+    source: str
+    instance: str
+    text: str
+    frames: tuple[str, ...]
+    verdict: Literal["", "supported", "not visible", "contradicted"] = ""
+    why: str = ""
+
+
+class _Verdict(BaseModel):
+    verdict: Literal["supported", "not visible", "contradicted"]
+    why: str = Field(default="", max_length=600)
+
+
+class EvidenceStage(Stage[CheckedSentence]):
+    """Every sentence, flagged where the check does not confirm it on its frames, or gave no verdict."""
+
+    name = "evidence"
+    summary = "Sentences checked on their frames"
+    after: ClassVar[tuple[str, ...]] = ("frames", "refine")
+    makes = "sentences"
+    record = CheckedSentence
+    settings = EvidenceSettings
+    roles: ClassVar[tuple[str, ...]] = ("checker",)
+    prompts = (PROMPTS / "evidence.txt.j2",)
+
+    def reads(self, work: Work) -> Sequence[Path]:
+        named = work.settings(EvidenceSettings).pose
+        found = given_files(work.project, named) if named else []
+        if named and not found:
+            raise InputError(work.project.folder / named, found="no such file", expected="a network or keypoints")
+        return found
+
+    async def make(self, work: Work) -> Made[CheckedSentence]:
+        frames = {one.id: one for one in work.records("frames", OrderedFrames)}
+        files = self.reads(work)
+        poses = open_pose(files[0]) if files else None
+        texts = work.records("refine", DraftRationale)
+        every = await several(
+            lambda each: self._one(work, frames[each[0].instance], *each, poses),
+            [(one, number) for one in texts for number in range(len(one.sentences))],
+        )
+        authors = Counter(call.model for one in texts for call in one.calls for _ in one.sentences)
+        own = [one.name for one in work.project.clients("checker")[:1] if authors[one.name]]
+        notes = [
+            f"{one} checked {count_of(authors[one], 'sentence')} of its own: another model is meant" for one in own
+        ]
+        return Made([one for one, _ in every], [one for _, one in every if one is not None], notes)
+
+    async def _one(
+        self, work: Work, shown: OrderedFrames, rationale: DraftRationale, number: int, poses: PoseSource | None
+    ) -> tuple[CheckedSentence, Refused | None]:
+        sentence, name = rationale.sentences[number], f"{shown.id}-s{number + 1:02d}"
+        pictures = await asyncio.to_thread(pictures_of, work.project, shown, sentence.frames)
+        values = {**_prompt_values(work, shown), "frames": sentence.frames, "sentence": sentence.text}
+        verdict, why, flags, refused, calls = "", "", list[str](), None, tuple[Call, ...]()
+        try:
+            reply, call = await work.asker("checker", self.prompts[0]).ask(_Verdict, name, values, pictures=pictures)
+            calls = (call,)
+            if has_injection(reply.why):
+                refused = Refused.of(name, STEERING, "a verdict with a reason", reply.why, (rationale.id,), calls)
+            else:
+                verdict, why = reply.verdict, " ".join(reply.why.split())
+        except RefusalError as error:
+            refused = Refused.of(name, "no verdict", "a verdict", str(error), (rationale.id,))
+        flags += [UNCHECKED] if not verdict else [] if verdict == "supported" else [verdict]
+        if poses is not None:
+            against = await asyncio.to_thread(denied_by_poses, sentence.text, poses.look, shown, pictures)
+            flags += [BY_POSE] if against else []
+            why = f"{why} {against}".strip()
+        return CheckedSentence.model_validate(
+            {"id": name, "made_from": (rationale.id,), "calls": calls, "flags": tuple(flags), "source": shown.source}
+            | {"instance": shown.id, "text": sentence.text, "frames": sentence.frames, "verdict": verdict, "why": why}
+        ), refused
+
+
+def denied_by_poses(
+    text: str, look: Callable[[bytes, str], Pose], shown: OrderedFrames, pictures: Sequence[Frame]
+) -> str:
+    """The claims of a sentence that poses refute ("" for none): in every cited frame somebody can be measured, and nobody
+    does it. Sentences with a negation are left to people."""
+    claimed = [name for name, pattern in CLAIMS.items() if re.search(pattern, text, re.IGNORECASE)]
+    if not claimed or negations(text):
+        return ""
+    facts = [facts_of(look(one.jpeg, f"{shown.id}/{one.label.removeprefix('Frame ')}")).rescuers for one in pictures]
+    denied = [name for name in claimed if all(some and all(one.holds[name] is False for one in some) for some in facts)]
+    return f"Nobody in these frames, by their poses: {', '.join(denied).replace('_', ' ')}." if denied else ""

@@ -1,7 +1,7 @@
-"""Where in a picture it is worth to look closer, and the picture with those places enlarged beside it.
+"""Salient places in a picture, and the picture with those places enlarged beside it.
 
-What stands out (spectral residual: Hou and Zhang 2007, CVPR) and what differs from the other pictures of the same
-camera make a map; two places are taken from it. Where joints tell head and chest, those places are taken instead.
+A map combines saliency (spectral residual: Hou and Zhang 2007, CVPR) and the difference from the other pictures of the
+same camera; two places are taken from it, or those of head and chest where joints are known.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import InputError, Region
-from proctor.tasks.clinicalskillqa.pose import Pose
-from proctor.tasks.clinicalskillqa.pose.facts import Body, places_of
-from proctor.tasks.clinicalskillqa.pose.people import PersonBox
+from proctor.tasks.clinicalskillqa.keypoints import PersonBox, Pose
+from proctor.tasks.clinicalskillqa.pose import Body, places_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -25,34 +24,34 @@ if TYPE_CHECKING:
 Map = NDArray[np.float64]
 
 COLOURS = {"red": (230, 50, 50), "blue": (60, 120, 255), "green": (40, 180, 70), "yellow": (240, 200, 30)}
-"""Frames of the enlarged places, by the names that a prompt can call them by; the first comes first."""
+"""The colours of the frames around enlarged places, by their names in prompts, in order of use."""
 
-_SIDE = 96  # of the map's longer side: places need no finer one
-_SHARE = 0.25  # of the picture's longer side that an enlarged place shows at least
-_MOST_SHARE = 0.45  # and at most: an inset has half the side, so that it would hardly enlarge more
+_SIDE = 96  # of the map's longer side, fine enough to locate places
+_MIN_SHARE = 0.25  # of the picture's longer side that an enlarged place shows
+_MAX_SHARE = 0.45  # an inset has half the side, so a larger place would hardly be enlarged
 _ASPECT = 4 / 3
 _QUALITY = 90
-_STILL = 4.0  # levels of 255: below this, what differs between pictures is noise
+_STILL = 4.0  # levels of 255: smaller differences between pictures are noise
 _BORDER = 3
-_READABLE = 384  # the least longer side in pixels: half of it is an inset's
+_READABLE = 384  # minimum of the longer side in pixels; an inset's is half of it
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A place to enlarge, as a part of the picture. `what` is "head and airway", "chest and hands" or "hands" where
-    joints or marks tell it, else "" (a place that stands out)."""
+    """A place to enlarge, as a region of the picture. `what` is "head and airway", "chest and hands" or "hands" where it
+    follows from joints or marks, else "" (a salient place)."""
 
     region: Region
     what: str = ""
 
 
 def saliency(jpegs: Sequence[bytes]) -> list[Map]:
-    """One map for each picture, its longer side 96 points, from 0 to 1 (the most in this picture; all 0 where
-    nothing stands out).
+    """One map for each picture, its longer side 96 points, from 0 to 1 (the maximum in this picture; all 0 where nothing
+    is salient).
 
-    The mean of what stands out in the picture itself and of how far it differs from the median of all pictures;
-    where the sizes differ, there are fewer than three pictures or nothing moves, of the former alone. A camera that
-    moves makes everything differ, and then the second part says little.
+    The mean of the picture's saliency and of its difference from the median of all pictures. Where the sizes differ,
+    there are fewer than three pictures, or nothing moves, it is the saliency alone. With a moving camera everything
+    differs, and the second part is of little use.
     """
     pictures = [_grey(jpeg) for jpeg in jpegs]
     moving = _motion(pictures)
@@ -73,16 +72,15 @@ def details_of(
     *,
     both: bool = False,
 ) -> list[Detail]:
-    """Up to two places to enlarge in a picture, `aspect` times as wide as high; the one further left first.
+    """Up to two places to enlarge in a picture, `aspect` times as wide as high; from left to right.
 
-    Head and chest where `pose` or `marked` (in fractions of the picture) tells them; else the hands of the person who
-    is surest. What is missing of two is taken from the map: the window that holds most of it, apart from the other
-    places. Fewer where nothing stands out. With `both`, two places of the map are taken beside those of joints and
-    marks, four in all.
+    Head and chest where `pose` or `marked` (in fractions of the picture) locate them; else the hands of the person with
+    the highest score. The rest of the two are the densest windows of the map, apart from the other places; fewer where
+    nothing is salient. With `both`, two places of the map are added to those of joints and marks, four in all.
     """
     details = [] if pose is None and not marked else _known(pose, marked or {}, aspect)
-    left, most = _less(found, details), 2 + (len(details) if both else 0)
-    while len(details) < most and left.max() > 0:
+    left, count = _less(found, details), 2 + (len(details) if both else 0)
+    while len(details) < count and left.max() > 0:
         details.append(Detail(_densest(left, aspect)))
         left = _less(left, details[-1:])
     return sorted(details, key=lambda detail: (detail.region.x, detail.region.y))
@@ -91,9 +89,9 @@ def details_of(
 def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = None) -> bytes:
     """One JPEG: the whole picture, with thin frames around the places, and the places enlarged beside it.
 
-    The insets stand below a picture that is wider than high, and to the right of another one, two in a row; nothing of
-    the picture is covered. They are cut from `original`, the same picture with more pixels, where it is given. Each is
-    framed in the colour of its place (`COLOURS`, in order). Without details, the picture as it is.
+    The insets are below a picture that is wider than high, and to the right of any other, two in a row; the picture is
+    not covered. They are cut from `original`, the same picture with more pixels, if given. Each has a frame in the
+    colour of its place (`COLOURS`, in order). Without details, the picture is returned unchanged.
     """
     from PIL import Image, ImageDraw
 
@@ -129,7 +127,7 @@ def enlarged(jpeg: bytes, details: Sequence[Detail], original: bytes | None = No
 
 
 def _known(pose: Pose | None, marked: Mapping[str, Region], aspect: float) -> list[Detail]:
-    """Head and chest, as far as they are known; hands where the chest is not."""
+    """The known ones of head and chest; hands where the chest is unknown."""
     pose = pose or Pose(round(1000 * aspect), 1000, ())
     places = places_of(pose, marked)
     found = []
@@ -154,16 +152,16 @@ def _hands(body: Body) -> PersonBox | None:
 
 
 def _window(box: PersonBox, pose: Pose, aspect: float) -> Region:
-    """Around a box, half as wide again, in the insets' shape, within the picture."""
+    """A region of the insets' shape around a box enlarged by one half, within the picture."""
     wide = 1.5 * max(box.right - box.left, _ASPECT * (box.bottom - box.top)) / pose.width
     centre = box.centre
     return _placed(centre.x / pose.width, centre.y / pose.height, wide, aspect)
 
 
 def _placed(x: float, y: float, wide: float, aspect: float) -> Region:
-    """A region of the insets' shape around a point, of bounded size, moved into the picture. All are fractions."""
+    """A region of the insets' shape around a point, of limited size, moved into the picture. All are fractions."""
     longer = max(aspect, 1.0) / aspect  # the longer side in widths
-    wide = min(max(wide, _SHARE * longer), _MOST_SHARE * longer, 1.0, _ASPECT / aspect)
+    wide = min(max(wide, _MIN_SHARE * longer), _MAX_SHARE * longer, 1.0, _ASPECT / aspect)
     high = wide * aspect / _ASPECT
     return Region(
         x=min(max(x - wide / 2, 0.0), 1 - wide), y=min(max(y - high / 2, 0.0), 1 - high), width=wide, height=high
@@ -171,8 +169,8 @@ def _placed(x: float, y: float, wide: float, aspect: float) -> Region:
 
 
 def _densest(found: Map, aspect: float) -> Region:
-    """The window of the least size around where the map is densest (the middle counts most, so that what stands out
-    is not cut by the edge); of equals the first from the top left."""
+    """The smallest window around the densest place of the map, with more weight on its centre so that its edges do not
+    cut a salient object; of equals the first from the top left."""
     import cv2
 
     rows, columns = found.shape
@@ -184,7 +182,7 @@ def _densest(found: Map, aspect: float) -> Region:
 
 
 def _less(found: Map, details: Sequence[Detail]) -> Map:
-    """The map without what these places hold, and without a margin of half a window around it."""
+    """The map with these places, and a margin of half a window around each, set to 0."""
     left = found.copy()
     rows, columns = found.shape
     for detail in details:
@@ -208,7 +206,7 @@ def _standing_out(picture: Map) -> Map:
 
 
 def _motion(pictures: Sequence[Map]) -> list[Map] | None:
-    """How far each picture differs from the median of all, smoothed; None where they can't be compared."""
+    """The smoothed difference of each picture from the median of all; None where they can't be compared."""
     import cv2
 
     if len(pictures) < 3 or len({picture.shape for picture in pictures}) > 1:

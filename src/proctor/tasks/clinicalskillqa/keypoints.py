@@ -1,5 +1,5 @@
-"""People in a picture as the joints that were found of them (COCO's seventeen): from a file of keypoints, or by an
-exported YOLOv8-pose network, run by onnxruntime in a bounded process of its own."""
+"""People in a picture by their joints (COCO's seventeen keypoints): from a file, or by an exported YOLOv8-pose network that
+runs in a process with limits."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ KEYPOINTS = (
     "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle",
     "right_ankle",
 )  # fmt: skip
-"""COCO's names, in COCO's order; left and right are the person's own."""
+"""COCO's names in COCO's order; left and right are the person's."""
 
 SEEN = 0.5
-"""The least confidence with which a joint counts as found: half, as networks of this kind are drawn by their
-makers. Below it the joint is missing, and what needs it is unknown."""
+"""The minimum confidence of a joint: one half, the default of such networks' authors. Other joints are missing, and what
+depends on them is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A joint in pixels of the picture, origin at the top left; `confidence` from 0 to 1. It may lie outside of
-    the picture, where a network guesses what is cut off."""
+    """A joint in pixels of the picture, origin at the top left; `confidence` from 0 to 1. It may lie outside of the
+    picture, where a network extrapolates."""
 
     x: float
     y: float
@@ -69,22 +69,22 @@ class PersonBox:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One detected person (or manikin: a network does not tell them apart)."""
+    """A detected person, or manikin: a network does not distinguish them."""
 
     box: PersonBox
     score: float
     keypoints: Mapping[str, Point]
 
     def point(self, name: str) -> Point | None:
-        """A joint by its COCO name; None where it was not found with a confidence of at least `SEEN`."""
+        """A joint by its COCO name; None unless its confidence is at least `SEEN`."""
         found = self.keypoints.get(name)
         return found if found is not None and found.confidence >= SEEN else None
 
 
 @dataclass(frozen=True)
 class Pose:
-    """What was found in one picture of `width` × `height` pixels. `marked` are places that were marked by name:
-    the manikin's "head" and "chest", a "device"; no network finds those."""
+    """The people in one picture of `width` × `height` pixels, and places `marked` by hand: the manikin's "head" and
+    "chest", a "device"; no network finds those."""
 
     width: int
     height: int
@@ -93,7 +93,7 @@ class Pose:
 
 
 MARKS = ("head", "chest", "device")
-"""Categories whose boxes mark a place: the manikin's head and chest, and the device that is fetched or used."""
+"""Categories whose boxes mark a place: the manikin's head and chest, and the device."""
 
 _NUMBERS = 3 * len(KEYPOINTS)
 
@@ -130,14 +130,14 @@ class _File(_Native):
 
 
 class KeypointFile:
-    """People from `images`, `annotations` and `categories` as COCO has them.
+    """People from a file with COCO's `images`, `annotations` and `categories`.
 
-    The category `person` names COCO's 17 keypoints; its annotations hold x, y, v for each: v = 0 is missing, 1 is
-    labelled though hidden (confidence 0.5), 2 is visible (1). Boxes of the categories `head`, `chest` and `device`
-    mark those places, once an image.
+    The category `person` has COCO's 17 keypoints; its annotations have x, y, v for each: v = 0 is missing, 1 is labelled
+    but hidden (confidence 0.5), 2 is visible (1). Boxes of the categories `head`, `chest` and `device` mark those
+    places, at most one of each in an image.
 
-    Raises `InputError` for a file that can't be read or is not of this form, for other keypoints, an annotation of
-    an unknown image or category, a name or a mark that comes twice.
+    Raises `InputError` for a file that can't be read or has another form, for other keypoints, an annotation of an
+    unknown image or category, and a repeated name or mark.
     """
 
     sees = False
@@ -154,10 +154,10 @@ class KeypointFile:
         return {"pose": "keypoints", "pose_sha256": self._sha256}
 
     def look(self, jpeg: bytes, name: str) -> Pose:
-        """The people of the image `name`, in pixels of the file's own image size; the picture is not looked at.
+        """The people of the image `name`, in pixels of the file's image size; the picture itself is ignored.
 
-        An image is found by its whole `file_name`, else by the end of it, without the extension: `i001/A` finds
-        `CPR/i001/A.jpg`. Raises `InputError` where no image of the file, or more than one, has this name.
+        An image is found by its whole `file_name`, else by the end of it without the extension: `i001/A` finds
+        `CPR/i001/A.jpg`. Raises `InputError` unless exactly one image has this name.
         """
         del jpeg
         wanted = PurePosixPath(name)
@@ -243,32 +243,32 @@ def _box(bbox: list[float]) -> PersonBox:
 Floats = NDArray[np.float32]
 
 LEAST_SCORE = 0.25
-"""Of a person, to count as found; the makers' own default when predicting."""
+"""The minimum score of a person; the authors' default for prediction."""
 
 LEAST_OVERLAP = 0.7
-"""Two boxes that overlap more (intersection over union) are the same person; the makers' own default."""
+"""Two boxes with a larger intersection over union are the same person; the authors' default."""
 
 _ROWS = 5 + 3 * len(KEYPOINTS)
 _USUAL_SIDE = 640
 _LARGEST_SIDE = 4096  # exported networks have 640 to 1536
 _EXPECTED = "an exported ONNX network"
-_MOST_MB = 1000  # the largest networks of this kind have a third of it
+_MAX_MB = 1000  # three times the largest network of this kind
 
 
 class PoseNetwork:
-    """A network by the path of its weights (`yolo export format=onnx`): one picture in, `[1, 56, N]` out: box
-    (centre, size), score, and x, y, confidence of 17 joints for each of N candidates, in pixels of the input.
+    """A network by the path of its weights (`yolo export format=onnx`). Its input is one picture, its output `[1, 56, N]`:
+    box (centre, size), score, and x, y, confidence of 17 joints for each of N candidates, in pixels of the input.
 
-    Raises `ConfigurationError` where onnxruntime is not installed, `InputError` for a file that can't be read, is
-    no network, has another layout (a detector without joints, several classes, other joints), or takes more time or
-    memory than any such network (`network_process`).
+    Raises `ConfigurationError` where onnxruntime is not installed, `InputError` for a file that can't be read, is no
+    network, has another layout (a detector without joints, several classes, other joints), or exceeds the limits of
+    time or memory (`NetworkProcess`).
     """
 
     sees = True
 
     def __init__(self, weights: Path) -> None:
         try:
-            content = read_bytes(weights, _MOST_MB)
+            content = read_bytes(weights, _MAX_MB)
         except OSError as error:
             raise InputError(weights, found=error.strerror or "", expected="the weights of a network") from error
         self._weights = weights
@@ -286,10 +286,10 @@ class PoseNetwork:
         }
 
     def look(self, jpeg: bytes, name: str = "") -> Pose:
-        """The people in a picture, the surest first, in its own pixels. `name` is for messages alone.
+        """The people in a picture, by falling score, in its own pixels. `name` is for error messages.
 
-        Raises `InputError` where the network gives something else than it promised, takes too much time or memory, or
-        the picture can't be read.
+        Raises `InputError` where the network's output has another shape or exceeds its limits, and for a picture that
+        can't be read.
         """
         picture = _opened(jpeg, name)
         box = Letterbox.of(picture.size, self._side)
@@ -300,8 +300,8 @@ class PoseNetwork:
 
 
 def people_of(rows: Floats, box: Letterbox) -> tuple[Person, ...]:
-    """From the network's 56 × N numbers to people: those above `LEAST_SCORE`, one for each group of boxes that
-    overlap (the surest of them), sorted by falling score."""
+    """The people in the network's 56 × N numbers: those above `LEAST_SCORE` after non-maximum suppression, by falling
+    score."""
     import cv2
 
     sure = rows[:, rows[4] > LEAST_SCORE].astype(np.float64)
@@ -323,9 +323,9 @@ def _detected(column: NDArray[np.float64], box: Letterbox) -> Person:
     return Person(PersonBox(left, top, right, bottom), score, points)
 
 
-def _layout(weights: Path, said: dict[str, Any]) -> tuple[int, int]:
-    """The input's width and height; both layouts are checked as far as the file states them."""
-    inputs, outputs = said["inputs"], said["outputs"]
+def _layout(weights: Path, network: dict[str, Any]) -> tuple[int, int]:
+    """The input's width and height. Raises `InputError` for another layout of input or output."""
+    inputs, outputs = network["inputs"], network["outputs"]
     shape = list(inputs[0][2]) if len(inputs) == 1 else []
     single = shape[:1] == [1] or not isinstance(next(iter(shape), 0), int)
     if len(shape) != 4 or not single or shape[1] != 3 or inputs[0][1] != "tensor(float)":
@@ -361,13 +361,13 @@ def _opened(jpeg: bytes, name: str) -> Image:
 
 
 PoseSource = KeypointFile | PoseNetwork
-"""Finds the people in pictures. Where it does not look at the picture itself (`sees` is False) it goes by the name
-alone, and so knows what a view under another condition may not show."""
+"""Finds the people in pictures. One with `sees` False uses the name only, and so knows what a view under another condition
+may not show."""
 
 
 def open_pose(path: Path) -> PoseSource:
-    """By the file's name: `.onnx` is a network, `.json` are keypoints. Raises `InputError` for another one, and what
-    `PoseNetwork` and `KeypointFile` raise."""
+    """A network (`.onnx`) or a file of keypoints (`.json`). Raises `InputError` for another suffix, and as `PoseNetwork`
+    and `KeypointFile`."""
     if path.suffix.casefold() == ".onnx":
         return PoseNetwork(path)
     if path.suffix.casefold() == ".json":

@@ -1,4 +1,5 @@
-"""The stages `split` and `export`: parts that share no video, and ClinicalSkillQA's own files with a datasheet."""
+"""The stages `split` and `export` (parts that share no video; ClinicalSkillQA's own files with a datasheet), and the kind of
+project `clinicalskillqa` with all its stages."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from proctor.construction.pipeline import (
     DATASHEET,
     FilesStage,
     Made,
+    ProjectKind,
     SplitSettings,
     Stage,
     Work,
@@ -20,23 +22,29 @@ from proctor.construction.pipeline import (
     dealt_parts,
     stage_settings,
 )
+from proctor.construction.sources import SourcesStage
 from proctor.core import Image, InputError, Item, Reference, count_of, write_whole
 from proctor.core.formats import OrderingFormat
 from proctor.tasks.clinicalskillqa.construction import dealt_names, is_simulated, write_instances
-from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames
-from proctor.tasks.clinicalskillqa.project.evidence import CheckedSentence
-from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, pictures_of
-from proctor.tasks.clinicalskillqa.project.physicians import Reviewed, agreement
+from proctor.tasks.clinicalskillqa.project.consensus import AgreedFrames, ConsensusStage
+from proctor.tasks.clinicalskillqa.project.frames import FramesSettings, FramesStage, pictures_of
+from proctor.tasks.clinicalskillqa.project.physicians import PhysiciansStage, Reviewed, agreement
+from proctor.tasks.clinicalskillqa.project.rationales import (
+    CheckedSentence,
+    EvidenceStage,
+    RationalesStage,
+    RefineStage,
+)
 
 
 class PartedFrames(AgreedFrames):
-    """An instance with the part that it belongs to ("": there is one part alone)."""
+    """An instance with its part ("" where there is only one)."""
 
     part: str = ""
 
 
 class InstanceSplitStage(Stage[PartedFrames]):
-    """Deals groups of sources to parts."""
+    """Assigns groups of sources to parts."""
 
     name = "split"
     summary = "Parts that share no video"
@@ -66,8 +74,8 @@ def _item(one: AgreedFrames, groups: Mapping[str, str]) -> Item:
 
 
 class InstancesExport(FilesStage):
-    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part where there are parts,
-    and a datasheet. Ids are dealt over all instances, so that they tell nothing."""
+    """`instances/ID/LABEL.jpg`, `references.jsonl` and `about.json`, in a folder for each part, and a datasheet. Ids are
+    shuffled over all instances, so that they reveal nothing."""
 
     after: ClassVar[tuple[str, ...]] = (
         "frames",
@@ -117,10 +125,10 @@ def _reference(work: Work, name: str, one: PartedFrames) -> dict[str, JsonValue]
 def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
     used = {one.source for one in mine}
     files = [work.project.path(one, "video").resolve() for one in work.sources if one.id in used]
-    said = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
+    stated = any(one.provenance.casefold().startswith("simulated") for one in work.sources if one.id in used)
     settings = stage_settings(work.project, "frames", FramesSettings)
     return {
-        "simulated": said or any(is_simulated(file.parent) for file in files),
+        "simulated": stated or any(is_simulated(file.parent) for file in files),
         "videos": len(used),
         "events": False,
         "seed": work.project.settings.seed,
@@ -131,8 +139,8 @@ def _about(work: Work, mine: Sequence[PartedFrames]) -> dict[str, JsonValue]:
 
 
 def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
-    """The datasheet: sources and licence, the funnel, models and prompts, what the check of sentences found, how far
-    the physicians agreed, and what was decided together."""
+    """The datasheet: sources and licence, the funnel, models and prompts, the verdicts on sentences, the physicians'
+    agreement, and their joint decisions."""
     sizes = Counter(len(one.order) for one in made)
     shown = ", ".join(f"{count} of {size} frames" for size, count in sorted(sizes.items()))
     lines = about_sources(work, f"{count_of(len(made), 'instance')} ({shown})", "From frames to instances", made)
@@ -148,3 +156,21 @@ def instances_sheet(work: Work, made: Sequence[PartedFrames]) -> str:
     flags = Counter(flag for one in made for flag in one.flags)
     lines += [f"- {flag}: {count_of(count, 'instance')}" for flag, count in sorted(flags.items())]
     return "\n".join(lines) + "\n"
+
+
+KIND = ProjectKind(
+    "clinicalskillqa",
+    "Key frames in order, with rationales",
+    (
+        SourcesStage(),
+        FramesStage(),
+        RationalesStage(),
+        RefineStage(),
+        EvidenceStage(),
+        PhysiciansStage(),
+        ConsensusStage(),
+        InstanceSplitStage(),
+        InstancesExport(),
+    ),
+    Path(__file__).with_name("project.yaml"),
+)

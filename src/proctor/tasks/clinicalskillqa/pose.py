@@ -1,4 +1,4 @@
-"""What people in a picture do, as far as the measures of their bodies decide it: yes, no, or unknown."""
+"""What people in a picture do, by the measures of their bodies: yes, no, or unknown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from proctor.core import InputError, Region
-from proctor.tasks.clinicalskillqa.pose.people import MARKS, Person, PersonBox, Point, Pose
+from proctor.tasks.clinicalskillqa.keypoints import MARKS, Person, PersonBox, Point, Pose
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A measure at `yes` or beyond is a yes, at `no` or beyond on the other side a no; between them it can't be
-    decided. Which side is which follows from the two numbers."""
+    """A measure at `yes` or beyond means yes, at `no` or beyond on the other side no; between them it is undecided.
+    `yes` may be the larger or the smaller number."""
 
     yes: float
     no: float
@@ -26,7 +26,7 @@ class Threshold:
     why: str
 
     def decide(self, value: float | None) -> bool | None:
-        """None where there is no value, or where it lies between.
+        """None for a missing value, or one between the thresholds.
 
         >>> THRESHOLDS["leaning"].decide(40.0), THRESHOLDS["leaning"].decide(25.0), THRESHOLDS["leaning"].decide(5.0)
         (True, None, False)
@@ -49,11 +49,11 @@ def _data() -> Any:
 
 _DATA = _data()
 
-THRESHOLDS = {name: Threshold(**said) for name, said in _DATA["thresholds"].items()}
+THRESHOLDS = {name: Threshold(**threshold) for name, threshold in _DATA["thresholds"].items()}
 """By measure, with their reasons."""
 
-WORDS: dict[str, tuple[str, str, str]] = {name: tuple(said) for name, said in _DATA["words"].items()}
-"""Of each predicate: how a yes is said, how a no, and what it is called."""
+WORDS: dict[str, tuple[str, str, str]] = {name: tuple(words) for name, words in _DATA["words"].items()}
+"""For each predicate the words for yes, for no, and its name."""
 
 SEGMENTS: dict[tuple[str, str], float] = {
     ("shoulder", "elbow"): 0.186,
@@ -63,7 +63,7 @@ SEGMENTS: dict[tuple[str, str], float] = {
     ("shoulder", "hip"): 0.288,
 }
 """Lengths of segments as shares of the body's height (Drillis and Contini 1966, Technical Report 1166.03, New York
-University). They tell a person's scale from whatever segments are seen."""
+University), from which any visible segment gives a person's scale."""
 
 
 Side = Literal["left", "right"]
@@ -78,7 +78,7 @@ _HALF_CHEST, _HALF_HEAD = 0.25, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: the elbow's angle and the line's from shoulder to wrist from the vertical, in degrees."""
+    """One arm: the elbow's angle, and the tilt of the line from shoulder to wrist from the vertical, in degrees."""
 
     elbow: float | None
     tilt: float | None
@@ -95,9 +95,8 @@ class Body:
 
     @property
     def trunk(self) -> float | None:
-        """Pixels from shoulders to hips, as the segments that are seen tell them by a body's proportions: perspective
-        only shortens, so the longest tells it best; of three or more the second, since one joint may be misplaced.
-        """
+        """Pixels from shoulders to hips, estimated from the visible segments by a body's proportions. Perspective only
+        shortens, so the longest estimate is best; of three or more the second, since one joint may be misplaced."""
         found = []
         for (start, end), share in SEGMENTS.items():
             for side in ("left", "right"):
@@ -109,21 +108,21 @@ class Body:
 
     @property
     def lean(self) -> float | None:
-        """Degrees of the line from hips to shoulders from the vertical, 0 (upright) to 180."""
+        """Tilt of the line from hips to shoulders in degrees from the vertical, 0 (upright) to 180."""
         if self.shoulders is None or self.hips is None:
             return None
         return _tilt(self.shoulders, self.hips)
 
     @property
     def rise(self) -> float | None:
-        """How far the shoulders are above the hips, in trunks; 1 is an upright trunk seen from the side."""
+        """Height of the shoulders above the hips in trunks; 1 is an upright trunk seen from the side."""
         if self.shoulders is None or self.hips is None or self.trunk is None:
             return None
         return (self.hips.y - self.shoulders.y) / self.trunk
 
     @property
     def shanks(self) -> list[float]:
-        """How far each ankle that is seen is below its knee, in trunks."""
+        """For each visible shank the height of the knee above the ankle, in trunks."""
         found = []
         for side in ("left", "right"):
             knee, ankle = self.person.point(f"{side}_knee"), self.person.point(f"{side}_ankle")
@@ -133,7 +132,7 @@ class Body:
 
     @property
     def flatness(self) -> float | None:
-        """Height over width of all that is seen of head, trunk and legs; None without shoulders and hips."""
+        """Height over width of the outline; None without shoulders and hips."""
         if self.shoulders is None or self.hips is None:
             return None
         box = self.outline
@@ -141,8 +140,8 @@ class Body:
 
     @property
     def outline(self) -> PersonBox:
-        """Around all that is seen of head, trunk and legs; the arms may point anywhere. The whole box where
-        nothing of them is seen."""
+        """The box around the visible joints of head, trunk and legs, without the arms; the person's box where none is
+        visible."""
         names = [name for name in self.person.keypoints if not name.endswith(("elbow", "wrist"))]
         seen = [point for name in names if (point := self.person.point(name)) is not None]
         if not seen:
@@ -152,30 +151,29 @@ class Body:
 
     @property
     def arms(self) -> dict[Side, Arm]:
-        """Both arms, with what is known of each."""
         return {"left": self._arm("left"), "right": self._arm("right")}
 
     @property
     def middle(self) -> Point:
-        """Of shoulders and hips, else of what is seen of them, else of the box."""
+        """The middle of the visible ones of shoulders and hips, else of the box."""
         known = [point for point in (self.shoulders, self.hips) if point is not None]
         return _mean(known) if known else self.person.box.centre
 
     @property
     def chest(self) -> PersonBox | None:
-        """Of somebody who lies: a square below the shoulders; None without shoulders and hips."""
+        """The chest of a lying person: a square below the shoulders; None without shoulders and hips."""
         middle = self._along(_CHEST)
         return None if middle is None or self.trunk is None else _square(middle, _HALF_CHEST * self.trunk)
 
     @property
     def head(self) -> PersonBox | None:
-        """A square around what is seen of the face, else where it is by the trunk's line."""
+        """A square around the visible face, else at the end of the trunk's line."""
         face = [point for name in _FACE if (point := self.person.point(name)) is not None]
         middle = _mean(face) if face else self._along(-_NECK)
         return None if middle is None or self.trunk is None else _square(middle, _HALF_HEAD * self.trunk)
 
     def _along(self, share: float) -> Point | None:
-        """A point on the line from shoulders (0) to hips, in trunks."""
+        """The point on the line from shoulders to hips at this distance from the shoulders, in trunks."""
         start, end = self.shoulders, self.hips
         if start is None or end is None:
             return None
@@ -184,7 +182,7 @@ class Body:
         return Point(start.x + step * (end.x - start.x), start.y + step * (end.y - start.y))
 
     def _middle(self, joint: str) -> Point | None:
-        """Between left and right, or the one that is seen: from the side they lie one behind the other."""
+        """The middle of left and right, or the visible one: from the side one hides the other."""
         both = [self.person.point(f"{side}_{joint}") for side in ("left", "right")]
         known = [point for point in both if point is not None]
         return _mean(known) if known else None
@@ -200,14 +198,14 @@ class Body:
 
 
 def _tilt(upper: Point, lower: Point) -> float | None:
-    """Degrees from the vertical of the line from `lower` up to `upper`: 0 straight up, 180 straight down."""
+    """The angle in degrees between the line from `lower` to `upper` and the vertical: 0 straight up, 180 straight down."""
     if (upper.x, upper.y) == (lower.x, lower.y):
         return None
     return math.degrees(math.atan2(abs(upper.x - lower.x), lower.y - upper.y))
 
 
 def _angle(first: Point, corner: Point, last: Point) -> float | None:
-    """Degrees between the lines from the corner to both others; 180 is straight."""
+    """The angle in degrees at the corner; 180 is straight."""
     a, b = (first.x - corner.x, first.y - corner.y), (last.x - corner.x, last.y - corner.y)
     length = math.hypot(*a) * math.hypot(*b)
     if not length:
@@ -229,8 +227,8 @@ def _square(point: Point, half: float) -> PersonBox:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the manikin and the device are, in pixels; None is unknown. `by` says how the manikin was found, `lying`
-    is the detection that was taken for it."""
+    """Where the manikin and the device are, in pixels (None: unknown). `by` is how the manikin was found, `lying` the
+    detection that was taken for it."""
 
     by: Literal["", "a lying body", "marked"] = ""
     head: PersonBox | None = None
@@ -242,7 +240,7 @@ class Places:
 
 @dataclass(frozen=True)
 class PersonFacts:
-    """One rescuer: the number counts from left to right, `holds` has every predicate of `PREDICATES`."""
+    """One rescuer, numbered from left to right, with the decision on every predicate of `PREDICATES`."""
 
     number: int
     holds: Mapping[str, bool | None]
@@ -250,8 +248,8 @@ class PersonFacts:
 
 @dataclass(frozen=True)
 class PictureFacts:
-    """One picture: the rescuers (the manikin apart), how the manikin was found ("" where it was not), and the number
-    of the rescuer nearest to it (None: unknown)."""
+    """One picture: the rescuers (without the manikin), how the manikin was found ("" if it was not), and the number of
+    the rescuer nearest to it (None: unknown)."""
 
     rescuers: tuple[PersonFacts, ...]
     manikin: str
@@ -259,8 +257,8 @@ class PictureFacts:
 
 
 def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureFacts:
-    """What `pose` decides. `marked` are places in fractions of the picture (head, chest, device) that are the same in
-    all pictures; those that the pose itself has come first."""
+    """The facts that `pose` decides. `marked` are places (head, chest, device) in fractions of the picture, the same in
+    all pictures; the pose's own marks take precedence."""
     places = places_of(pose, marked or {})
     rescuers = sorted(
         (person for person in pose.people if person is not places.lying), key=lambda person: person.box.centre.x
@@ -274,10 +272,10 @@ def facts_of(pose: Pose, marked: Mapping[str, Region] | None = None) -> PictureF
 
 
 def places_of(pose: Pose, marked: Mapping[str, Region]) -> Places:
-    """Places as marked, else by the body that lies: of several the one nearest to what is marked, else the lowest.
+    """The marked places, else those of the lying body: of several the nearest to a mark, else the lowest.
 
-    A body lies where its trunk is far from vertical and all of it wide rather than high. One that is seen from its
-    feet or head looks upright, and is not found: then mark its places.
+    A body is lying if its trunk is far from vertical and its outline is wider than high. A body seen from its feet or
+    head looks upright and is not found; mark its places instead.
     """
     boxes = {name: _pixels(region, pose) for name, region in marked.items()} | dict(pose.marked)
     head, chest, device = (boxes.get(name) for name in ("head", "chest", "device"))
@@ -308,7 +306,7 @@ def _lies(body: Body) -> bool:
 
 
 def _pressing(body: Body, _: Places) -> bool | None:
-    """Of all arms that are seen: from the side one hides the other."""
+    """Decided by all visible arms: from the side one hides the other."""
     seen = [arm for arm in body.arms.values() if arm.elbow is not None or arm.tilt is not None]
     return _all(
         [_decided(name, value) for arm in seen for name, value in (("straight", arm.elbow), ("vertical", arm.tilt))]
@@ -321,7 +319,7 @@ def _stretching(body: Body, _: Places) -> bool | None:
 
 
 def _off(body: Body, places: Places) -> bool | None:
-    """Of the whole manikin; a hand at a part of it that is known is enough for a no."""
+    """Off the whole manikin; a hand at any known part of it is enough for a no."""
     known = [place for place in (places.body, places.head, places.chest) if place is not None]
     touching = [_hand_at(body, place, "hand_at") for place in known]
     if True in touching:
@@ -340,8 +338,8 @@ PREDICATES: dict[str, Callable[[Body, Places], bool | None]] = {
     "reaching_for_device": lambda body, places: _hand_at(body, places.device, "reach"),
     "hands_off": _off,
 }
-"""What is decided of each rescuer, by name. One hand is enough for "on the chest", "at the head" and "for the device";
-a no needs both hands to be seen."""
+"""The predicates of each rescuer. One hand is enough for "on the chest", "at the head" and "for the device"; a no requires
+both hands to be visible."""
 
 
 def _hand_at(body: Body, place: PersonBox | None, threshold: str) -> bool | None:
@@ -362,7 +360,7 @@ def _nearest(bodies: Sequence[Body], places: Places) -> int | None:
     if not scales:
         return None
     point = place.centre
-    far = [((body.middle.x - point.x) ** 2 + (body.middle.y - point.y) ** 2) ** 0.5 for body in bodies]
+    far = [_between(body.middle, point) for body in bodies]
     first, second = sorted(range(len(far)), key=far.__getitem__)[:2]
     ahead = (far[second] - far[first]) / median(scales)
     return first + 1 if ahead > THRESHOLDS["nearer"].yes else None
@@ -373,14 +371,14 @@ def _decided(threshold: str, value: float | None) -> bool | None:
 
 
 def _any(parts: Sequence[bool | None]) -> bool | None:
-    """Yes where one is, no where all are no; unknown where there is none."""
+    """Three-valued "or"; unknown for no parts."""
     if True in parts:
         return True
     return None if not parts or None in parts else False
 
 
 def _all(parts: Sequence[bool | None]) -> bool | None:
-    """No where one is, yes where all are yes; unknown where there is none."""
+    """Three-valued "and"; unknown for no parts."""
     if False in parts:
         return False
     return None if not parts or None in parts else True
@@ -404,8 +402,8 @@ _NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six")
 
 
 def sentences(facts: PictureFacts, *, unknown: bool = True) -> list[str]:
-    """One sentence on who is there, one or two for each person from left to right, one on who is nearest to the
-    manikin. What can't be decided is said to be unknown, or left out (`unknown=False`).
+    """One sentence on who is there, one or two on each person from left to right, and one on who is nearest to the
+    manikin. Undecided predicates are stated as unknown, or left out (`unknown=False`).
 
     >>> sentences(PictureFacts((), "", None))
     ['No person is seen. The manikin is not found.']
@@ -414,32 +412,32 @@ def sentences(facts: PictureFacts, *, unknown: bool = True) -> list[str]:
     number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
     seen = f"{number} {'person is' if count < 2 else 'people are'} seen"
     if facts.manikin == "a lying body":
-        said = [f"{seen}, and the manikin, by the looks of it a lying body."]
+        lines = [f"{seen}, and the manikin, by the looks of it a lying body."]
     elif facts.manikin:
-        said = [f"{seen}. Where the manikin lies is marked."]
+        lines = [f"{seen}. Where the manikin lies is marked."]
     else:
-        said = [f"{seen}. The manikin is not found."]
+        lines = [f"{seen}. The manikin is not found."]
     for person in facts.rescuers:
-        said += _person(person, count, unknown=unknown)
+        lines += _person(person, count, unknown=unknown)
     if facts.manikin and count > 1 and (facts.nearest is not None or unknown):
         who = f"is person {facts.nearest}" if facts.nearest is not None else "can't be decided"
-        said.append(f"Nearest to the manikin {who}.")
-    return said
+        lines.append(f"Nearest to the manikin {who}.")
+    return lines
 
 
 def _person(person: PersonFacts, count: int, *, unknown: bool) -> list[str]:
     name = f"Person {person.number} of {count} from the left" if count > 1 else "The person"
-    said = [WORDS[key][0] for key, holds in person.holds.items() if holds is True]
-    said += [WORDS[key][1] for key, holds in person.holds.items() if holds is False]
+    words = [WORDS[key][0] for key, holds in person.holds.items() if holds is True]
+    words += [WORDS[key][1] for key, holds in person.holds.items() if holds is False]
     open_ = [WORDS[key][2] for key, holds in person.holds.items() if holds is None]
-    found = [f"{name} {', '.join(said)}."] if said else []
+    found = [f"{name} {', '.join(words)}."] if words else []
     if unknown and open_:
         found.append(f"Unknown of {name[0].lower()}{name[1:]}: {', '.join(open_)}.")
     return found
 
 
 def marked_region(text: str, what: str) -> Region:
-    """A place as a person writes it: `x,y,width,height` in fractions of the picture. Raises `InputError`.
+    """A place as written by a user: `x,y,width,height` in fractions of the picture. Raises `InputError`.
 
     >>> marked_region("0.25,0.5,0.1,0.2", "chest").height
     0.2
@@ -453,5 +451,5 @@ def marked_region(text: str, what: str) -> Region:
 
 
 def marked_regions(given: Mapping[str, str | None]) -> dict[str, Region]:
-    """Those of head, chest and device that are given, read by `marked_region`."""
+    """The given places of head, chest and device, read by `marked_region`."""
     return {name: marked_region(text, name) for name in MARKS if (text := given.get(name))}
