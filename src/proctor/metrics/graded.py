@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from proctor.core import Answer, Item, Metric, Score, Status
 from proctor.core.formats import ScaleFormat, covered, extents, iou, jaccard, matching, word_f1
 from proctor.metrics.accuracy import cause_of
-from proctor.metrics.corpus import ItemSums, MetricEstimate
-from proctor.stats import Floats, Groups, Resampling
+from proctor.metrics.corpus import ItemSums
+from proctor.stats import Floats
 
 _LOCATED = ("intervals", "boxes")
 
@@ -186,28 +186,21 @@ MOST_RANKS = 10
 """As many intervals or boxes of an answer count for the pooled average precision (QVHighlights)."""
 
 
-def located_estimates(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
+def located_sums(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
     """The average precision of all answers together: over the overlaps 0.5, 0.55 … 0.95, then at 0.5 and at 0.75.
 
     One curve of precision over recall for all questions, as detection benchmarks compute it (see `average_precision`).
     Detectors rank all their predictions by their scores; answers in words have no scores, so that here the first
     interval of every answer comes before the second of any, and all of one rank are one step of the curve. None (late,
-    missing, unreadable) names nothing and finds nothing. Edges: no items: values None.
+    missing, unreadable) names nothing and finds nothing; an answer that is `wrong` counts as if it named as many wrong
+    intervals or boxes as the reference has. Edges: no items: values None.
 
-    >>> found = located_estimates([[[0, 10]], [[0, 10]]], [[[0, 9]], None], ["a", "b"])
+    >>> found = [one.estimate(["a", "b"]) for one in located_sums([[[0, 10]], [[0, 10]]], [[[0, 9]], None])]
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
-    return [one.estimate(groups, plan) for one in located_sums(references, predictions)]
-
-
-def located_sums(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
-) -> list[ItemSums]:
-    """What `located_estimates` sums up. `wrong` answers are read as wrong as can be: as if they named as many wrong
-    intervals or boxes as the reference has."""
     keys = [extents(one) for one in references]
     said = [extents(one)[:MOST_RANKS] for one in predictions]
     bad = {int(row): min(MOST_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
