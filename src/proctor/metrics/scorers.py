@@ -20,7 +20,6 @@ from proctor.core import (
     Registry,
     Score,
     Scorer,
-    Status,
     VideoClip,
 )
 from proctor.core.formats import ScaleFormat
@@ -58,8 +57,8 @@ SCORERS.add("graded", GradedScorer)
 
 
 def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
-    """Every scorer that scores answers the moment they come; each applies to the formats that it knows. Those that the
-    benchmark brings come last. Raises `ConfigurationError` where two of them give one metric under one name.
+    """The scorers that run on every answer, each for the formats that it knows; the benchmark's own come last. Raises
+    `ConfigurationError` where two of them give one metric under one name.
 
     >>> [type(scorer).__name__ for scorer in code_scorers()]
     ['AccuracyScorer', 'OrderingScorer', 'GradedScorer']
@@ -98,10 +97,10 @@ CORPUS_METRICS = (
     POOLED_PRECISION,
     UNANSWERED,
 )
-"""The metrics over many items: no score of a single answer, but a statistic of what is summed up over answers."""
+"""The metrics over many items: statistics of sums, without a score of a single answer."""
 
 SILENCE_HELPS = (MCC, SET_PRECISION, SET_F1, TIME_PRECISION, TIME_F1, POOLED_PRECISION)
-"""Those to which an answer without a value does less harm than a wrong one, by their definitions."""
+"""Metrics that by definition punish a missing answer less than a wrong one."""
 
 _SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {"count": count_sums, "percentage": percentage_sums}
 """Where an answer without a value costs as much as the worst."""
@@ -119,10 +118,11 @@ _SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] 
 def item_sums(
     items: Sequence[Item], said: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
 ) -> list[ItemSums]:
-    """What the metrics over many items sum up, of items of one format that have references and of what was `said` to
-    each: a value of the format, or None (late, missing, unreadable). None costs as much as the worst answer, but in
-    those of `SILENCE_HELPS`, where it names nothing; where `wrong` is true, an answer without a value is as wrong as can
-    be there, too. Parts are named as they are `among` all items of a benchmark. Empty for other formats.
+    """The sums of every metric over many items, for items of one format with references. Empty for other formats.
+
+    `said` holds an answer for each item: a value of the format, or None (late, missing, unreadable). None costs as much
+    as the worst answer, except in the metrics of `SILENCE_HELPS`, where it names nothing; with `wrong` it costs as much
+    there, too. `among` are all items of the benchmark, by which parts are named.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import CountFormat
@@ -147,7 +147,7 @@ def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
 
 
 def _span(item: Item) -> tuple[float, float] | None:
-    """From when to when a question's one clip shows its video, where that is known."""
+    """Start and end of an item's one clip, where they are known."""
     clips = [one for one in item.media if isinstance(one, VideoClip)]
     if len(clips) != 1 or clips[0].end is None:
         return None
@@ -162,8 +162,8 @@ class FunctionMetric:
     record), `text` (the system's words), `parsed` (the value read from them), `reference` (the right answer) and
     `question`. It returns a number in the metric's range, or True and False.
 
-    What never came (too late, refused, an error) or can't be read gets the metric's worst value without a call. A
-    function that takes `reference` applies to items that have one. Called like the function it is the function.
+    An answer without a value (too late, refused, an error, unreadable) gets the metric's worst value without a call. A
+    function that takes `reference` applies to items that have one. Calling the metric calls the function.
 
     >>> FunctionMetric(lambda text: len(text) < 80, name="short").metric.label
     'Short'
@@ -195,8 +195,6 @@ class FunctionMetric:
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
         """The one score. Raises `ConfigurationError` where the function raises, or returns no number in its range."""
-        if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
         cause = cause_of(answer)
         value = self.metric.worst if cause else await self._value(item, answer)
         return [Score(item_id=item.id, metric=self.metric.name, value=value, scorer=self.name, label=cause)]

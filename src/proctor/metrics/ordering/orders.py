@@ -407,22 +407,15 @@ class OrderingScorer:
     [('pairwise_accuracy', 0.5), ('kendall_tau', 0.33), ('longest_run', 0.67)]
     """
 
-    @property
-    def name(self) -> str:
-        """ "code": no model is asked."""
-        return "code"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All but the task accuracy, which is accuracy."""
-        return RUN_METRICS
+    name = "code"
+    metrics = RUN_METRICS
 
     def applies(self, item: Item) -> bool:
         """To orders with a reference."""
         return item.reference is not None and isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, in the form that every scorer has."""
+        """The scores of `mark`, as the `Scorer` protocol wants it."""
         return self.mark(item, answer)
 
     def mark(self, item: Item, answer: Answer) -> list[Score]:
