@@ -11,7 +11,7 @@ import pytest
 
 from proctor.core import InfrastructureError
 from proctor.models import ModelClient, ModelSpec
-from proctor.models.body_limit import MOST_BYTES
+from proctor.models.connections import MOST_BYTES
 from tests.support.raw_server import completion, raw_server
 from tests.support.scripted_transport import TRANSPORTS, choose_transport
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-    from proctor.models.batch_folder import BatchFolder
+    from proctor.models.connections import BatchFolder
     from proctor.models.local import LocalModel
     from proctor.models.servers import ModelServers
     from proctor.models.weights import Query, Weights

@@ -26,9 +26,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.usage import RequestUsage
 
 from proctor.media import StoredPicture
-from proctor.models.batch_folder import BatchFolder
-from proctor.models.body_limit import ENCODINGS
-from proctor.models.connections import Connections, Posted
+from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
 from proctor.models.faults import told_in
 from proctor.models.servers import ModelServers
 

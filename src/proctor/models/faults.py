@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
-from proctor.models.body_limit import BodyError
+from proctor.models.connections import BodyError
 
 _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(

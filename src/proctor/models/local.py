@@ -156,6 +156,7 @@ class LocalModel(Model):
     """Raises `ConfigurationError` where a package is missing or a path holds no weights; what only loading
     shows (unknown model, a processor that needs more) is one as well, with the first question."""
 
+    settings_type = LocalModelSettings
     unsupported_settings: ClassVar[frozenset[str]] = frozenset(  # type: ignore[assignment]  # names of fields
         set(ModelSettings.__annotations__) - {"max_tokens", "temperature", "top_p", "top_k", "seed", "stop_sequences"}
     )

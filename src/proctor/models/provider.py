@@ -21,8 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError, first_problem, one_of
-from proctor.models.body_limit import ENCODINGS, limit_body
-from proctor.models.connections import Connections
+from proctor.models.connections import ENCODINGS, Connections, limit_body
 from proctor.models.faults import one_line
 from proctor.models.spec import RESERVED, ModelSpec
 
@@ -109,7 +108,7 @@ def _local(spec: ModelSpec) -> Model | None:
     if spec.base_url is not None:
         raise ConfigurationError(f"{spec.name}: local weights take no base URL")
     if spec.hears:
-        from proctor.models.whisper import FasterWhisperModel
+        from proctor.models.speech import FasterWhisperModel
 
         return FasterWhisperModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
     from proctor.models.local import LocalModel
@@ -121,7 +120,7 @@ def _hearing(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Mode
     """A server that recognises speech, or None where the name asks for another kind of model."""
     if not spec.hears:
         return None
-    from proctor.models.transcription import TranscriptionModel
+    from proctor.models.speech import TranscriptionModel
 
     url = spec.base_url or _OPENAI
     return TranscriptionModel(spec.name, url, key or _key(url), http)
@@ -223,11 +222,7 @@ def _is_local(url: str) -> bool:
 
 def _check_settings(model: Model, spec: ModelSpec) -> None:
     """The library ignores a setting that it does not know: a typing error must not pass as a setting."""
-    known: dict[str, Any] = {}
-    for module in {kind.__module__ for kind in type(model).__mro__}:
-        for name, kind in vars(sys.modules[module]).items():
-            if name.endswith("ModelSettings") and is_typeddict(kind):
-                known |= get_type_hints(kind)
+    known = _known_settings(model)
     usable = sorted(set(known) - set(model.unsupported_settings) - set(RESERVED))
     for key, value in spec.settings.items():
         if key not in usable:
@@ -243,6 +238,18 @@ def _check_settings(model: Model, spec: ModelSpec) -> None:
         else:
             continue
         raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, {reason}")
+
+
+def _known_settings(model: Model) -> dict[str, Any]:
+    """The types of a model's settings by name: of its `settings_type`, or of what the library declares beside it."""
+    if own := getattr(model, "settings_type", None):
+        return get_type_hints(own)
+    known: dict[str, Any] = {}
+    for module in {kind.__module__ for kind in type(model).__mro__}:
+        for name, kind in vars(sys.modules[module]).items():
+            if name.endswith("ModelSettings") and is_typeddict(kind):
+                known |= get_type_hints(kind)
+    return known
 
 
 def _no_retries(model: Model) -> None:

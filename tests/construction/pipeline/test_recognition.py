@@ -242,7 +242,7 @@ def test_faster_whisper_needs_its_package_and_files(
         ModelClient(ModelSpec(name=f"faster-whisper:{tmp_path}"))
     with pytest.raises(ConfigurationError, match="unknown model setting 'beams'"):
         ModelClient(ModelSpec(name=f"faster-whisper:{weights}", settings={"beams": 3}))
-    monkeypatch.setattr("proctor.models.whisper.find_spec", lambda _: None)
+    monkeypatch.setattr("proctor.models.speech.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"is not installed: pip install 'proctor-eval\[asr\]'"):
         ModelClient(ModelSpec(name=f"faster-whisper:{weights}"))
 
