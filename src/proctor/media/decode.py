@@ -1,4 +1,4 @@
-"""Decoding exactly the pictures that are wanted: in one pass where they lie close, by seeking where not."""
+"""Decoding exactly the wanted pictures: in one pass where they lie close together, by seeking otherwise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import WeakSet
 
-from proctor.core import InputError, Item, ProctorError, Region
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, Region
 from proctor.media.entries import EncodedFrame, key_of
-from proctor.media.pictures import FrameEncoder, MediaSettings
-from proctor.media.video import FrameIndex, open_video, pixel_aspect, reason_of, seek
+from proctor.media.pictures import FrameEncoder, MediaSettings, upright
+from proctor.media.video import FrameIndex, check_size, open_video, pixel_aspect, read_index, reason_of, seek
 
 if TYPE_CHECKING:
     from av.packet import Packet
@@ -401,79 +404,31 @@ def _threads(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="decode")
 
 
-_IDLE_S = 0.2  # a thread waits so long for more: starting one takes longer than most of its tasks
-_AHEAD = 8
-"""So many items beyond the last one that was asked for; their frames go to the store, not into memory."""
+MOST_SAMPLES = 100_000  # 14 hours at two a second
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a system asks a view for."""
+class SampledPicture(NamedTuple):
+    """One picture: its own time in seconds of the video's clock, and height × width × 3 bytes, RGB, upright."""
 
-    count: int | None = None
-    fps: float | None = None
+    time: float
+    pixels: NDArray[np.uint8]
 
 
-class LookAhead:
-    """Of items in the order in which they will be asked: whatever the last one was asked for is made for the
-    next ones as well, one after the other, in the background.
+def sampled(
+    path: Path, fps: float, max_side: int | None, *, index: FrameIndex | None = None, start: float = 0.0
+) -> Iterator[SampledPicture]:
+    """The pictures shown at `start`, and every 1/fps seconds after it; each once, with the time at which it begins.
 
-    It changes when frames are made and nothing else: what a view gives comes from the store, and what goes
-    wrong ahead is told when the item itself is asked for. What is `ready` is left out. The thread ends when it has
-    nothing to do, and with the process.
+    `max_side` bounds the longer side in pixels (None: as large as the file). One picture is in memory at a time.
+    Raises `InputError` where the file can't be decoded, or has more than 100,000 such moments.
     """
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        prepare: Callable[[Item, Request], object],
-        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
-    ) -> None:
-        self._items = list(items)
-        self._places = {item.id: place for place, item in enumerate(items)}
-        self._prepare = prepare
-        self._ready = ready
-        self._guard = threading.Condition()
-        self._waiting: deque[tuple[int, Request]] = deque()
-        self._reached = self._planned = 0
-        self._working = False
-
-    def asked(self, item: Item, request: Request) -> None:
-        """An item's frames were asked for, and are there."""
-        place = self._places.get(item.id)
-        if place is None:
-            return
-        with self._guard:
-            self._reached = max(self._reached, place + 1)
-            end = min(len(self._items), self._reached + _AHEAD)
-            new = range(max(self._planned, self._reached), end)
-            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
-            self._planned = max(self._planned, end)
-            if self._waiting and not self._working:
-                self._working = True
-                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
-            elif self._waiting:
-                self._guard.notify()
-
-    def _work(self) -> None:
-        while (task := self._next()) is not None:
-            place, request = task
-            try:
-                self._prepare(self._items[place], request)
-            except ProctorError:
-                continue  # told when the item itself is asked for
-            except RuntimeError as error:
-                if "interpreter shutdown" in str(error):
-                    return  # the program ends: nobody will ask
-                raise
-
-    def _next(self) -> tuple[int, Request] | None:
-        with self._guard:
-            while True:
-                while self._waiting and self._waiting[0][0] < self._reached:
-                    self._waiting.popleft()  # the item itself was faster
-                if self._waiting:
-                    return self._waiting.popleft()
-                if not self._guard.wait(_IDLE_S):
-                    self._working = False
-                    return None
+    check_size(path)
+    index = index or read_index(path)
+    last = index.seconds(int(index.pts[-1]))
+    if (last - start) * fps >= MOST_SAMPLES:
+        found = f"{last / 3600:.1f} hours at {fps:g} pictures a second"
+        raise InputError(path, found=found, expected=f"at most {MOST_SAMPLES:,} pictures: a lower rate")
+    moments = start + np.arange(int(max(0.0, last - start) * fps) + 1) / fps
+    with VideoSource(path) as source:
+        for pts, frame, aspect in decode_at(source, index, sorted(set(index.at(moments.tolist())))):
+            yield SampledPicture(index.seconds(pts), np.asarray(upright(frame, aspect, None, max_side)))

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import lzma
 import os
 import stat
-import threading
-import weakref
 import zipfile
 import zlib
 from binascii import b2a_base64
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic import JsonValue
 
 from proctor.core import content_hash, load_json
-from proctor.media.files import noted_identity, unwritable
-from proctor.media.objects import OBJECTS
 
 _FORMAT = 2
 _MOST_BYTES = 64 * 2**20  # of a manifest: half a million pictures
@@ -197,15 +189,8 @@ def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPictur
     return pictures
 
 
-def is_whole(entry: Path) -> bool:
-    """Whether every picture of the entry, or an object's copy, is what was written."""
-    if entry.parent.parent.name == OBJECTS:
-        known = noted_identity(entry.parents[2], entry)
-        with entry.open("rb") as file:
-            return known is not None and hashlib.file_digest(file, "sha256").hexdigest() == known
-    if entry.suffix != ".zip":  # a file by itself, named by its hash
-        with entry.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == entry.stem
+def entry_is_whole(entry: Path) -> bool:
+    """Whether every picture of an entry is what was written. Raises `FileNotFoundError` where the entry is gone."""
     places = read_manifest(entry)
     if places is None:
         return False
@@ -217,18 +202,6 @@ def is_whole(entry: Path) -> bool:
     except _DAMAGED:
         return False
     return True
-
-
-def drop(entry: Path) -> None:
-    """Removes a damaged entry, so that it is made again. What is a folder, which nothing here makes, is renamed. Raises
-    `ConfigurationError` where that can't be done."""
-    try:
-        if entry.is_dir() and not entry.is_symlink():
-            entry.rename(entry.with_name(f"{entry.name}.damaged"))
-        else:
-            entry.unlink(missing_ok=True)
-    except OSError as error:
-        raise unwritable(entry.parent, error) from error
 
 
 class _NotWholeError(Exception):
@@ -292,111 +265,3 @@ def _member(name: str) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)
     info.external_attr = 0o644 << 16
     return info
-
-
-_ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
-_MOST_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
-
-
-@dataclass(frozen=True, slots=True)
-class KeptEntry:
-    """One ZIP of the store, one video made for players, or the copy of an object: its size and when it was last read (seconds since 1970)."""
-
-    path: Path
-    size: int
-    used_at: float
-
-    def source(self) -> str:
-        """The name of the file that its pictures are of; empty where the entry can't be read."""
-        return self.path.name if self.path.parent.parent.name == OBJECTS else source_of(self.path)
-
-
-def kept(cache_dir: Path) -> list[KeptEntry]:
-    """All entries, the one that was not read for longest first."""
-    found = []
-    for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
-        if path.name == LOCK:
-            continue
-        with suppress(FileNotFoundError):
-            state = path.stat()
-            # A copy's time of change is part of how its content is known again.
-            used_at = state.st_atime if path.parent.parent.name == OBJECTS else state.st_mtime
-            found.append(KeptEntry(path, state.st_size, used_at))
-    return sorted(found, key=lambda entry: (entry.used_at, entry.path))
-
-
-def damaged(cache_dir: Path) -> list[KeptEntry]:
-    """The entries of which a picture is not what was written."""
-    found = []
-    for entry in kept(cache_dir):
-        with suppress(FileNotFoundError):
-            if not is_whole(entry.path):
-                found.append(entry)
-    return found
-
-
-def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
-    """Removes the entries that were not read for longest, until the others take at most `max_bytes`; returns
-    what was removed.
-
-    What a running process reads (see `CacheLocks`) and what is being filled stays, even where that is more than
-    `max_bytes`. Raises `ConfigurationError` where the cache can't be written to.
-    """
-    entries = kept(cache_dir)
-    total = sum(entry.size for entry in entries)
-    removed = []
-    for entry in entries:
-        if total <= max_bytes:
-            break
-        with _unless_used(entry.path.parent) as free:
-            if free:
-                drop(entry.path)
-                removed.append(entry)
-                total -= entry.size
-    return removed
-
-
-class CacheLocks:
-    """The frame sets that a process read last (128), held with a shared lock on their folders, which the system
-    releases when the process dies, however it dies: a pin that is left behind can't be."""
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._held: OrderedDict[Path, int] = OrderedDict()
-        weakref.finalize(self, _release, self._held)
-
-    def hold(self, folder: Path) -> None:
-        """Keeps this frame set from being removed; waits while it is. Nothing to hold before the frame set exists."""
-        with self._guard:
-            if folder in self._held:
-                self._held.move_to_end(folder)
-                return
-            with suppress(FileNotFoundError, NotADirectoryError):
-                opened = os.open(folder, os.O_RDONLY)
-                fcntl.flock(opened, fcntl.LOCK_SH)
-                self._held[folder] = opened
-            while len(self._held) > _MOST_LOCKS:
-                os.close(self._held.popitem(last=False)[1])
-
-
-def _release(held: dict[Path, int]) -> None:
-    while held:
-        os.close(held.popitem()[1])
-
-
-@contextmanager
-def _unless_used(folder: Path) -> Iterator[bool]:
-    with ExitStack() as locks:
-        try:
-            opened = os.open(folder, os.O_RDONLY)
-            locks.callback(os.close, opened)
-            lock = locks.enter_context((folder / LOCK).open("ab"))
-        except OSError as error:
-            raise unwritable(folder, error) from error
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

@@ -1,10 +1,9 @@
-"""Pictures that were decoded and encoded once, for any number of threads and processes.
+"""The frame store: pictures that were decoded and encoded once, for any number of threads and processes.
 
-A *frame set* holds pictures of one content, cut, scaled and encoded in one way; a picture in it is known by
-its presentation timestamp (and by the text painted on it, if any). So whatever the sampling (a rate, a
-count, a window, a clip), the pictures that an earlier one brought are slices of what is there, and only the
-others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool can open and that is
-never changed afterwards.
+A *frame set* holds pictures of one content, cut, scaled and encoded in one way; the key of a picture is its presentation
+timestamp (and the text painted on it, if any). Whatever the sampling (a rate, a count, a window, a clip), pictures that
+are stored are read, and only the others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool
+can open and that never changes.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -25,17 +26,17 @@ from proctor.core import ConfigurationError
 from proctor.media.entries import (
     LOCK,
     ByteRange,
-    CacheLocks,
     EncodedFrame,
     FrameSet,
     Key,
-    drop,
-    prune,
+    entry_is_whole,
     read_manifest,
     read_pictures,
+    source_of,
     write_entry,
 )
-from proctor.media.files import unwritable
+from proctor.media.files import noted_identity
+from proctor.media.objects import OBJECTS, unwritable
 from proctor.media.shared_frames import SharedFrames
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
@@ -334,3 +335,135 @@ def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str
     finally:
         draft.unlink(missing_ok=True)
     return name
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether every picture of the entry, or an object's copy, is what was written."""
+    if entry.parent.parent.name == OBJECTS:
+        known = noted_identity(entry.parents[2], entry)
+        with entry.open("rb") as file:
+            return known is not None and hashlib.file_digest(file, "sha256").hexdigest() == known
+    if entry.suffix != ".zip":  # a file by itself, named by its hash
+        with entry.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == entry.stem
+    return entry_is_whole(entry)
+
+
+def drop(entry: Path) -> None:
+    """Removes a damaged entry, so that it is made again. What is a folder, which nothing here makes, is renamed. Raises
+    `ConfigurationError` where that can't be done."""
+    try:
+        if entry.is_dir() and not entry.is_symlink():
+            entry.rename(entry.with_name(f"{entry.name}.damaged"))
+        else:
+            entry.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(entry.parent, error) from error
+
+
+_ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
+_MOST_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntry:
+    """One ZIP of the store, one video made for players, or the copy of an object: its size and when it was last read (seconds since 1970)."""
+
+    path: Path
+    size: int
+    used_at: float
+
+    def source(self) -> str:
+        """The name of the file that its pictures are of; empty where the entry can't be read."""
+        return self.path.name if self.path.parent.parent.name == OBJECTS else source_of(self.path)
+
+
+def kept(cache_dir: Path) -> list[KeptEntry]:
+    """All entries, the one that was not read for longest first."""
+    found = []
+    for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
+        if path.name == LOCK:
+            continue
+        with suppress(FileNotFoundError):
+            state = path.stat()
+            # A copy's time of change is part of how its content is known again.
+            used_at = state.st_atime if path.parent.parent.name == OBJECTS else state.st_mtime
+            found.append(KeptEntry(path, state.st_size, used_at))
+    return sorted(found, key=lambda entry: (entry.used_at, entry.path))
+
+
+def damaged(cache_dir: Path) -> list[KeptEntry]:
+    """The entries of which a picture is not what was written."""
+    found = []
+    for entry in kept(cache_dir):
+        with suppress(FileNotFoundError):
+            if not is_whole(entry.path):
+                found.append(entry)
+    return found
+
+
+def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
+    """Removes the entries that were not read for longest, until the others take at most `max_bytes`; returns
+    what was removed.
+
+    What a running process reads (see `CacheLocks`) and what is being filled stays, even where that is more than
+    `max_bytes`. Raises `ConfigurationError` where the cache can't be written to.
+    """
+    entries = kept(cache_dir)
+    total = sum(entry.size for entry in entries)
+    removed = []
+    for entry in entries:
+        if total <= max_bytes:
+            break
+        with _unless_used(entry.path.parent) as free:
+            if free:
+                drop(entry.path)
+                removed.append(entry)
+                total -= entry.size
+    return removed
+
+
+class CacheLocks:
+    """The frame sets that a process read last (128), held with a shared lock on their folders, which the system
+    releases when the process dies, however it dies: a pin that is left behind can't be."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held: OrderedDict[Path, int] = OrderedDict()
+        weakref.finalize(self, _release, self._held)
+
+    def hold(self, folder: Path) -> None:
+        """Keeps this frame set from being removed; waits while it is. Nothing to hold before the frame set exists."""
+        with self._guard:
+            if folder in self._held:
+                self._held.move_to_end(folder)
+                return
+            with suppress(FileNotFoundError, NotADirectoryError):
+                opened = os.open(folder, os.O_RDONLY)
+                fcntl.flock(opened, fcntl.LOCK_SH)
+                self._held[folder] = opened
+            while len(self._held) > _MOST_LOCKS:
+                os.close(self._held.popitem(last=False)[1])
+
+
+def _release(held: dict[Path, int]) -> None:
+    while held:
+        os.close(held.popitem()[1])
+
+
+@contextmanager
+def _unless_used(folder: Path) -> Iterator[bool]:
+    with ExitStack() as locks:
+        try:
+            opened = os.open(folder, os.O_RDONLY)
+            locks.callback(os.close, opened)
+            lock = locks.enter_context((folder / LOCK).open("ab"))
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

@@ -15,15 +15,13 @@ from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
 from proctor.media.audio import MOST_S, RATE, AudioInfo, cut_sound, probe_audio
-from proctor.media.clips import cut, from_jpegs
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, is_there
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, is_there
 from proctor.media.frame_store import FrameStore, Make
-from proctor.media.located import LocatedFiles
+from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import MediaSettings, encode, read_image
-from proctor.media.playback import playback_lead, write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.shared_frames import shared_frames
 from proctor.media.video import FrameIndex, VideoInfo, probe

@@ -75,6 +75,14 @@ class FetchedObject:
     sha256: str
 
 
+def unwritable(folder: Path, error: OSError) -> ConfigurationError:
+    """The error for a cache folder that can't be written to."""
+    return ConfigurationError(
+        f"the media cache {folder} can't be written to ({error.strerror or error}): "
+        "choose another with the environment variable PROCTOR_CACHE"
+    )
+
+
 def url_of(place: str | Path) -> str | None:
     """The URL (s3://, gs://, az://, https://, http://) that a place is; None for a path. Raises `InputError` for a URL
     of another kind, and for one that carries credentials or a query."""
@@ -111,10 +119,7 @@ def media_folder(place: str | Path, cache: Path) -> Path:
         with replacing(folder / _PLACE) as draft:
             draft.write_text(json.dumps({"url": whole}), encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(
-            f"the media cache {cache} can't be written to ({error.strerror or error}): "
-            "choose another with the environment variable PROCTOR_CACHE"
-        ) from error
+        raise unwritable(cache, error) from error
     return folder
 
 

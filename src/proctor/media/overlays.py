@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import Region
-from proctor.media.sampling import SampledPicture, sampled
+from proctor.media.decode import SampledPicture, sampled
 
 _MAX_SIDE = 960
 _WINDOW = 6  # pictures that are compared with one another

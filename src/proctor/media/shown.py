@@ -14,7 +14,7 @@ from proctor.media.audio import Sound
 from proctor.media.entries import StoredPicture
 
 if TYPE_CHECKING:
-    from proctor.media.clips import ClipFile
+    from proctor.media.mp4 import ClipFile
 
 _PREFIX = 8
 _MOST = 200

@@ -1,15 +1,16 @@
-"""An item's media under a condition: what a system gets, and its only way to the pixels."""
+"""Views: an item's media under a condition, a system's only way to the pixels."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from proctor.core import AudioClip, Frame, Image, InputError, Item, VideoClip, View, aside
+from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside
 from proctor.media.audio import Sound
-from proctor.media.clips import ClipFile
 from proctor.media.conditions import (
     CONDITIONS,
     Condition,
@@ -19,8 +20,8 @@ from proctor.media.conditions import (
     SoundSlot,
     time_label,
 )
-from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
+from proctor.media.mp4 import ClipFile
 from proctor.media.pictures import sample_times
 from proctor.media.shown import ShownLog, ShownRecord
 
@@ -362,3 +363,81 @@ def _painted(slot: FrameSlot, overlay: str) -> FrameSlot:
         return slot
     start = slot.clip[0] if overlay == "clip" else 0.0
     return replace(slot, picture=replace(slot.picture, shows=slot.time - start))
+
+
+_IDLE_S = 0.2  # a thread waits so long for more: starting one takes longer than most of its tasks
+_AHEAD = 8
+"""So many items beyond the last one that was asked for; their frames go to the store, not into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a system asks a view for."""
+
+    count: int | None = None
+    fps: float | None = None
+
+
+class LookAhead:
+    """Of items in the order in which they will be asked: whatever the last one was asked for is made for the
+    next ones as well, one after the other, in the background.
+
+    It changes when frames are made and nothing else: what a view gives comes from the store, and what goes
+    wrong ahead is told when the item itself is asked for. What is `ready` is left out. The thread ends when it has
+    nothing to do, and with the process.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        prepare: Callable[[Item, Request], object],
+        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
+    ) -> None:
+        self._items = list(items)
+        self._places = {item.id: place for place, item in enumerate(items)}
+        self._prepare = prepare
+        self._ready = ready
+        self._guard = threading.Condition()
+        self._waiting: deque[tuple[int, Request]] = deque()
+        self._reached = self._planned = 0
+        self._working = False
+
+    def asked(self, item: Item, request: Request) -> None:
+        """An item's frames were asked for, and are there."""
+        place = self._places.get(item.id)
+        if place is None:
+            return
+        with self._guard:
+            self._reached = max(self._reached, place + 1)
+            end = min(len(self._items), self._reached + _AHEAD)
+            new = range(max(self._planned, self._reached), end)
+            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
+            self._planned = max(self._planned, end)
+            if self._waiting and not self._working:
+                self._working = True
+                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
+            elif self._waiting:
+                self._guard.notify()
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            place, request = task
+            try:
+                self._prepare(self._items[place], request)
+            except ProctorError:
+                continue  # told when the item itself is asked for
+            except RuntimeError as error:
+                if "interpreter shutdown" in str(error):
+                    return  # the program ends: nobody will ask
+                raise
+
+    def _next(self) -> tuple[int, Request] | None:
+        with self._guard:
+            while True:
+                while self._waiting and self._waiting[0][0] < self._reached:
+                    self._waiting.popleft()  # the item itself was faster
+                if self._waiting:
+                    return self._waiting.popleft()
+                if not self._guard.wait(_IDLE_S):
+                    self._working = False
+                    return None

@@ -17,8 +17,7 @@ import pytest
 
 from proctor.construction.pipeline import Project, funnel, history, redo_record, run_stages
 from proctor.core import ConfigurationError
-from proctor.media.audio import RATE, cut_sound
-from proctor.media.speech_parts import speech_parts
+from proctor.media.audio import RATE, cut_sound, speech_parts
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 from tests.support.ear import SENTENCES, ear, frames_of, project_of, transcribed
