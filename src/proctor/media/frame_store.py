@@ -40,7 +40,7 @@ from proctor.media.objects import OBJECTS, unwritable
 from proctor.media.shared_frames import SharedFrames
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
-"""Gets the keys that are missing and those that the frame set has."""
+"""Makes pictures, given the keys that are missing and those that the frame set has."""
 
 _log = logging.getLogger(__name__)
 _DRAFT = ".draft-"
@@ -50,13 +50,14 @@ _MEMORY_BYTES = 128 * 2**20
 
 
 class FrameStore:
-    """Frame sets below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
+    """Frame sets below one folder, at most `max_bytes` in all (None: no limit; see `prune`).
 
-    Reading waits for nobody, since entries are complete when they appear and never change. Filling a frame set
-    takes the lock on its lock file, which the system releases when the process dies, however it dies. What
-    was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
+    Readers never wait, since entries are complete when they appear and never change. Filling a frame set takes the lock
+    on its lock file, which the system releases when the process dies. The pictures read last stay in memory, up to
+    `memory_bytes`, so that overlapping windows are read once.
 
-    With `shared`, what is not in the folder is read from there before it is made, and what is made is kept there, too.
+    With `shared`, pictures that are not in the folder are read from there before they are made, and pictures that are
+    made are kept there, too.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class FrameStore:
         self._locks.hold(folder)
 
     def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make, *, share: bool = True) -> dict[Key, bytes]:
-        """The JPEGs of these keys, byte for byte as they were encoded; without `share` of this folder alone.
+        """The JPEGs of these keys, byte for byte as they were encoded; without `share` from this folder alone.
 
-        What is not there is made, by the first process to ask; it may make more than was missing. Raises what
-        `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to; `InputError`
-        where `shared` does not give or take what it should.
+        The first process that requests a missing picture makes it, and may make more. Raises what `make` raises (then
+        nothing is kept), `ConfigurationError` where the folder can't be written to, and `InputError` where `shared`
+        fails.
         """
         address = frame_set.address
         folder = self._folder / address[:2] / address
@@ -104,7 +105,7 @@ class FrameStore:
         return served
 
     def at_hand(self, frame_set: FrameSet, key: Key) -> bytes | None:
-        """The JPEG of this key where this process has it in memory; never waits."""
+        """The JPEG of this key if this process has it in memory; never waits."""
         address = frame_set.address
         jpeg = self._memory.of(address).get(key)
         if jpeg is not None and address in self._known:
@@ -130,7 +131,7 @@ class FrameStore:
                     served |= self._copied(self._shared, frame_set, known, [key for key in missing if key in there])
                     missing = [key for key in missing if key not in served]
                 if missing:
-                    _add(folder, frame_set, make(missing, known.keys() | there))
+                    _add_entry(folder, frame_set, make(missing, known.keys() | there))
                     known.look()
                     served |= known.read(missing)
             if self._max_bytes is not None:
@@ -143,12 +144,12 @@ class FrameStore:
     def _copied(
         self, shared: SharedFrames, frame_set: FrameSet, known: _Known, wanted: Sequence[Key]
     ) -> dict[Key, bytes]:
-        """Of the wanted pictures those that `shared` gives, which are kept in the folder as one entry."""
+        """The wanted pictures that `shared` has, which are kept in the folder as one entry."""
         pictures = shared.pictures(frame_set, wanted)
         first = next(pictures, None)
         if first is None:
             return {}
-        entry = _add(known.folder, frame_set, chain([first], pictures))
+        entry = _add_entry(known.folder, frame_set, chain([first], pictures))
         known.look()
         known.note_shared(entry)
         return known.read(wanted)
@@ -159,8 +160,8 @@ class FrameStore:
             known.note_shared(name)
 
     def file(self, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
-        """A file too large for an entry, written by the first process to ask, and named by the hash of its content.
-        It may be removed like any entry; who has it open can read on. Raises as `serve`."""
+        """A file too large for an entry, written once, and named by the hash of its content. It may be removed like any
+        entry; a process that has it open can read on. Raises as `serve`."""
         address = frame_set.address
         folder = self._folder / address[:2] / address
         self._locks.hold(folder)
@@ -177,7 +178,7 @@ class FrameStore:
 
 
 class _Memory:
-    """The pictures that were read last, frame set by frame set; the frame set unused for longest goes first."""
+    """A cache in memory, by frame set; the least recently used frame set goes first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -186,7 +187,7 @@ class _Memory:
         self._sizes: dict[str, int] = {}
 
     def of(self, address: str) -> Mapping[Key, bytes]:
-        """What is at hand of a frame set; it never changes."""
+        """The pictures of a frame set that are in memory. The mapping never changes."""
         with self._guard:
             if address not in self._frame_sets:
                 return {}
@@ -203,7 +204,7 @@ class _Memory:
 
 
 class _Known:
-    """What this process knows of one frame set."""
+    """The entries of one frame set that this process knows, and where each picture lies in them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -214,7 +215,7 @@ class _Known:
         self._marked_at = -_MARK_EVERY_S
 
     def read(self, wanted: Sequence[Key]) -> dict[Key, bytes]:
-        """Of the wanted pictures those that are known and whole."""
+        """The wanted pictures that are known and intact."""
         if self._entries is None:
             self.look()
         with self._guard:
@@ -237,7 +238,7 @@ class _Known:
         return served
 
     def look(self) -> None:
-        """Takes note of the entries that have appeared since the last look; removes broken ones."""
+        """Reads the entries that have appeared since the last call; removes damaged ones."""
         names = {path.name for path in self.folder.glob("*.zip")}
         with self._guard:
             new = names - (self._entries or set())
@@ -258,7 +259,7 @@ class _Known:
             self._places.update(found)
 
     def keys(self) -> frozenset[Key]:
-        """All that is known to be there."""
+        """The keys of all known pictures."""
         with self._guard:
             return frozenset(self._places)
 
@@ -268,12 +269,12 @@ class _Known:
             return (self._entries or set()) - self._shared
 
     def note_shared(self, entry: str) -> None:
-        """Says that they are."""
+        """Notes that an entry is in object storage."""
         with self._guard:
             self._shared.add(entry)
 
     def mark(self) -> None:
-        """Says now and then that the frame set is read, for the process that makes room."""
+        """Updates the entries' time of use, every 30 seconds at most: `prune` removes the least recently used."""
         now = time.monotonic()
         if now - self._marked_at >= _MARK_EVERY_S:
             self._marked_at = now
@@ -294,7 +295,7 @@ def _drop(entry: Path) -> None:
 
 @contextmanager
 def _filling(folder: Path) -> Iterator[None]:
-    """Nobody else fills this frame set meanwhile. What a killed process left half written is removed."""
+    """Holds the lock for filling a frame set, and removes what a killed process left half written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("ab")
@@ -311,30 +312,32 @@ def _kept_file(folder: Path, suffix: str) -> Path | None:
     return next(iter(sorted(folder.glob(f"{'[0-9a-f]' * 64}{suffix}"))), None)
 
 
-def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+@contextmanager
+def _draft_in(folder: Path) -> Iterator[Path]:
+    """A file to write, which is gone afterwards unless it was renamed."""
     draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
     try:
+        yield draft
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+    with _draft_in(folder) as draft:
         write(draft)
         with draft.open("rb") as file:
             whole = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}{frame_set.suffix}"
         return draft.replace(whole)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
-def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
+def _add_entry(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
     """Adds an entry, and returns its name."""
-    draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
-    try:
+    with _draft_in(folder) as draft:
         name = write_entry(draft, frame_set, made)
         draft.replace(folder / name)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
-    return name
+        return name
 
 
 def is_whole(entry: Path) -> bool:
@@ -350,8 +353,8 @@ def is_whole(entry: Path) -> bool:
 
 
 def drop(entry: Path) -> None:
-    """Removes a damaged entry, so that it is made again. What is a folder, which nothing here makes, is renamed. Raises
-    `ConfigurationError` where that can't be done."""
+    """Removes a damaged entry, so that it is made again; a folder in its place is renamed. Raises `ConfigurationError`
+    where that fails."""
     try:
         if entry.is_dir() and not entry.is_symlink():
             entry.rename(entry.with_name(f"{entry.name}.damaged"))
@@ -362,24 +365,25 @@ def drop(entry: Path) -> None:
 
 
 _ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
-_MOST_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
+_MAX_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
 
 
 @dataclass(frozen=True, slots=True)
 class KeptEntry:
-    """One ZIP of the store, one video made for players, or the copy of an object: its size and when it was last read (seconds since 1970)."""
+    """A ZIP of the store, a playback video or the copy of an object: its size in bytes, and when it was last read
+    (seconds since 1970)."""
 
     path: Path
     size: int
     used_at: float
 
     def source(self) -> str:
-        """The name of the file that its pictures are of; empty where the entry can't be read."""
+        """The name of the file that its pictures show; "" where the entry can't be read."""
         return self.path.name if self.path.parent.parent.name == OBJECTS else source_of(self.path)
 
 
 def kept(cache_dir: Path) -> list[KeptEntry]:
-    """All entries, the one that was not read for longest first."""
+    """All entries, the least recently used first."""
     found = []
     for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
         if path.name == LOCK:
@@ -393,7 +397,7 @@ def kept(cache_dir: Path) -> list[KeptEntry]:
 
 
 def damaged(cache_dir: Path) -> list[KeptEntry]:
-    """The entries of which a picture is not what was written."""
+    """The entries that hold a picture that is not what was written."""
     found = []
     for entry in kept(cache_dir):
         with suppress(FileNotFoundError):
@@ -403,11 +407,10 @@ def damaged(cache_dir: Path) -> list[KeptEntry]:
 
 
 def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
-    """Removes the entries that were not read for longest, until the others take at most `max_bytes`; returns
-    what was removed.
+    """Removes the least recently used entries until the others take at most `max_bytes`; returns what was removed.
 
-    What a running process reads (see `CacheLocks`) and what is being filled stays, even where that is more than
-    `max_bytes`. Raises `ConfigurationError` where the cache can't be written to.
+    Entries that a running process reads (see `CacheLocks`) or fills stay, even above `max_bytes`. Raises
+    `ConfigurationError` where the cache can't be written to.
     """
     entries = kept(cache_dir)
     total = sum(entry.size for entry in entries)
@@ -424,8 +427,8 @@ def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
 
 
 class CacheLocks:
-    """The frame sets that a process read last (128), held with a shared lock on their folders, which the system
-    releases when the process dies, however it dies: a pin that is left behind can't be."""
+    """Shared locks on the folders of the 128 frame sets that a process read last. The system releases them when the
+    process dies, so that no stale lock can remain."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -433,7 +436,7 @@ class CacheLocks:
         weakref.finalize(self, _release, self._held)
 
     def hold(self, folder: Path) -> None:
-        """Keeps this frame set from being removed; waits while it is. Nothing to hold before the frame set exists."""
+        """Keeps this frame set from being removed; waits while it is. Does nothing before the frame set exists."""
         with self._guard:
             if folder in self._held:
                 self._held.move_to_end(folder)
@@ -442,7 +445,7 @@ class CacheLocks:
                 opened = os.open(folder, os.O_RDONLY)
                 fcntl.flock(opened, fcntl.LOCK_SH)
                 self._held[folder] = opened
-            while len(self._held) > _MOST_LOCKS:
+            while len(self._held) > _MAX_LOCKS:
                 os.close(self._held.popitem(last=False)[1])
 
 
