@@ -21,9 +21,9 @@ from pydantic import JsonValue
 from proctor.core import content_hash, load_json
 
 _FORMAT = 2
-_MOST_BYTES = 64 * 2**20  # of a manifest: half a million pictures
+_MAX_MANIFEST = 64 * 2**20  # bytes: half a million pictures
 Key = int | str
-"""By what a frame set knows a picture: its timestamp in ticks, or timestamp and text where a text is painted on."""
+"""The key of a picture in a frame set: its timestamp in ticks, with a painted text timestamp and text."""
 MANIFEST = "manifest.json"
 LOCK = "lock"
 """The file of each frame set's folder that the process filling it holds locked."""
@@ -31,9 +31,9 @@ LOCK = "lock"
 
 @dataclass(frozen=True)
 class FrameSet:
-    """What all pictures of a frame set have in common: the content's hash, and how it was cut, scaled and
-    encoded. The hash of both is the frame set's address; `name` (the source) is for people only, and `suffix` is
-    what the files in the ZIP are called by."""
+    """The common facts of all pictures of a frame set: the content's hash, and `how` it was cropped, scaled and encoded.
+    The hash of both is the frame set's address. `name` (the source) is informative only; `suffix` is that of the files
+    in the ZIP."""
 
     content: str
     how: dict[str, JsonValue]
@@ -47,7 +47,7 @@ class FrameSet:
 
 @dataclass(frozen=True, slots=True)
 class EncodedFrame:
-    """A picture fresh from the encoder: its key, time in seconds (None for a still image)."""
+    """A picture from the encoder, with its key and time in seconds (None for a still image)."""
 
     key: Key
     time: float | None
@@ -56,7 +56,7 @@ class EncodedFrame:
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Where a picture's bytes lie, so that it is read without looking through the ZIP's directory."""
+    """The location of a picture's bytes, so that it is read without the ZIP's directory."""
 
     entry: Path
     offset: int
@@ -74,8 +74,8 @@ def key_of(pts: int, text: str) -> Key:
 
 
 def write_entry(draft: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
-    """Writes the entry, picture by picture, so that it is never in memory as a whole. Returns the name
-    that its content gives it."""
+    """Writes an entry picture by picture, so that it is never in memory as a whole. Returns its name, a hash of its
+    keys."""
     frames: list[JsonValue] = []
     keys: list[JsonValue] = []
     with draft.open("wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
@@ -99,8 +99,8 @@ def write_entry(draft: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) 
 
 
 def read_manifest(entry: Path) -> dict[Key, ByteRange] | None:
-    """Where each key's picture lies; None where this is no whole entry, whatever it is. Raises `FileNotFoundError`
-    where the entry is gone."""
+    """The location of each key's picture; None for anything but an intact entry. Raises `FileNotFoundError` where the
+    entry is gone."""
     try:
         with _opened(entry) as file:
             end = os.fstat(file.fileno()).st_size
@@ -129,8 +129,8 @@ class StoredFrame:
 
 
 def frames_of(entry: Path) -> list[StoredFrame] | None:
-    """All pictures of an entry, each of which is read; None where this is no whole entry. Raises `FileNotFoundError`
-    where the entry is gone."""
+    """All pictures of an entry, each of which is read; None for anything but an intact entry. Raises
+    `FileNotFoundError` where the entry is gone."""
     try:
         with _opened(entry) as file:
             told = _about(file)["frames"]
@@ -152,7 +152,7 @@ def frames_of(entry: Path) -> list[StoredFrame] | None:
 
 
 def source_of(entry: Path) -> str:
-    """The name of the file that the entry's pictures are of; empty where it can't be read."""
+    """The name of the file that an entry's pictures show; "" where the entry can't be read."""
     try:
         with _opened(entry) as file:
             return str(_about(file)["name"])
@@ -161,8 +161,8 @@ def source_of(entry: Path) -> str:
 
 
 class StoredPicture(bytes):
-    """A picture as it was read from an entry. It stays in memory and is shown many times: its digest is worked out
-    once, and so is its base64 text.
+    """A picture as read from an entry. It stays in memory and is shown many times, so that its digest and its base64
+    text are computed once.
 
     >>> StoredPicture(b"one").sha256.hex()[:8]
     '7692c3ad'
@@ -178,8 +178,8 @@ class StoredPicture(bytes):
 
 
 def read_pictures(entry: Path, places: Sequence[ByteRange]) -> list[StoredPicture] | None:
-    """The bytes at these places of one entry; None where they are not what was written. Raises
-    `FileNotFoundError` where the entry is gone."""
+    """The pictures at these places of one entry; None where they are damaged. Raises `FileNotFoundError` where the
+    entry is gone."""
     try:
         pictures = [StoredPicture(jpeg) for jpeg in _pictures(entry, places)]
     except FileNotFoundError:
@@ -221,11 +221,11 @@ _DAMAGED = (
     RuntimeError,  # an encrypted member, or one that is packed in an unknown way
     _NotWholeError,
 )
-"""What a file is met with that is no entry as it was written."""
+"""What reading a damaged entry can raise."""
 
 
 def _opened(entry: Path) -> BinaryIO:
-    """The entry, opened for reading, where it is a regular file: a pipe would keep its reader indefinitely."""
+    """The entry, opened for reading if it is a regular file: a pipe would block its reader indefinitely."""
     file = open(os.open(entry, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -234,12 +234,12 @@ def _opened(entry: Path) -> BinaryIO:
 
 
 def _about(file: BinaryIO) -> Any:
-    """The manifest, where it is stored as it is and not larger than a manifest can be."""
+    """The manifest, if it is not compressed and no larger than a manifest can be."""
     with zipfile.ZipFile(file) as archive:
         manifest = archive.getinfo(MANIFEST)
         if manifest.compress_type != zipfile.ZIP_STORED or manifest.compress_size != manifest.file_size:
             raise _NotWholeError
-        if manifest.file_size > _MOST_BYTES:
+        if manifest.file_size > _MAX_MANIFEST:
             raise _NotWholeError
         return load_json(archive.read(manifest))
 
@@ -261,7 +261,7 @@ def _pictures(entry: Path, places: Sequence[ByteRange]) -> Iterator[bytes]:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Without the time of writing: the same pictures make the same file."""
+    """A member without its time of writing, so that the same pictures make the same file."""
     info = zipfile.ZipInfo(name)
     info.external_attr = 0o644 << 16
     return info

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
-from proctor.media.audio import MOST_S, RATE, AudioInfo, cut_sound, probe_audio
+from proctor.media.audio import MAX_SOUND_S, RATE, AudioInfo, cut_sound, probe_audio
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
@@ -183,9 +183,11 @@ class MediaLibrary:
                     found.setdefault((medium.source, problem), []).append(item.id)
             if len(item.sounding) > 1 and not any(seen[medium] for medium in item.sounding):
                 seconds = sum(end - start for start, end in map(self.sound_span, item.sounding))
-                if seconds > MOST_S:
+                if seconds > MAX_SOUND_S:
                     source = item.sounding[0].source
-                    error = f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MOST_S:g} s"
+                    error = (
+                        f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
+                    )
                     found.setdefault((source, error), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 

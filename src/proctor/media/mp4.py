@@ -42,16 +42,15 @@ if TYPE_CHECKING:
 ANNEX_B = {"h264": "filter_units=remove_types=6", "hevc": "filter_units=remove_types=39|40"}
 """FFmpeg's filter for packets whose units begin with start codes, by codec."""
 COPIED = {*ANNEX_B, "vp9"}
-"""The codecs whose packets are copied into an MP4 that browsers play (AV1 can't be by this library; VP9 has no
-messages)."""
+"""The codecs whose packets can be copied into an MP4 (AV1 can't with this library; VP9 has no messages)."""
 _UNIT_TYPES = {"h264": (31, 0, {6}), "hevc": (63, 1, {39, 40})}  # mask and shift of a unit's type; those of messages
 _LENGTH_BYTES = {"h264": 4, "hevc": 21}  # the byte of the header that says how long a unit's length is
 
 
 def without_messages(stream: VideoStream) -> tuple[bytes | None, Callable[[Packet[Any]], Iterator[Packet[Any]]]]:
-    """The header to write in place of the stream's (None: its own), and what makes of one packet the one without
-    messages. Units with lengths (ISO/IEC 14496-15, as in MP4 and Matroska) are read here, since FFmpeg's filter gives
-    them start codes, which an MP4 must not have."""
+    """Removes SEI messages, which hold encoder settings, captions, times and places: the stream header to write (None:
+    unchanged), and a function that filters packets. Units with lengths (ISO/IEC 14496-15, as in MP4 and Matroska) are
+    parsed here, since FFmpeg's filter gives them start codes, which an MP4 must not have."""
     from av.bitstream import BitStreamFilterContext
 
     name = stream.codec_context.codec.canonical_name
@@ -66,7 +65,7 @@ def without_messages(stream: VideoStream) -> tuple[bytes | None, Callable[[Packe
 
 
 def _shortened(packet: Packet[Any], name: str, size: int) -> Iterator[Packet[Any]]:
-    """The packet without its units that are messages; nothing where it held no others."""
+    """The packet without its message units; nothing if it holds no others."""
     from av import Packet
 
     raw, place, kept = bytes(packet), 0, []
@@ -81,8 +80,7 @@ def _shortened(packet: Packet[Any], name: str, size: int) -> Iterator[Packet[Any
 
 
 def _hevc_header(header: bytes) -> bytes:
-    """An `hvcC` header (ISO/IEC 14496-15, 8.3.3.1) without the arrays of messages, in which an encoder writes its
-    settings. A broken one stays as it is."""
+    """An `hvcC` header (ISO/IEC 14496-15, 8.3.3.1) without its arrays of messages. A broken header is unchanged."""
     kept, place = [], 23
     for _ in range(header[22] if len(header) > 22 else 0):
         end = place + 3
@@ -102,8 +100,7 @@ _CLIP_X264 = {"preset": "veryfast", "crf": "23"}
 
 @dataclass(frozen=True, slots=True)
 class ClipFile:
-    """One clip as an MP4, what it is called ("" where there is only one), and its start and end in seconds of
-    its video."""
+    """One clip as an MP4, its label ("" if there is only one), and its start and end in seconds of its video."""
 
     mp4: bytes
     label: str
@@ -111,8 +108,8 @@ class ClipFile:
 
 
 def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region | None, max_side: int | None) -> bytes:
-    """The clip's pictures at their own times: the packets as they are where that is exact (see `_may_copy_clip` and
-    `_begins_at`), else re-encoded. Raises `InputError` where the file can't be read."""
+    """The clip's pictures at their own times, from 0 on: packets are copied where that is exact (see `_may_copy_clip`
+    and `_begins_at`), else pictures are encoded. Raises `InputError` where the file can't be read."""
     first, end = index.at([span[0]])[0], index.end_tick(span[1])
     if (
         region is None
@@ -125,9 +122,8 @@ def cut(path: Path, index: FrameIndex, span: tuple[float, float], region: Region
 
 
 def from_jpegs(pictures: Iterable[tuple[float, bytes]]) -> bytes:
-    """A video that shows JPEGs at times in seconds, ascending, from 0 on."""
+    """A video of JPEGs at times in seconds, ascending, from 0 on."""
     import av
-    import numpy as np
     from PIL import Image
 
     def frames() -> Iterable[tuple[int, VideoFrame]]:
@@ -140,7 +136,7 @@ def from_jpegs(pictures: Iterable[tuple[float, bytes]]) -> bytes:
 
 
 def _may_copy_clip(path: Path, index: FrameIndex, end: int, max_side: int | None) -> bool:
-    """H.264, upright, not to be scaled, and no picture before the end needs one after it."""
+    """H.264, upright, unscaled, and no picture before the end depends on one after it."""
     with open_video(path) as (container, stream):
         if stream.codec_context.name != "h264" or not index.stamped:
             return False
@@ -152,7 +148,7 @@ def _may_copy_clip(path: Path, index: FrameIndex, end: int, max_side: int | None
 
 
 def _begins_at(path: Path, first: int) -> bool:
-    """Whether a decoder that begins at this keyframe shows it: with intra refresh only later ones."""
+    """Whether a decoder that starts at this keyframe shows it: with intra refresh it shows only later pictures."""
     with open_video(path) as (container, stream):
         packets = dropwhile(lambda packet: packet.pts != first, container.demux(stream))
         stamps = (frame.pts for packet in packets for frame in packet.decode())
@@ -165,7 +161,7 @@ def _copied_clip(path: Path, first: int, end: int) -> bytes:
     out = io.BytesIO()
     with open_video(path) as (container, stream), av.open(out, "w", format="mp4") as target:
         copy = target.add_stream_from_template(stream)
-        # Reading past what lies before costs little, and never lands in the wrong place.
+        # Reading from the start costs little, and is exact where seeking may not be.
         packets = [packet for packet in container.demux(stream) if packet.pts is not None and first <= packet.pts < end]
         shown = [(packet.pts or 0) - first for packet in packets]
         told = [packet.dts - first for packet in packets if packet.dts is not None]
@@ -187,8 +183,6 @@ def _encoded_clip(
     wanted = [int(pts) for pts in index.pts if first <= pts < max(end, first + 1)]
 
     def frames() -> Iterable[tuple[int, VideoFrame]]:
-        import numpy as np
-
         with VideoSource(path) as source:
             for pts, frame, aspect in decode_at(source, index, wanted):
                 picture = upright(frame, aspect, region, max_side)
@@ -216,7 +210,7 @@ def _h264(frames: Iterable[tuple[int, VideoFrame]], base: Fraction) -> bytes:
 
 
 def _clip_stream(target: OutputContainer, frame: VideoFrame, base: Fraction) -> VideoStream:
-    """H.264 in colours that every reader takes; its sides are even, as it wants them."""
+    """An H.264 stream in a pixel format that every reader supports, with even sides."""
     stream = target.add_stream("libx264", options=_CLIP_X264)
     stream.width, stream.height = max(2, frame.width // 2 * 2), max(2, frame.height // 2 * 2)
     stream.pix_fmt, stream.codec_context.time_base = "yuv420p", base
@@ -229,8 +223,8 @@ _MP4 = {"movflags": "+faststart", "fflags": "+bitexact"}
 
 
 class RedactedVideo(BaseModel):
-    """What `redact` wrote: whether packets were `copied` or pictures `encoded`, which part of the original stands
-    where, and what the check found."""
+    """The result of `redact`: whether packets were `copied` or pictures `encoded`, which parts of the original are
+    where, and the check."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -240,8 +234,8 @@ class RedactedVideo(BaseModel):
 
 
 def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> RedactedVideo:
-    """Writes the video without sound, other streams, chapters and metadata, with what the redactions say hidden, as an
-    MP4; the file appears only after `verify_redaction` has passed.
+    """Writes the video as an MP4 without sound, other streams, chapters and metadata, with the redactions applied; the
+    file appears only after `verify_redaction` has passed.
 
     Raises `InputError` where the original can't be read, the result would replace it, or the check fails.
     """
@@ -269,7 +263,7 @@ def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> Red
 
 
 def _may_copy_all(source: Path, plan: PlannedPictures) -> bool:
-    """Whether all packets of a file may stand in another as they are."""
+    """Whether all packets of a file can be copied unchanged."""
     with open_video(source) as (container, stream):
         name = stream.codec_context.name
         turned = next(container.decode(stream)).rotation
@@ -280,8 +274,8 @@ def _may_copy_all(source: Path, plan: PlannedPictures) -> bool:
 
 
 def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
-    """Writes an MP4 with the source's packets, without messages in them, at the plan's timestamps. A packet that the
-    source's edit list hides is kept, since others may need it, as far as there is time before the first timestamp."""
+    """Writes an MP4 of the source's packets, without messages, at the plan's timestamps. A packet that the source's edit
+    list hides is kept, since others may depend on it, if there is time before the first timestamp."""
     times = _packet_times(source, plan)
     with open_video(source) as (container, stream), _mp4(draft, plan) as target:
         copy = target.add_stream_from_template(stream)
@@ -303,8 +297,7 @@ def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
 
 
 def _packet_times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
-    """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it
-    stays."""
+    """For each packet, in the order of decoding: presentation time (below 0: not kept), decoding time and duration."""
     index, scale = plan.index, plan.index.time_base / plan.base
     lasting = np.diff(plan.stamps)
     times, early = [], []
@@ -334,8 +327,7 @@ def _mp4(draft: Path, plan: PlannedPictures) -> OutputContainer:
 
 
 def encode_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
-    """Writes an MP4 in H.264 with the plan's pictures, upright and as the redactions that touch them say, at its
-    timestamps."""
+    """Writes an MP4 in H.264 of the plan's pictures, upright and redacted, at its timestamps."""
     import av
     from av.bitstream import BitStreamFilterContext
 
@@ -367,7 +359,7 @@ def _filtered(filters: BitStreamFilterContext, packets: Iterable[Packet[Any]]) -
 
 
 def _result_pictures(source: Path, plan: PlannedPictures) -> Iterator[Pixels]:
-    """The result's pictures, with sides made even, as H.264 wants them, by repeating the last line."""
+    """The result's pictures; odd sides are made even, as H.264 requires, by repeating the last line."""
     masking = Masking()
     for (pts, pixels), redactions in zip(shown_pictures(source, plan), plan.touched, strict=True):
         hidden = masking.hide(pixels, redactions, plan.index.seconds(pts)) if redactions else pixels
@@ -389,18 +381,20 @@ def _picture_stream(target: OutputContainer, pixels: Pixels, base: Fraction) -> 
 
 
 PLAYED = COPIED - {"hevc"}
-"""The codecs that every browser decodes, of those that can be copied; HEVC plays on some systems alone."""
+"""The codecs of these that every browser decodes; HEVC plays on some systems only."""
 _PLANES = ("yuv420p", "yuvj420p")  # browsers decode neither 10 bits nor colour in full resolution everywhere
 _FINEST = 1_000_000
 _OFF = Fraction(1, _FINEST)
 
 
 def write_playback(source: Path, index: FrameIndex, out: Path, region: Region | None = None) -> bool:
-    """Writes the MP4 without sound, metadata and messages; the header comes first, so that it plays while it loads.
-    All but the `region` is black in it: what lies there reaches no browser.
-    The picture with timestamp `pts` is at (pts - index.pts[0]) * time_base after `playback_lead`, to the microsecond.
-    Returns whether the packets were copied. Raises `InputError` where the video can't be read, or its pictures can't be
-    given these times.
+    """Writes a video for browsers, without sound, metadata and messages; the header comes first, so that it plays while
+    it loads.
+
+    All but the `region` is black. The picture with timestamp `pts` is at (pts - index.pts[0]) * time_base after
+    `playback_lead`, to the microsecond; the first picture in the file is at 0, since players differ in how they treat
+    another start. Returns whether the packets were copied. Raises `InputError` where the video can't be read, or an MP4
+    can't hold these times.
     """
     import av
 
@@ -424,8 +418,8 @@ def write_playback(source: Path, index: FrameIndex, out: Path, region: Region | 
 
 
 def playback_lead(index: FrameIndex, played: FrameIndex) -> float:
-    """How many seconds of a written MP4 come before the first picture of its source: those of pictures that an edit
-    list hides and others need. They stand in front, since browsers disagree on what an MP4's own edit list hides."""
+    """The seconds of a written MP4 before the first picture of its source: pictures that an edit list hides and others
+    depend on. They are kept, since browsers disagree on what an MP4's own edit list hides."""
     first = len(played.pts) - len(index.pts)
     return float(int(played.pts[first]) * played.time_base)
 
@@ -451,7 +445,7 @@ def _rotation(path: Path) -> int:
 
 
 def _has_times(path: Path, plan: PlannedPictures, *, hidden: bool) -> bool:
-    """Whether these are the pictures' times in the file, read back from it, and only hidden ones come before."""
+    """Whether the file, read back, has the plan's timestamps, and only hidden pictures before them."""
     found = read_index(path)
     before = len(found.pts) - len(plan.kept)
     if before < 0 or (before > 0) != hidden or found.pts[0] != 0:

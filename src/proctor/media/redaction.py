@@ -24,12 +24,12 @@ Pixels = NDArray[np.uint8]
 
 
 class Redaction(BaseModel):
-    """What is hidden from `start` up to `end` (seconds of the video's clock; None: to its end): the whole picture, or a
-    region of it.
+    """Hides the whole picture or a region of it from `start` up to `end` (seconds of the video's clock; None: to its
+    end).
 
     `blur` leaves at most 8 × 8 blocks of mean colour that change once a second, so that neither one picture nor many
-    together hold any detail; `black` leaves nothing (take it for text: of a known alphabet even means of blocks say
-    something, Hill et al. 2016, doi 10.1515/popets-2016-0047); `remove` cuts the pictures out.
+    together hold any detail; `black` leaves nothing (use it for text: mean colours can reveal characters of a known
+    alphabet, Hill et al. 2016, doi 10.1515/popets-2016-0047); `remove` cuts the pictures out.
 
     >>> Redaction(start=3.0, end=7.5).how
     'blur'
@@ -52,7 +52,7 @@ class Redaction(BaseModel):
 
 
 class VideoPiece(BaseModel):
-    """From `start` to `end` of the original, shown from `at` on in the result; seconds of each one's clock."""
+    """The part from `start` to `end` of the original, shown from `at` on in the result; seconds of each one's clock."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -79,12 +79,12 @@ class PlannedPictures:
 
 @dataclass(frozen=True)
 class Masking:
-    """Hides what redactions say in pictures that come in order."""
+    """Applies redactions to pictures in order."""
 
     _held: dict[tuple[Redaction, int], Pixels] = field(default_factory=dict)
 
     def hide(self, pixels: Pixels, redactions: Iterable[Redaction], time: float) -> Pixels:
-        """A picture (height × width × 3) without what the redactions hide at this time, black over all else."""
+        """A picture (height × width × 3) with the redactions applied, black on top."""
         shown = pixels.copy()
         for one in in_layers(redactions):
             top, bottom, left, right = hidden_box(one.region, *pixels.shape[:2])
@@ -101,12 +101,12 @@ class Masking:
 
 
 def in_layers(redactions: Iterable[Redaction]) -> list[Redaction]:
-    """As they are laid over one another: black at last."""
+    """The redactions in the order in which they are applied: black last."""
     return sorted(redactions, key=lambda one: one.how == "black")
 
 
 def hidden_box(region: Region | None, height: int, width: int) -> tuple[int, int, int, int]:
-    """Top, bottom, left and right of a region in pixels, outwards to even ones: two share their colour in a video."""
+    """Top, bottom, left and right of a region in pixels, extended to even ones: in a video two pixels share colour."""
     if region is None:
         return 0, height, 0, width
     top, left = int(region.y * height) // 2 * 2, int(region.x * width) // 2 * 2
@@ -143,7 +143,7 @@ def outside_of(region: Region) -> tuple[Redaction, ...]:
 
 
 def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
-    """What a redacted video shows, and when. A picture that is shown at any moment of a redaction is touched by it.
+    """Plans a redacted video. A redaction affects every picture that is shown at any moment of it.
 
     Raises `InputError` where the video can't be read, a redaction begins after its end, or nothing would be left.
     """
@@ -188,23 +188,23 @@ def shown_pictures(source: Path, plan: PlannedPictures) -> Iterator[tuple[int, P
             yield pts, np.asarray(upright(frame, aspect, None, None))
 
 
-LEAST_PSNR = 30.0
-"""Decibels of the worst picture against the original, outside what is hidden."""
-MOST_DETAIL = 0.02
-"""Share of the original's detail (what its blocks don't show) that may be left where it is hidden."""
+MIN_PSNR = 30.0
+"""Decibels against the original, for every picture outside the hidden areas."""
+MAX_DETAIL = 0.02
+"""Share of the original's detail (what its blocks don't show) that may be left in a hidden area."""
 _MARGIN = 16  # pixels beside a hidden region that an encoder may change a little
 _RIM = 2
 _DETAIL = 1.0  # standard deviation below which there was no detail to hide
 _WRITERS = (b"x264 - core", b"x265 (build", b"Lavf", b"Lavc")
-_LEAST_TAG = 6  # bytes; shorter values may stand in pixels by chance
+_MIN_TAG = 6  # bytes; shorter values may stand in pixels by chance
 _CHUNK = 2**20
 
 
 class RedactionCheck(BaseModel):
-    """What decoding the result showed. `pictures` were compared, `hidden` of them had something hidden; `worst_psnr`
-    (dB) is that of the worst picture outside what is hidden, None where all are the same to the bit or nothing is
-    outside; `detail_left` is the largest share of the original's detail found where it is hidden, from 0 to 1, None
-    where nothing is hidden or it had no detail."""
+    """The result of `verify_redaction`. `pictures` were compared, `hidden` of them have something hidden. `worst_psnr`
+    (dB) is the minimum over pictures outside the hidden areas, None where all are equal to the bit or nothing is
+    outside. `detail_left` is the largest share of the original's detail found in a hidden area, from 0 to 1, None where
+    nothing is hidden or it had no detail."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -215,9 +215,9 @@ class RedactionCheck(BaseModel):
 
 
 def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact: bool = False) -> RedactionCheck:
-    """Decodes both in step. Raises `InputError`, naming the result, where it has another stream than the one video,
-    chapters, metadata or an encoder's signature, other timestamps or another number of pictures, a picture that is
-    not like the original's outside what is hidden (with `exact`: the same to the bit), or detail inside it.
+    """Decodes both files in step. Raises `InputError`, naming the result, where it has further streams, chapters,
+    metadata or an encoder's signature, other timestamps or another number of pictures, a picture that differs from the
+    original's outside the hidden areas (with `exact`: in any bit), or detail inside them.
     """
     _check_container(source, result)
     index = read_index(result)
@@ -227,16 +227,16 @@ def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact
         time = index.seconds(int(index.pts[place]))
         redactions = plan.touched[place]
         outside = _psnr(before, after, redactions)
-        if outside < (np.inf if exact else LEAST_PSNR):
+        if outside < (np.inf if exact else MIN_PSNR):
             found = f"a picture {outside:.1f} dB from the original"
             raise InputError(result, f"at {time:.3f} s", found=found, expected="the same picture")
         worst = min(worst, outside)
         layers = in_layers(redactions)
-        for layer, one in enumerate(layers):
-            share = _detail_left(before, after, one, layers[layer + 1 :])
+        for layer, one in enumerate(layers, start=1):
+            share = _detail_left(before, after, one, layers[layer:])
             detailed |= share is not None
             left = max(left, share or 0.0)
-            if left > MOST_DETAIL:
+            if left > MAX_DETAIL:
                 found = f"{100 * left:.1f} % of the detail that should be hidden"
                 raise InputError(result, f"at {time:.3f} s", found=found, expected="none")
     return RedactionCheck(
@@ -253,7 +253,7 @@ def _check_container(source: Path, result: Path) -> None:
     found += [count_of(held.audio_tracks, "audio track")] if held.audio_tracks else []
     found += [count_of(held.chapters, "chapter")] if held.chapters else []
     values = {value.encode() for value in metadata_of(source).values}
-    for value in sorted({value for value in values if len(value) >= _LEAST_TAG}.union(_WRITERS)):
+    for value in sorted({value for value in values if len(value) >= _MIN_TAG}.union(_WRITERS)):
         if _file_holds(result, value):
             found.append(f"the text {value.decode(errors='replace')[:40]!r}")
     if found:
@@ -284,7 +284,7 @@ def _check_timestamps(result: Path, index: FrameIndex, plan: PlannedPictures) ->
 
 
 def _pairs(source: Path, result: Path, index: FrameIndex, plan: PlannedPictures) -> Iterator[tuple[Pixels, Pixels]]:
-    """Each picture before and after, of the same size: the result's may be padded to even sides."""
+    """Each picture before and after, in the same size: the result's may be padded to even sides."""
     with VideoSource(result) as opened:
         after = decode_at(opened, index, [int(pts) for pts in index.pts])
         for (_, before), shot in zip(shown_pictures(source, plan), after, strict=True):
@@ -297,7 +297,7 @@ def _pairs(source: Path, result: Path, index: FrameIndex, plan: PlannedPictures)
 
 
 def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> float:
-    """Decibels outside what is hidden and its margin; infinite where the two are the same, or nothing is outside."""
+    """PSNR in dB outside the hidden areas and their margin; infinite if both are equal there, or nothing is outside."""
     import cv2
 
     apart = cv2.absdiff(before, after)
@@ -314,9 +314,9 @@ def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> flo
 
 
 def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[Redaction]) -> float | None:
-    """How much of what blocks don't show is still there: the slope of the result's detail on the original's, which is 1
-    for the original itself and 0 for what has nothing to do with it; without what lies under others. None where the
-    original had no detail."""
+    """The share of the original's detail (what the blocks don't show) that is left: the slope of the result's detail on
+    the original's, 1 for the original itself and 0 for unrelated content, without areas under other redactions. None
+    where the original had no detail."""
     top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
     first, second = _detail(before[top:bottom, left:right]), _detail(after[top:bottom, left:right])
     for edge in (first, second):  # an encoder smooths what is next to another picture
