@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import aiohttp
     import httpx2
 
-MOST_BYTES = 16 * 2**20
-"""Of one reply, as it comes and as it is unpacked. Replies of text take a thousandth of it."""
+MAX_REPLY_BYTES = 16 * 2**20
+"""The limit of one reply, packed and unpacked. Replies of text take a thousandth of it."""
 
 ENCODINGS = "gzip, deflate"
-"""What servers are told that they may use: what is unpacked here, with a limit."""
+"""The encodings that are unpacked here, with a limit."""
 
 _UNPACKED_AT_ONCE = 2**16
 
 
 class BodyError(ValueError):
-    """A reply's body is larger than `MOST_BYTES`, or not packed as the server says."""
+    """A reply's body is larger than `MAX_REPLY_BYTES`, or not packed as its header says."""
 
 
 class _Stream(Protocol):
@@ -43,8 +43,8 @@ class _Stream(Protocol):
 
 
 async def limit_body(response: httpx2.Response) -> None:
-    """A hook for responses: the body that is read afterwards ends in `BodyError` once it exceeds
-    `MOST_BYTES`, packed or unpacked. Nothing of it is read here."""
+    """A response hook: reading the body raises `BodyError` once it exceeds `MAX_REPLY_BYTES`, packed or unpacked. The
+    hook itself reads nothing."""
     import httpx2
 
     class Limited(httpx2.AsyncByteStream):
@@ -66,10 +66,10 @@ async def limit_body(response: httpx2.Response) -> None:
 
 
 class LimitedBody:
-    """Unpacks a body piece by piece, never more at once than a little, and no more than `MOST_BYTES` in all."""
+    """Unpacks a body piece by piece, no more than `MAX_REPLY_BYTES` in all."""
 
     def __init__(self, encoding: str) -> None:
-        """`encoding` as the header says it. Raises `BodyError` for one that was not asked for."""
+        """`encoding` is the header's. Raises `BodyError` for one that was not requested."""
         encoding = encoding.strip().lower()
         self._read = self._given = 0
         if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
@@ -79,13 +79,13 @@ class LimitedBody:
         self._first = True
 
     def pieces(self, packed: bytes) -> Iterator[bytes]:
-        """What these bytes unpack to. Raises `BodyError` where the body exceeds its limit, packed or unpacked, and
-        where it is not packed as the server says."""
+        """The unpacked bytes. Raises `BodyError` where the body exceeds its limit, packed or unpacked, and where it is
+        not packed as its header says."""
         self._read += len(packed)
         for piece in self._unpacked(packed):
             self._given += len(piece)
-            if max(self._read, self._given) > MOST_BYTES:
-                raise BodyError(f"a reply of more than {MOST_BYTES // 2**20} MB")
+            if max(self._read, self._given) > MAX_REPLY_BYTES:
+                raise BodyError(f"a reply of more than {MAX_REPLY_BYTES // 2**20} MB")
             yield piece
 
     def _unpacked(self, packed: bytes) -> Iterator[bytes]:
@@ -114,7 +114,7 @@ _SENT_AT_ONCE = 2**18
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What a server replied: the status, the headers by their names in lower case, and the body, unpacked."""
+    """A server's reply: the status, the headers by their names in lower case, and the body, unpacked."""
 
     status: int
     headers: Mapping[str, str]
@@ -122,7 +122,8 @@ class Posted:
 
 
 class Connections:
-    """As many as are asked for at once. `connect_s` bounds connecting and nothing else. To be closed with `aclose()`."""
+    """Connections that stay open between requests, without a limit of their number. `connect_s` is the time-out of
+    connecting. Close them with `aclose()`."""
 
     def __init__(self, tls: SSLContext, connect_s: float) -> None:
         self._tls = tls
@@ -133,11 +134,10 @@ class Connections:
         self._open = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
-        """Sends a body, given in pieces, and reads the whole reply, whatever its status; a redirect is a reply like
-        others.
+        """Sends a body, given in pieces, and reads the whole reply, whatever its status; redirects are not followed.
 
-        Raises `OSError` where no whole reply came (`TimeoutError` where connecting took too long) and `BodyError` for
-        one that is too long, or not packed as it says.
+        Raises `OSError` without a whole reply (`TimeoutError` where connecting took too long) and `BodyError` for one
+        that is too long, or not packed as its header says.
         """
         import aiohttp
 
@@ -159,7 +159,7 @@ class Connections:
             raise ConnectionError(str(error) or type(error).__name__) from error
 
     async def _session(self) -> aiohttp.ClientSession:
-        """The session of the loop that runs: connections of one that has ended can't be used any more."""
+        """The session of the running loop: connections of an ended loop are unusable."""
         loop = asyncio.get_running_loop()
         if self._open is None or self._open[0] is not loop:
             held = self._held()
@@ -167,7 +167,7 @@ class Connections:
         return self._open[2]
 
     async def _held(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        """A loop that ends closes its generators, and this one the connections: also those that nobody closed."""
+        """Holds the session in a generator: a loop that ends closes its generators, and so the connections."""
         import aiohttp
 
         async with aiohttp.ClientSession(
@@ -186,7 +186,7 @@ class Connections:
 
 
 async def _joined(pieces: Sequence[bytes]) -> AsyncGenerator[bytes]:
-    """Pieces in fewer ones, each of which is one call of the system: copied once, and never as a whole."""
+    """Joins small pieces, since each costs a system call; the body is never copied as a whole."""
     waiting, size = [], 0
     for piece in pieces:
         waiting.append(piece)
@@ -199,8 +199,7 @@ async def _joined(pieces: Sequence[bytes]) -> AsyncGenerator[bytes]:
 
 @cache
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address. Read here, not by the library, which would send the
-    passwords of `~/.netrc`, too."""
+    """The proxy of the environment for an address. Read here, since the library would send passwords of `~/.netrc`."""
     parts = urlsplit(url)
     proxies = getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all")
@@ -216,18 +215,20 @@ _OK, _ERROR, _SERVER_ERROR = 200, 400, 500
 
 
 class BatchFolder:
-    """Stands where `Connections` stands. A question is known by a hash of its whole request: the same one is written
-    once, and its reply serves all who ask it. Files `requests-….jsonl` are written here; all other `.jsonl` files are
-    replies, as OpenAI's batches and `vllm run-batch` give them. A request that failed for no fault of its own is
-    written again, one that was written and has no reply yet is not.
+    """A folder with the files of OpenAI's batch protocol, in place of `Connections`: requests are written, and replies
+    are read once somebody has put them there.
 
-    Raises `InputError` with file and line for what is no reply.
+    A request is identified by its hash: equal requests are written once, and share one reply. Files `requests-….jsonl`
+    are written here; all other `.jsonl` files are replies, as OpenAI's batches and `vllm run-batch` write them. A
+    request that failed for an infrastructure error is written again; one without a reply yet is not.
+
+    Raises `InputError` with file and line for an invalid reply.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.written: list[Path] = []
-        """The files of this session, once it is closed."""
+        """The files of this session; complete once it is closed."""
         self._places: dict[str, tuple[Path, int]] | None = None
         self._waiting: set[str] = set()
         self._open = ExitStack()
@@ -235,8 +236,8 @@ class BatchFolder:
         self._lines = 0
 
     async def post(self, url: str, headers: Mapping[str, str], body: Sequence[bytes]) -> Posted:
-        """The reply to a request, if it came; else raises `PendingError`, and the request stands in a file. Nothing is
-        sent, and headers, which hold keys, are not written."""
+        """The reply to a request. Without one, writes the request to a file and raises `PendingError`. Nothing is sent,
+        and headers, which hold keys, are not written."""
         del headers
         digest = hashlib.sha256(urlsplit(url).path.encode())
         for piece in body:
@@ -252,7 +253,7 @@ class BatchFolder:
         raise PendingError(f"the reply comes by {self.folder}")
 
     async def aclose(self) -> None:
-        """The files that were begun are there from now on."""
+        """Completes the files that were begun."""
         self._file = None
         self._open.close()
 
@@ -274,7 +275,7 @@ class BatchFolder:
     def _reply(self, file: Path, place: int) -> Posted:
         with file.open("rb") as stream:
             stream.seek(place)
-            _, status, body = _read_reply(file, 0, stream.readline(MOST_BYTES))
+            _, status, body = _read_reply(file, 0, stream.readline(MAX_REPLY_BYTES))
         return Posted(status, {"content-type": "application/json"}, json.dumps(body).encode())
 
     def _write(self, key: str, path: str, body: Sequence[bytes]) -> None:
@@ -297,8 +298,8 @@ def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:
     """Each line with its place in bytes and its number."""
     with file.open("rb") as stream:
         place, number = 0, 1
-        while line := stream.readline(MOST_BYTES + 1):
-            if len(line) > MOST_BYTES:
+        while line := stream.readline(MAX_REPLY_BYTES + 1):
+            if len(line) > MAX_REPLY_BYTES:
                 raise InputError(file, f"line {number}", found="more than 16 MB", expected="a reply")
             if line.strip():
                 yield place, line, number
@@ -306,7 +307,7 @@ def _numbered_lines(file: Path) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _read_reply(file: Path, number: int, line: bytes) -> tuple[str, int, object]:
-    """Whose reply a line is, its status (500 where there is none) and its body."""
+    """The request's key of a line, the status (500 without one) and the body."""
     try:
         said = load_json(line.decode(), halves=True)
         key, response = said["custom_id"], said.get("response")

@@ -37,17 +37,17 @@ _CATEGORIES = {401: ModelAuthenticationError, 403: ModelAuthenticationError, 404
 
 
 class TranscriptionModelSettings(ModelSettings, total=False):
-    """Settings of recognisers of speech: the `language` that is spoken (`en`; "" leaves it to the model), and a
-    `prompt`, words that will be said (a glossary), which some models also hear where nobody says them."""
+    """Settings of speech recognisers: the spoken `language` (`en`; "" leaves it to the model), and a `prompt` of expected
+    words (a glossary), which some models also hear where nobody says them."""
 
     language: str
     prompt: str
 
 
 HEARING = ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=True)
-"""What all recognisers of speech take."""
+"""What all speech recognisers accept."""
 UNUSED = frozenset(ModelSettings.__annotations__) - {"temperature"}
-"""The library's settings that no recogniser of speech has."""
+"""The library's settings that no speech recogniser has."""
 
 
 class TranscriptionModel(Model):
@@ -77,7 +77,7 @@ class TranscriptionModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """The words of one sound. Minutes, not tokens, are what it consumes, so that neither is counted."""
+        """The words of one sound. Its usage is in minutes, not tokens, and is not counted."""
         import httpx2
 
         del model_request_parameters  # the form is the protocol's
@@ -115,8 +115,7 @@ class TranscriptionModel(Model):
 
 
 def sound_of(messages: Sequence[ModelMessage]) -> bytes:
-    """The one sound of a question; texts beside it count for nothing. Raises `UserError` where it holds something
-    else."""
+    """The one sound of a request; texts beside it are ignored. Raises `UserError` for any other content."""
     parts = [part for one in messages if isinstance(one, ModelRequest) for part in one.parts]
     said = [part.content for part in parts if isinstance(part, UserPromptPart)]
     media = [one for content in said if not isinstance(content, str) for one in content if not isinstance(one, str)]
@@ -129,8 +128,8 @@ _FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
 class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
-    """Further settings of faster-whisper: `device` ("cpu", or "cuda"), `compute_type` ("int8"; "float16" …), and
-    whether silence is left out before words are looked for (`vad`, true)."""
+    """Further settings of faster-whisper: `device` ("cpu" or "cuda"), `compute_type` ("int8"; "float16" …), and `vad`
+    (true): whether silence is removed first."""
 
     device: str
     compute_type: str
@@ -138,8 +137,8 @@ class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
 
 
 class FasterWhisperModel(Model):
-    """Raises `ConfigurationError` where the package or a file of the weights is missing; what only loading shows is one
-    as well, with the first question."""
+    """Whisper in this process, by faster-whisper, from a folder of weights; nothing is downloaded. Raises
+    `ConfigurationError` where the package or a file is missing, and with the first request where loading fails."""
 
     settings_type = FasterWhisperModelSettings
     unsupported_settings: ClassVar[frozenset[str]] = UNUSED  # type: ignore[assignment]  # names of fields
@@ -224,7 +223,7 @@ class FasterWhisperModel(Model):
 
 
 def _segment(one: Any) -> dict[str, Any]:
-    """A segment as the transcription protocol has it."""
+    """A segment in the form of the transcription protocol."""
     words = [
         {
             "word": word.word,

@@ -28,8 +28,8 @@ Vectors = NDArray[np.float64]
 
 
 class MultimodalEncoder:
-    """A model with a picture and a text encoder in one space (CLIP, SigLIP and their like, DermLIP among them), of the
-    `transformers` library, by path or id. Loaded at the first use, on the processor.
+    """A `transformers` model with a picture and a text encoder in one space (CLIP, SigLIP, DermLIP …), by path or id.
+    Loaded at its first use, on the CPU.
 
     Every method raises `ConfigurationError` where it can't be loaded, or is no such model.
     """
@@ -40,7 +40,7 @@ class MultimodalEncoder:
         self._lock = threading.Lock()  # several answers may want it first
 
     def see(self, jpegs: Sequence[bytes]) -> Vectors:
-        """Pictures × the dimensions of the space, each of length 1."""
+        """The vectors of pictures (pictures × dimensions), each of length 1."""
         import torch
         from PIL import Image
 
@@ -50,7 +50,7 @@ class MultimodalEncoder:
             return _unit(model.get_image_features(**processor(images=pictures, return_tensors="pt")))
 
     def read(self, texts: Sequence[str]) -> Vectors:
-        """Texts × the dimensions of the space, each of length 1. Longer texts than it reads are cut by it."""
+        """The vectors of texts (texts × dimensions), each of length 1. Texts beyond the model's limit are cut."""
         import torch
 
         processor, model = self._load()
@@ -91,12 +91,12 @@ Floats = NDArray[np.float32]
 
 _EXPECTED = "an exported ONNX network"
 _GREY = 114
-_PATIENCE_S = 600.0  # by the clock, where the bound is the processor's time: one that waits takes none
+_PATIENCE_S = 600.0  # of wall time, since the limit of processor time does not stop a process that waits
 
 
 @dataclass(frozen=True, slots=True)
 class Letterbox:
-    """How a picture was fitted into the network's input: scaled alike both ways, centred, the rest grey."""
+    """How a picture is fitted into a network's input: scaled with its aspect ratio, centred, on grey."""
 
     scale: float
     left: int
@@ -133,9 +133,9 @@ class Letterbox:
 
 
 class NetworkProcess:
-    """The program that runs a network (see `network_process`): started with it, ended with this object.
+    """The process that runs an ONNX network (see `network_process`), which ends with this object.
 
-    Raises `ConfigurationError`, which names what is asked for and the remedy, where onnxruntime is not installed."""
+    Raises `ConfigurationError` with the purpose (`what`) and the `remedy` where onnxruntime is not installed."""
 
     def __init__(self, weights: Path, what: str, remedy: str) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
@@ -150,7 +150,7 @@ class NetworkProcess:
         self._end = when_gone(self, _ended, child)
 
     def load(self, content: bytes) -> dict[str, Any]:
-        """What the network says of its inputs and outputs."""
+        """Loads a network; the description of its inputs and outputs."""
         with self._guard:
             said = self._asked(len(content).to_bytes(8), content)
         if "found" in said:
