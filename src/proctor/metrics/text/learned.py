@@ -29,7 +29,7 @@ from proctor.metrics.text.encoders import (
 )
 
 Baseline = tuple[float, float, float]
-"""Of precision, recall and F1, each below 1."""
+"""The baselines of precision, recall and F1, each below 1."""
 
 _COLUMNS = ["LAYER", "P", "R", "F"]
 
@@ -81,8 +81,8 @@ def _numbers(file: Path, number: int, line: list[str]) -> Baseline:
 Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 
-_VERSION = "0.3.12"  # what bert-score 0.3.13 prints of itself
-_MOST_UNKNOWN = 0.2  # above this share of unknown words likeness is that of "unknown" with itself
+_VERSION = "0.3.12"  # as bert-score 0.3.13 prints
+_MAX_UNKNOWN = 0.2  # with a larger share of unknown words, a score mostly compares "unknown" with itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class BertScoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class BertScores:
-    """Of many pairs, in their order. `notes` say in sentences how many texts were empty, long or weightless."""
+    """The scores of many pairs, in order. `notes` count texts that were empty, long or without weight, in sentences."""
 
     precision: Floats
     recall: Floats
@@ -141,7 +141,7 @@ class BertScore:
 
     @property
     def hash(self) -> str:
-        """The setting in one word, as `bert-score` prints it for this version of `transformers`."""
+        """The settings in one word, as `bert-score` prints them for this version of `transformers`."""
         weights = "idf" if self._idf else "no-idf"
         name = (
             f"{self._encoder.name}_L{self._encoder.layer}_{weights}_version={_VERSION}(hug_trans="
@@ -184,15 +184,15 @@ class BertScore:
         return lambda text: (0.0 if text.empty else 1.0) * np.array([known[one] for one in text.ids.tolist()])
 
     def notes(self, encoded: Encoded, *, light: int = 0) -> tuple[str, ...]:
-        """How many of these texts the encoder can't read, are empty or long, in sentences; `light` is how many have no
-        token with weight, the empty ones among them."""
+        """Sentences that count the texts of unknown words, empty texts and long ones; `light` is the number of texts
+        without a token of weight, including empty ones."""
         empty = sum(text.empty for text in encoded.values())
         long = sum(text.long for text in encoded.values())
         beyond = f"longer than {self._encoder.name} reads at once"
         how = "cut there, as bert-score does"
         if self._encoder.long_texts == "windows":
             how = "read in overlapping windows, where bert-score cuts"
-        unread = sum(text.unknown > _MOST_UNKNOWN * len(text.ids) for text in encoded.values())
+        unread = sum(text.unknown > _MAX_UNKNOWN * len(text.ids) for text in encoded.values())
         unknown = f"in words that {self._encoder.name} does not know: name an encoder of their language"
         told = (
             (unread, unknown, "", ""),
@@ -224,11 +224,11 @@ def load_bertscore(settings: BertScoreSettings = BertScoreSettings()) -> BertSco
 
 
 class BertSimilarity:
-    """The F1 of two texts as a metric on text. `prepare` may be told all texts beforehand: they are encoded at
-    once, and kept until others are told.
+    """The F1 of two texts as a text metric. `prepare` encodes many texts in one batch, and keeps them until the next
+    call.
 
-    `load` gives the BERTScore when it is first needed; `notes` are the setting's hash, and how many of the texts
-    that were told last are empty or long.
+    `load` returns the BERTScore at its first use; `notes` are the hash of its settings, and remarks on the texts that
+    were prepared last.
     """
 
     def __init__(self, load: Callable[[], BertScore]) -> None:
@@ -437,7 +437,7 @@ def _read_weights(folder: Path) -> dict[str, Any]:
 
 
 def _load_tokenizer(folder: Path) -> Any:
-    """By its files, since the type is not known to the library."""
+    """The tokenizer by its files, since the library does not know the type."""
     from transformers import BertTokenizer, DebertaV2Tokenizer, PreTrainedTokenizerFast
 
     for name, kind in (
@@ -451,7 +451,7 @@ def _load_tokenizer(folder: Path) -> Any:
 
 
 def _check_weights(folder: Path, missing: Sequence[str], more: Sequence[str] = ()) -> None:
-    """A head that was not in the file would be drawn at random."""
+    """Raises `InputError` for missing weights, which would be random, and for unknown ones."""
     for what, names in (("no weights", missing), ("unknown weights", more)):
         if names:
             raise InputError(folder, found=f"{what} {min(names)!r}", expected="a whole BLEURT checkpoint")
