@@ -19,8 +19,7 @@ from scipy.stats import binomtest, chisquare
 from proctor.core import Benchmark, InputError, generator
 from proctor.media import MediaLibrary, Picture, view
 from proctor.metrics import MetricEstimate
-from proctor.metrics.ordering import OrderComparison, compare_orders, order_estimates
-from proctor.metrics.ordering.orders import exact_chance
+from proctor.metrics.ordering import OrderComparison, compare_orders, order_chance, order_estimates
 from proctor.stats import Resampling
 from proctor.systems import build_system
 from proctor.tasks.clinicalskillqa import READER
@@ -224,7 +223,7 @@ def compared(
 
 @pytest.mark.parametrize("count", [4, 6])
 def test_who_looks_beats_chance_on_simulated_procedures(benchmark: Benchmark, tmp_path: Path, count: int) -> None:
-    chance = exact_chance([count]) or 0.0
+    chance = order_chance("task_accuracy", [count]) or 0.0
     for looking in ("seriation", "classical-vision"):
         _, marks = compared(benchmark, looking, tmp_path, count)
         for name, least in (("task_accuracy", chance), ("up_to_reversal", 0.5)):
@@ -255,7 +254,10 @@ def test_seriation_is_right_up_to_reversal_on_real_clips(real: tuple[Benchmark, 
     assert not benchmark.simulated
     found, _ = compared(benchmark, "seriation", cache, count)
     right = sum(one.up_to_reversal for one in found)
-    assert binomtest(right, len(found), 2 * (exact_chance([count]) or 0.0), alternative="greater").pvalue < 1e-3
+    assert (
+        binomtest(right, len(found), 2 * (order_chance("task_accuracy", [count]) or 0.0), alternative="greater").pvalue
+        < 1e-3
+    )
 
 
 # ── parts and faults ──

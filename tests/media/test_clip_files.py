@@ -15,7 +15,7 @@ from PIL import Image as Pillow
 from proctor.core import Image, Item, Region, Stopwatch, VideoClip
 from proctor.core.formats import BinaryFormat
 from proctor.media import ClipFile, MediaLibrary, MediaSettings, ShowsFiles, damaged, view
-from proctor.media.clips import _may_copy
+from proctor.media.mp4 import _may_copy_clip
 from proctor.media.video import read_index
 from tests.support.clock_video import HEIGHT, WIDTH, ClockVideo, read_clock, write_clock_video
 
@@ -100,7 +100,7 @@ def test_every_clip_has_its_own_pictures_from_0_on(
     ],
 )
 def test_only_what_stays_exact_is_copied(root: Path, source: str, end: int, max_side: int, copied: bool) -> None:
-    assert _may_copy(root / source, read_index(root / source), end, max_side) is copied
+    assert _may_copy_clip(root / source, read_index(root / source), end, max_side) is copied
 
 
 @pytest.mark.parametrize("keyint", [20, 200])

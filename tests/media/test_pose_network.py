@@ -361,7 +361,7 @@ def test_a_network_that_waits_and_takes_no_time_of_the_processor_is_stopped(
     program.write_text(source.replace(looks, f"            __import__('time').sleep(3600)\n{looks}"))
     monkeypatch.setattr(network_process, "__file__", str(program))
     network = PoseNetwork(seeker(tmp_path / "w.onnx"))
-    monkeypatch.setattr("proctor.models.networks._PATIENCE_S", 0.05)
+    monkeypatch.setattr("proctor.models.vision._PATIENCE_S", 0.05)
     with pytest.raises(InputError, match="found a network that takes more than 60 s of the processor"):
         network.look(jpeg(64, 64))
 

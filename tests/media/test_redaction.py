@@ -13,10 +13,19 @@ import pytest
 from av.bitstream import BitStreamFilterContext
 
 from proctor.core import InputError, Region
-from proctor.media.inspection import inspect_video, metadata_of
-from proctor.media.redaction import redact
-from proctor.media.redaction_check import verify_redaction
-from proctor.media.redaction_plan import BLOCKS, Masking, Pixels, Redaction, hidden_box, mosaic, outside_of, planned
+from proctor.media.mp4 import redact
+from proctor.media.redaction import (
+    BLOCKS,
+    Masking,
+    Pixels,
+    Redaction,
+    hidden_box,
+    mosaic,
+    outside_of,
+    planned,
+    verify_redaction,
+)
+from proctor.media.video import inspect_video, metadata_of
 from tests.support.clock_video import HEIGHT, WIDTH, ClockVideo, shown_by_decoding, write_clock_video
 from tests.support.marked_video import SECRETS, write_marked_video
 

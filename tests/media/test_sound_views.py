@@ -196,7 +196,7 @@ def test_a_check_finds_what_can_not_be_heard(library: MediaLibrary) -> None:
 
 
 def test_the_sounds_of_a_question_are_bounded_together(library: MediaLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.media.library.MOST_S", 7.5)
+    monkeypatch.setattr("proctor.media.library.MAX_SOUND_S", 7.5)
     found = library.problems([BESIDE, RECORDED])
     assert [str(one) for one in found] == [
         "two.wav: found 8.0 s of sound in a question, expected at most 7.5 s (needed by item 'beside')"

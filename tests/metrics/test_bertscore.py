@@ -24,8 +24,8 @@ from proctor.metrics.text import (
     load_bertscore,
     load_encoder,
 )
-from proctor.metrics.text.bertscore import BertScores, BertSimilarity, read_baseline
 from proctor.metrics.text.encoders import LongTexts, TextTokens
+from proctor.metrics.text.learned import BertScores, BertSimilarity, read_baseline
 
 LAYER = 1  # equal on one layer is equal on all, and one of six takes a sixth of the time
 ENGLISH = [
@@ -403,7 +403,7 @@ def test_baselines_that_are_refused(text: str, said: str, tmp_path: Path) -> Non
 
 
 def test_baselines_of_the_package() -> None:
-    from proctor.metrics.text.bertscore import packaged_baseline
+    from proctor.metrics.text.learned import packaged_baseline
 
     assert read_baseline(packaged_baseline("en", "roberta-large"), 17)[2] == pytest.approx(0.83, abs=0.01)
     with pytest.raises(

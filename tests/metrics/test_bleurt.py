@@ -10,7 +10,7 @@ import pytest
 
 from proctor.core import ConfigurationError, InputError
 from proctor.metrics.text import text_metrics
-from proctor.metrics.text.catalogue import load_bleurt
+from proctor.metrics.text.learned import load_bleurt
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "apply", "cream", "the", "wrist", "is", "broken", "湿", "疹"]
 SIZES: dict[str, Any] = {

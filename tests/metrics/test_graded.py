@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from proctor.core import Answer, Item, Reference, Status
 from proctor.core.formats import IntervalsFormat, QuantityFormat, covered, iou, matching
-from proctor.metrics import GradedScorer, graded_metrics, located_estimates
-from proctor.metrics.graded import AP_LEAST, average_precision, hits_by_rank
+from proctor.metrics import GradedScorer, estimates_of, graded_metrics
+from proctor.metrics.graded import AP_LEAST, average_precision, hits_by_rank, located_sums
 from proctor.stats import Resampling
 
 
@@ -108,7 +108,7 @@ def test_average_precision_is_that_of_activitynet() -> None:
 
 def test_of_one_question_the_pooled_precision_is_that_of_activitynet() -> None:
     for case in ORACLE[:40]:
-        found = located_estimates([case["reference"]], [case["prediction"]], ["v"], Resampling(draws=1))
+        found = estimates_of(located_sums([case["reference"]], [case["prediction"]]), ["v"], Resampling(draws=1))
         values = [one.estimate.value for one in found]
         wanted = [np.mean(case["ap"]), case["ap"][0], case["ap"][5]]
         assert values == pytest.approx(wanted, abs=1e-11)
@@ -122,29 +122,27 @@ def test_pooled_precision_by_hand() -> None:
     """
     references: list[Any] = [[[0, 10]]] * 3
     said: list[Any] = [[[0, 10]], [[50, 60], [0, 10]], [[0, 10]]]
-    found = located_estimates(references, said, list("abc"), Resampling(draws=50))
+    found = estimates_of(located_sums(references, said), list("abc"), Resampling(draws=50))
     assert [one.estimate.value for one in found] == pytest.approx([0.75] * 3)
-    more = located_estimates([*references, [[0, 10]]], [*said, None], list("abcd"), Resampling(draws=200))
+    more = estimates_of(located_sums([*references, [[0, 10]]], [*said, None]), list("abcd"), Resampling(draws=200))
     assert more[0].estimate.value == pytest.approx(0.75 * 0.75)
     assert more[0].estimate.ci_low is not None
     assert more[0].estimate.ci_high is not None
     assert more[0].estimate.ci_low < 0.5625 < more[0].estimate.ci_high
-    assert located_estimates([], [], [])[0].estimate.value is None
+    assert estimates_of(located_sums([], []), [])[0].estimate.value is None
 
 
 def test_the_interval_of_the_pooled_precision_respects_the_clusters() -> None:
     """Ten videos that are all right or all wrong: 40 copies of a question in each say no more than one."""
     rng = np.random.default_rng(5)
     right = rng.random(10) < 0.5
-    one = located_estimates(
-        [[[0, 10]]] * 10,
-        [[[0, 10]] if ok else None for ok in right],
+    one = estimates_of(
+        located_sums([[[0, 10]]] * 10, [[[0, 10]] if ok else None for ok in right]),
         [f"v{n}" for n in range(10)],
         Resampling(draws=500),
     )[0].estimate
-    many = located_estimates(
-        [[[0, 10]]] * 400,
-        [[[0, 10]] if right[n % 10] else None for n in range(400)],
+    many = estimates_of(
+        located_sums([[[0, 10]]] * 400, [[[0, 10]] if right[n % 10] else None for n in range(400)]),
         [f"v{n % 10}" for n in range(400)],
         Resampling(draws=500),
     )[0].estimate

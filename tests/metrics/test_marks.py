@@ -20,16 +20,16 @@ from sklearn.metrics import (
 )
 
 from proctor.core import InputError
-from proctor.metrics import (
-    MetricEstimate,
-    count_estimates,
-    nominal_estimates,
-    percentage_estimates,
-    scale_estimates,
-    set_estimates,
-    time_estimates,
+from proctor.metrics import MetricEstimate, estimates_of
+from proctor.metrics.corpus import (
+    count_sums,
+    match_times,
+    nominal_sums,
+    percentage_sums,
+    scale_sums,
+    set_sums,
+    time_sums,
 )
-from proctor.metrics.named import match_times
 from proctor.stats import Resampling, mean_interval, sums_interval
 
 RNG = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def values(marks: list[MetricEstimate]) -> dict[tuple[str, str], float | None]:
 def test_counts_by_hand() -> None:
     # References 1 2 2 5 8, median 2: the constant costs 1 + 0 + 0 + 3 + 6 = 10. Answers cost 0 + 1 + 0 + 2,
     # and the missing one 8 − 1 = 7: 10 / 10.
-    marks = values(count_estimates([1, 2, 2, 5, 8], [1, 3, 2, 7, None], list("abcde")))
+    marks = values(estimates_of(count_sums([1, 2, 2, 5, 8], [1, 3, 2, 7, None]), list("abcde")))
     assert marks == {
         ("normalised_cost", ""): 1.0,
         ("absolute_error", ""): 2.0,
@@ -56,7 +56,7 @@ def test_counts_by_hand() -> None:
 def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
     truth = RNG.poisson(3, 120).astype(float).tolist()
     costs = {
-        constant: values(count_estimates(truth, [constant] * 120, VIDEOS, plan=Resampling(draws=1)))[
+        constant: values(estimates_of(count_sums(truth, [constant] * 120), VIDEOS, Resampling(draws=1)))[
             "normalised_cost", ""
         ]
         for constant in range(9)
@@ -66,8 +66,8 @@ def test_the_best_constant_costs_one_and_nothing_is_cheaper() -> None:
 
 
 def test_counts_that_say_nothing() -> None:
-    assert values(count_estimates([2, 2], [2, 2], ["a", "b"]))["normalised_cost", ""] is None
-    assert set(values(count_estimates([], [], [])).values()) == {None}
+    assert values(estimates_of(count_sums([2, 2], [2, 2]), ["a", "b"]))["normalised_cost", ""] is None
+    assert set(values(estimates_of(count_sums([], []), [])).values()) == {None}
 
 
 def brute_force(reference: list[float], prediction: list[float], tolerance: float) -> tuple[int, float]:
@@ -96,8 +96,8 @@ def test_matching_is_the_best_there_is(a: list[float], b: list[float], tolerance
 def test_times_by_hand() -> None:
     # Matched within 5 s: 10–12; 20–none; 40–41; the third answer names nothing. 2 of 4 found, 2 of 3 named.
     marks = values(
-        time_estimates(
-            [[10], [20, 40], [7]], [[12, 99], [41], None], list("abc"), tolerances=(5,), plan=Resampling(draws=50)
+        estimates_of(
+            time_sums([[10], [20, 40], [7]], [[12, 99], [41], None], tolerances=(5,)), list("abc"), Resampling(draws=50)
         )
     )
     assert marks["time_error", "answered only"] == pytest.approx((2 + 1) / 2)
@@ -112,7 +112,7 @@ def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
     # Shown are 0 to 100 s: off 7 at most 93, off 20 and 40 at most (80 + 60) / 2 = 70.
     references, groups = [[10.0], [20.0, 40.0], [7.0]], list("abc")
     spans = [(0.0, 100.0)] * 3
-    marks = values(time_estimates(references, [[12.0], None, None], groups, spans=spans, plan=Resampling(draws=50)))
+    marks = values(estimates_of(time_sums(references, [[12.0], None, None], spans=spans), groups, Resampling(draws=50)))
     assert marks["time_error", ""] == pytest.approx((2 + 70 + 93) / 3)
     assert marks["time_error", "answered only"] == pytest.approx(2)
 
@@ -120,7 +120,7 @@ def test_a_missing_time_is_as_far_off_as_the_video_allows() -> None:
 def test_percentages_by_hand() -> None:
     # Off by 4, 5 and 5.5; the missing one at 30 may be off by 70.
     marks = values(
-        percentage_estimates([20, 50, 90, 30], [24, 45, 84.5, None], list("abcd"), plan=Resampling(draws=50))
+        estimates_of(percentage_sums([20, 50, 90, 30], [24, 45, 84.5, None]), list("abcd"), Resampling(draws=50))
     )
     assert marks["percentage_error", ""] == pytest.approx((4 + 5 + 5.5 + 70) / 4)
     assert marks["percentage_error", "answered only"] == pytest.approx(14.5 / 3)
@@ -136,12 +136,12 @@ def test_leaving_an_answer_out_never_lowers_the_error(pairs: list[tuple[int, int
     out = data.draw(st.integers(0, len(pairs) - 1))
     fewer: list[float | None] = [None if place == out else one for place, one in enumerate(said)]
     groups = [str(place) for place in range(len(pairs))]
-    whole = values(percentage_estimates(truth, said, groups, plan=Resampling(draws=1)))["percentage_error", ""]
-    less = values(percentage_estimates(truth, fewer, groups, plan=Resampling(draws=1)))["percentage_error", ""]
+    whole = values(estimates_of(percentage_sums(truth, said), groups, Resampling(draws=1)))["percentage_error", ""]
+    less = values(estimates_of(percentage_sums(truth, fewer), groups, Resampling(draws=1)))["percentage_error", ""]
     spans, single = [(0.0, 100.0)] * len(pairs), [[one] for one in truth]
-    timed = values(time_estimates(single, [[one] for one in said], groups, spans=spans, plan=Resampling(draws=1)))
+    timed = values(estimates_of(time_sums(single, [[one] for one in said], spans=spans), groups, Resampling(draws=1)))
     fewer_times = [None if one is None else [one] for one in fewer]
-    untimed = values(time_estimates(single, fewer_times, groups, spans=spans, plan=Resampling(draws=1)))
+    untimed = values(estimates_of(time_sums(single, fewer_times, spans=spans), groups, Resampling(draws=1)))
     for before, after in ((whole, less), (timed["time_error", ""], untimed["time_error", ""])):
         assert before is not None
         assert after is not None
@@ -152,11 +152,13 @@ def test_sets_against_another_implementation() -> None:
     names = ["clip", "mesh", "sponge"]
     truth, said = RNG.random((60, 3)) < 0.5, RNG.random((60, 3)) < 0.4
     marks = values(
-        set_estimates(
-            [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
-            [[name for name, here in zip(names, row, strict=True) if here] for row in said],
+        estimates_of(
+            set_sums(
+                [[name for name, here in zip(names, row, strict=True) if here] for row in truth],
+                [[name for name, here in zip(names, row, strict=True) if here] for row in said],
+            ),
             VIDEOS[:60],
-            plan=Resampling(draws=20),
+            Resampling(draws=20),
         )
     )
     for number, name in enumerate(names):
@@ -169,7 +171,7 @@ def test_sets_against_another_implementation() -> None:
 
 
 def test_a_set_that_is_missing_agrees_with_nothing() -> None:
-    marks = values(set_estimates([["clip"], []], [None, None], ["a", "b"]))
+    marks = values(estimates_of(set_sums([["clip"], []], [None, None]), ["a", "b"]))
     assert marks["jaccard", ""] == 0.0
     assert (marks["class_recall", "clip"], marks["class_precision", "clip"]) == (0.0, None)
 
@@ -178,13 +180,13 @@ def test_nominal_against_another_implementation() -> None:
     truth = RNG.integers(0, 4, 120)
     said = np.where(RNG.random(120) < 0.5, truth, RNG.integers(0, 4, 120))
     letters = [list("ABCD")[number] for number in truth], [list("ABCD")[number] for number in said]
-    marks = values(nominal_estimates(*letters, VIDEOS, plan=Resampling(draws=20)))
+    marks = values(estimates_of(nominal_sums(*letters), VIDEOS, Resampling(draws=20)))
     assert marks["balanced_accuracy", ""] == pytest.approx(balanced_accuracy_score(truth, said))
     assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(truth, said))
 
 
 def test_no_answer_is_a_wrong_class() -> None:
-    marks = values(nominal_estimates([True, True, False, False], [True, None, False, None], list("abcd")))
+    marks = values(estimates_of(nominal_sums([True, True, False, False], [True, None, False, None]), list("abcd")))
     assert marks["balanced_accuracy", ""] == 0.5
     assert marks["mcc", ""] == pytest.approx(matthews_corrcoef(list("yynn"), list("y-n-")))
 
@@ -195,9 +197,9 @@ def test_names_and_order_change_nothing() -> None:
     order = RNG.permutation(120)
     renamed = [f"other {VIDEOS[place]}" for place in order]
     given = [None if place % 10 == 0 else float(one) for place, one in enumerate(said)]
-    first = count_estimates(truth.tolist(), given, VIDEOS, plan=Resampling(draws=300))
-    second = count_estimates(
-        truth[order].tolist(), [given[place] for place in order], renamed, plan=Resampling(draws=300)
+    first = estimates_of(count_sums(truth.tolist(), given), VIDEOS, Resampling(draws=300))
+    second = estimates_of(
+        count_sums(truth[order].tolist(), [given[place] for place in order]), renamed, Resampling(draws=300)
     )
     assert first == second
     for mark in first:
@@ -262,12 +264,15 @@ def test_intervals_of_a_quotient_cover_by_simulation() -> None:
     assert 0.91 <= held / 300 <= 0.985  # two standard errors around 93 to 97 %
 
 
-@pytest.mark.parametrize(
-    "marks", [count_estimates, time_estimates, set_estimates, nominal_estimates, percentage_estimates]
-)
-def test_lengths_that_differ_are_named(marks: Any) -> None:
-    with pytest.raises(InputError, match="found 1, 0 and 1, expected as many references as predictions and"):
-        marks([[1]], [], ["a"])
+@pytest.mark.parametrize("sums", [count_sums, time_sums, set_sums, nominal_sums, percentage_sums])
+def test_lengths_that_differ_are_named(sums: Any) -> None:
+    with pytest.raises(InputError, match="found 0, expected 1, one for each item"):
+        sums([[1]], [])
+
+
+def test_groups_that_are_not_one_for_each_item_are_named() -> None:
+    with pytest.raises(InputError, match="groups: found 1, expected 2, one for each item"):
+        estimates_of(count_sums([1, 2], [1, 2]), ["a"])
 
 
 def test_sums_refuse_what_they_do_not_do() -> None:
@@ -290,7 +295,9 @@ def test_weighted_kappa_is_that_of_scikit_learn_on_any_levels() -> None:
         high, n = low + int(rng.integers(1, 9)), int(rng.integers(2, 40))
         truth, said = rng.integers(low, high + 1, n), rng.integers(low, high + 1, n)
         groups = rng.integers(0, 5, n).tolist()
-        (mark,) = scale_estimates(truth.tolist(), said.tolist(), [(low, high)] * n, groups, Resampling(draws=100))
+        (mark,) = estimates_of(
+            scale_sums(truth.tolist(), said.tolist(), [(low, high)] * n), groups, Resampling(draws=100)
+        )
         if len({*truth.tolist(), *said.tolist()}) == 1:
             assert mark.estimate.value is None
         else:
@@ -303,7 +310,7 @@ def test_weighted_kappa_by_hand_with_a_missing_answer_and_two_scales() -> None:
     """References 1, 2, 4 and answers 1, 3, none: none is 1, the far end from 4. Σ(x−y)² = 0 + 1 + 9 = 10; by chance the
     mean of (x−y)² over the nine pairs, times three: (0 + 4 + 0 + 1 + 1 + 1 + 9 + 1 + 9) / 3 = 26 / 3."""
     scales = [(1, 5), (1, 5), (1, 5), (0, 1)]
-    first, second = scale_estimates([1, 2, 4, 1], [1, 3, None, 1], scales, list("abca"))[::-1]
+    first, second = estimates_of(scale_sums([1, 2, 4, 1], [1, 3, None, 1], scales), list("abca"))[::-1]
     assert (first.part, second.part) == ("1 to 5", "0 to 1")
     assert first.estimate.value == pytest.approx(1 - 10 / (26 / 3))
     assert second.estimate.value is None
@@ -312,8 +319,8 @@ def test_weighted_kappa_by_hand_with_a_missing_answer_and_two_scales() -> None:
 def test_the_interval_of_weighted_kappa_respects_groups() -> None:
     """Ten copies of each question within its group change neither the value nor the interval."""
     truth, said, groups = [1, 2, 3, 4, 5, 3, 2, 4], [1, 3, 3, 4, 4, 2, 2, 5], list("abcdefgh")
-    (once,) = scale_estimates(truth, said, [(1, 5)] * 8, groups)
-    (often,) = scale_estimates(truth * 10, said * 10, [(1, 5)] * 80, groups * 10)
+    (once,) = estimates_of(scale_sums(truth, said, [(1, 5)] * 8), groups)
+    (often,) = estimates_of(scale_sums(truth * 10, said * 10, [(1, 5)] * 80), groups * 10)
     assert once.estimate.ci_low is not None
     assert once.estimate.value is not None
     assert once.estimate.ci_low < once.estimate.value < 1

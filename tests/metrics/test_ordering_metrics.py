@@ -25,7 +25,6 @@ from proctor.metrics.ordering import (
     overall_score,
     place_confusion,
 )
-from proctor.metrics.ordering.orders import PAIR_CHANCE, exact_chance
 from proctor.stats import Resampling
 from tests.support.virtual_time import steps_of
 
@@ -98,10 +97,12 @@ def test_chance_is_the_mean_over_all_permutations() -> None:
     for count in (2, 4, 5):
         labels = "ABCDEF"[:count]
         found = [compare_orders(labels, order) for order in permutations(labels)]
-        assert mean(one.exact for one in found) == pytest.approx(exact_chance([count]))
-        assert mean(one.adjacent_right / (count - 1) for one in found) == pytest.approx(PAIR_CHANCE)
+        assert mean(one.exact for one in found) == pytest.approx(order_chance("accuracy", [count]))
+        assert mean(one.adjacent_right / (count - 1) for one in found) == pytest.approx(
+            order_chance("pairwise_accuracy", [count])
+        )
         assert mean(one.tau for one in found) == pytest.approx(0.0)
-    assert exact_chance([]) is None
+    assert order_chance("accuracy", []) is None
 
 
 def test_many_orders_by_hand() -> None:

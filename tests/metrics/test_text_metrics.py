@@ -23,9 +23,9 @@ from proctor.metrics.text import (
     tokens,
     weighted_bleu,
 )
-from proctor.metrics.text.catalogue import TEXT_METRICS, TextMetric
 from proctor.metrics.text.encoders import Similarity, default_similarity
 from proctor.metrics.text.overlap import _bleu, _weighted_hits, _words, rouge_n
+from proctor.metrics.text.scorers import TEXT_METRICS, TextMetric
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=7).map(" ".join)
 

@@ -11,7 +11,7 @@ import pytest
 
 from proctor.core import InfrastructureError
 from proctor.models import ModelClient, ModelSpec
-from proctor.models.body_limit import MOST_BYTES
+from proctor.models.connections import MAX_REPLY_BYTES
 from tests.support.raw_server import completion, raw_server
 from tests.support.scripted_transport import TRANSPORTS, choose_transport
 
@@ -72,7 +72,7 @@ class Endless:
 
     def __call__(self, _: object) -> Iterator[bytes]:
         self.requests += 1
-        while self.taken < 40 * MOST_BYTES:
+        while self.taken < 40 * MAX_REPLY_BYTES:
             self.taken += 2**20
             yield b" " * 2**20
 
@@ -84,14 +84,14 @@ def test_a_body_without_an_end_is_left_unread_and_not_asked_for_again(status: in
         ask(url)
     assert str(caught.value) == "m: a reply of more than 16 MB"
     assert body.requests == 1
-    assert body.taken < 4 * MOST_BYTES  # what the two sides' buffers hold comes on top of the limit
+    assert body.taken < 4 * MAX_REPLY_BYTES  # what the two sides' buffers hold comes on top of the limit
 
 
 def test_a_small_body_that_unpacks_to_gigabytes_is_stopped() -> None:
     packer = zlib.compressobj(9, wbits=31)
     head, block = (packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     bomb = head + 999 * block  # after a full flush the same bytes are packed alike; the sum at the end is never reached
-    assert len(bomb) < MOST_BYTES / 10
+    assert len(bomb) < MAX_REPLY_BYTES / 10
     with (
         raw_server(lambda _: bomb, headers={"Content-Encoding": "gzip"}) as url,
         pytest.raises(InfrastructureError, match="a reply of more than 16 MB"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.models.spec import weights_hash
+from proctor.models.adapters import weights_hash
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "model.bin"])

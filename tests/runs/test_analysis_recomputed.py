@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 import proctor
 from proctor.core import Item, Status
 from proctor.judges import TIE
-from proctor.metrics.corpus import nominal_estimates
+from proctor.metrics import estimates_of
+from proctor.metrics.corpus import nominal_sums
 from proctor.runs import Contest, analyse
 from proctor.stats import Difference, Estimate, Resampling, logistic, mean_interval, paired_difference
 from tests.support import recomputed_boards
@@ -235,9 +236,8 @@ class Expected:
                 for one, item in zip(self.marks.given[name], self.items, strict=True)
                 if not is_free(item) and not (self.way["failed"] == "exclude" and one.status in {None, Status.FAILED})
             ]
-            found = nominal_estimates(
-                [self.truth(item) for _, item in pairs],
-                [one for one, _ in pairs],
+            found = estimates_of(
+                nominal_sums([self.truth(item) for _, item in pairs], [one for one, _ in pairs]),
                 [item.group for _, item in pairs],
                 self.plan,
             )

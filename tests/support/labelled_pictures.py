@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from PIL.ImageFont import load_default
 
-from proctor.media.sampling import SampledPicture
+from proctor.media.decode import SampledPicture
 from proctor.tasks.simulated.pictures import tissue
 
 Pixels = NDArray[np.uint8]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.media.audio import Sound
-    from proctor.media.clips import ClipFile, from_jpegs
+    from proctor.media.audio import Sound, SpeechPart, speech_parts
     from proctor.media.conditions import CONDITIONS, Condition
+    from proctor.media.decode import sampled
     from proctor.media.duplicates import Tolerance, distances, find_leaks, hashes, look_at, look_at_items, write_page
-    from proctor.media.entries import KeptEntry, StoredPicture, damaged, drop, kept, prune
+    from proctor.media.entries import StoredPicture
     from proctor.media.excerpts import Excerpts, MediaAs, Placed
     from proctor.media.files import (
         AUDIO_EXTENSIONS,
@@ -24,18 +24,16 @@ if TYPE_CHECKING:
         plain_media,
         shown_place,
     )
-    from proctor.media.inspection import VideoFacts, inspect_video
+    from proctor.media.frame_store import KeptEntry, damaged, drop, kept, prune
     from proctor.media.library import MediaLibrary, MediaProblem, Picture
+    from proctor.media.mp4 import ClipFile, RedactedVideo, from_jpegs, redact
     from proctor.media.objects import media_folder, place_of
     from proctor.media.overlays import TextOverlay, find_text
     from proctor.media.pictures import MediaSettings, encode, read_image
-    from proctor.media.redaction import RedactedVideo, redact
-    from proctor.media.redaction_plan import Redaction, outside_of
-    from proctor.media.sampling import sampled
+    from proctor.media.redaction import Redaction, outside_of
     from proctor.media.scans import dicom_facts, in_order, nifti_facts, parse_scan, parse_window, scan_kind
     from proctor.media.shown import RecordsShown, ShownRecord, shown_again
-    from proctor.media.speech_parts import SpeechPart, speech_parts
-    from proctor.media.video import FrameIndex
+    from proctor.media.video import FrameIndex, VideoFacts, inspect_video
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals, pictures_at, view, viewer
 else:
     export_lazily(__name__)

@@ -1,4 +1,4 @@
-"""The sound of one file: what its track really holds, and any stretch of it as a WAV, exact to the sample.
+"""The sound of one file: what its track holds, any stretch as a WAV, exact to the sample, and parts for speech recognition.
 
 Times are those of the file's own clock, as of videos: it shows 0 at the file's first timestamp. A sound that begins
 later than its pictures keeps its place; where the track holds nothing, there is silence.
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 RATE = 16_000
-"""Samples a second of what systems get, in one channel: what speech models are made for."""
-MOST_S = 600.0
+"""Samples a second that systems get, in one channel, as speech models expect."""
+MAX_SOUND_S = 600.0
 """The longest sound that goes with one question: 19 MB, 26 MB as it is sent."""
 
 _FORMATS = "aiff,asf,avi,flac,flv,matroska,mov,mp3,mpeg,mpegts,ogg,wav,w64"
 _SEEKS_EXACTLY = ("flac", "mov,mp4", "mp3", "ogg", "wav")
 _DECLARE_DURATION = ("flac", "matroska,webm", "mov,mp4", "mp3", "wav")
-_FAR_S, _RUN_UP_S = 20.0, 1.0  # what lies further on is sought; decoders need a run-up to be in step
+_FAR_S, _RUN_UP_S = 20.0, 1.0  # seek for later starts; decoders need a run-up to be in step
 _STEP_S = 0.02  # timestamps that jump less are rounding (Matroska counts milliseconds)
 _TRUNCATED_S = 0.5
 _GAP_S = 0.1
 _HIGHEST_RATE = 192_000
 SILENT = 16 / 32768  # −66 dB: no microphone is as quiet, and no encoder's silence as loud
-_LOST = 8  # parts of a track that may be broken before the file counts so
+_LOST = 8  # parts of a track that may be broken before the file counts as broken
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A stretch of sound as a system gets it: a WAV of one channel, 16,000 samples a second, 16 bits each; what it is
-    called ("recording", "sound of clip 2"), and its start and end in seconds of its file."""
+    """A stretch of sound as a system gets it: a WAV of one channel, 16,000 samples a second, 16 bits each; its label
+    ("recording", "clip 2"), and its start and end in seconds of its file."""
 
     wav: bytes
     label: str
@@ -56,14 +56,14 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class AudioInfo:
-    """How long a file's sound is, on the file's own clock, and by which codec it is kept."""
+    """The duration of a file's sound, on the file's own clock, and its codec."""
 
     duration_s: float
     codec: str
 
 
 def probe_audio(path: Path) -> AudioInfo:
-    """Reads all packets of an audio file and decodes none. Raises `InputError` where it can't be read, holds no sound,
+    """Reads all packets of an audio file without decoding. Raises `InputError` where it can't be read, holds no sound,
     or ends more than half a second before its header says."""
     import av
 
@@ -85,13 +85,15 @@ def probe_audio(path: Path) -> AudioInfo:
 
 
 def cut_sound(path: Path, span: tuple[float, float], *, whole: bool = False) -> bytes:
-    """From the first to the second time (seconds of the file's clock) as a WAV (see `Sound`): what lies outside is no
-    part of it. Raises `InputError` where the file can't be read, holds no sound, or none from there to there, where
-    that is silent, where it is longer than `MOST_S`, and with `whole` where more than 0.1 s of it can't be decoded (the
-    track of a video may begin after its pictures and end before them)."""
+    """The span (seconds of the file's clock) as a WAV (see `Sound`).
+
+    Raises `InputError` where the file can't be read, holds no sound in the span, or only silence, where the span is
+    longer than `MAX_SOUND_S`, and with `whole` where more than 0.1 s of it can't be decoded (the track of a video may
+    begin after its pictures and end before them).
+    """
     start, end = span
-    if end - start > MOST_S:
-        expected = f"at most {MOST_S:g} s: cut it with start and end"
+    if end - start > MAX_SOUND_S:
+        expected = f"at most {MAX_SOUND_S:g} s: cut it with start and end"
         raise InputError(path, found=f"{end - start:.1f} s of sound", expected=expected)
     rate, samples, heard, _ = _samples(path, start, end)
     if not heard:
@@ -106,9 +108,9 @@ def cut_sound(path: Path, span: tuple[float, float], *, whole: bool = False) -> 
 
 
 def sound_samples(path: Path, span: tuple[float, float]) -> tuple[NDArray[np.float32], float]:
-    """The samples from the first to the second time in one channel, `RATE` a second and full scale 1, and until when
-    (seconds of the file's clock) the file holds sound there: its start where it holds none. Where it holds nothing, the
-    samples are 0. Raises `InputError` where the file can't be read or has no audio track."""
+    """The samples of a span in one channel, `RATE` a second, full scale 1, and the second of the file's clock at which
+    the sound in it ends (the span's start without any). Samples are 0 where the file holds nothing. Raises `InputError`
+    where the file can't be read or has no audio track."""
     start, end = span
     rate, samples, _, until = _samples(path, start, end)
     return _resampled(samples, rate, round((end - start) * RATE)), until
@@ -116,7 +118,7 @@ def sound_samples(path: Path, span: tuple[float, float]) -> tuple[NDArray[np.flo
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[InputContainer, AudioStream]]:
-    """The container and its first track of sound. Lists of other files are no sound, whatever they are called."""
+    """The container and its first audio track. Playlists are refused, whatever their names."""
     import av
 
     options = {"protocol_whitelist": "file", "format_whitelist": _FORMATS}
@@ -134,13 +136,13 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, AudioStream]]:
 
 
 def _zero(container: InputContainer) -> Fraction:
-    """The second of the file's count at which its own clock shows 0."""
+    """The file's own timestamp, in seconds, at which its clock shows 0."""
     start: int | None = getattr(container, "start_time", None)  # None where no stream tells
     return Fraction(start or 0, 1_000_000)
 
 
 def _claimed(container: InputContainer, path: Path, there: Fraction) -> Fraction | None:
-    """The length that the header states; None where it states none. Of a WAV the library says what is there."""
+    """The length that the header states; None without one. For a WAV the library reports what is there instead."""
     if container.format.name == "wav":
         with path.open("rb") as file:
             stated, size = int.from_bytes(file.read(8)[4:], "little") + 8, path.stat().st_size
@@ -152,7 +154,7 @@ def _claimed(container: InputContainer, path: Path, there: Fraction) -> Fraction
 def _samples(
     path: Path, start: float, end: float, *, sought: bool = True
 ) -> tuple[int, NDArray[np.float32], int, float]:
-    """The rate, all samples of the stretch in one channel, how many of them the file holds (the others are 0), and when
+    """The rate, all samples of the span in one channel, how many of them the file holds (the others are 0), and when
     the last of those ends."""
     with _opened(path) as (container, stream):
         rate = stream.codec_context.sample_rate
@@ -176,8 +178,8 @@ def _samples(
 def _placed(
     container: InputContainer, stream: AudioStream, path: Path, rate: int
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """The decoded parts in one channel, each with the number of its first sample on the file's clock: as the part
-    before it ends, unless the timestamps say that something is missing."""
+    """The decoded parts in one channel, each with the number of its first sample on the file's clock: where the part
+    before ends, unless the timestamps show a gap."""
     zero, step = _zero(container), round(_STEP_S * rate)
     expected: int | None = None
     for frame, mono in _decoded(container, stream, path):
@@ -234,3 +236,69 @@ def as_wav(samples: NDArray[np.float32]) -> bytes:
         file.setframerate(RATE)
         file.writeframes(np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2").tobytes())
     return out.getvalue()
+
+
+_LOUDNESS_STEP = RATE // 50  # samples of one value of loudness
+_PAUSE = 20  # such values: a cut lies in the middle of the quietest 0.4 s
+_MARGIN_S = 1.0  # a part is never shorter, but the last one of a short recording
+_FAR_BELOW = 100.0  # 40 dB below speech: nothing is said
+_CLOSE_BELOW = 10.0  # 20 dB below it: a pause
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechPart:
+    """A part of a recording. `sound` is for the recogniser, `until` is when the file's sound ends in it (seconds of the
+    file's clock), `loudness` the root mean square of each 20 ms, full scale 1; `cut_short`: it ends at a cut where
+    somebody may be speaking."""
+
+    sound: Sound
+    until: float
+    loudness: NDArray[np.float32]
+    cut_short: bool = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether the part is silent."""
+        return bool(np.max(self.loudness, initial=0.0) < SILENT)
+
+    def heard(self, start: float, end: float) -> bool:
+        """Whether anything is heard from `start` to `end`, in seconds from the part's own start: louder than −66 dB,
+        and not 40 dB below what is loud here (the 95th percentile)."""
+        first, last = max(0, int(start * RATE / _LOUDNESS_STEP)), int(np.ceil(end * RATE / _LOUDNESS_STEP))
+        floor = max(SILENT, float(np.percentile(self.loudness, 95)) / _FAR_BELOW)
+        return bool(np.max(self.loudness[first : max(last, first + 1)], initial=0.0) >= floor)
+
+
+def speech_parts(path: Path, span: tuple[float, float], longest_s: float) -> Iterator[SpeechPart]:
+    """The sound of a span (seconds of the file's clock) in consecutive parts of at most `longest_s` seconds (more than
+    2). Each is cut in the middle of the last of the quietest 0.4 s of its second half. Raises `InputError` as
+    `sound_samples`."""
+    at, end = span
+    while at < end:
+        ends = min(at + longest_s, end)
+        samples, until = sound_samples(path, (at, ends))
+        loudness = _loudness(samples)
+        cut_short = False
+        if ends < end:
+            place = _quietest(loudness)
+            around = loudness[place - _PAUSE // 2 : place + _PAUSE // 2]
+            cut_short = bool(np.max(around) >= max(SILENT, float(np.percentile(loudness, 95)) / _CLOSE_BELOW))
+            samples, loudness = samples[: place * _LOUDNESS_STEP], loudness[:place]
+            ends = at + len(samples) / RATE
+        yield SpeechPart(Sound(as_wav(samples), "", (at, ends)), min(until, ends), loudness, cut_short)
+        at = ends
+
+
+def _loudness(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    padded = np.pad(samples, (0, -len(samples) % _LOUDNESS_STEP)).reshape(-1, _LOUDNESS_STEP)
+    found: NDArray[np.float32] = np.sqrt(np.mean(padded * padded, axis=1))
+    return found
+
+
+def _quietest(loudness: NDArray[np.float32]) -> int:
+    """The index of the loudness value before which a part ends."""
+    low, high = len(loudness) // 2, len(loudness) - int(_MARGIN_S * RATE / _LOUDNESS_STEP)
+    energy = np.convolve(loudness.astype(np.float64) ** 2, np.ones(_PAUSE), mode="valid")
+    starts = energy[low - _PAUSE // 2 : high - _PAUSE // 2]
+    quiet = np.flatnonzero(starts <= max(2 * float(starts.min()), _PAUSE * SILENT**2))
+    return low + int(quiet[-1])

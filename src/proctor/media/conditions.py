@@ -1,4 +1,4 @@
-"""What of an item's media a system may see and hear. Applied inside the view, so that none can see around it."""
+"""Conditions: which of an item's media a system may see and hear. Applied inside the view, so none can bypass them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from proctor.core import AudioClip, Image, InputError, Item, Registry, VideoClip
 from proctor.media.library import MediaLibrary, Picture
 from proctor.media.pictures import blackened
 
-_BLOCKS = 64  # a clip is cut into this many parts when a part of it is shown shuffled
+_BLOCKS = 64  # parts of a clip that are shuffled when a window of it is shown
 
 
 @dataclass(frozen=True, slots=True)
 class FrameSlot:
-    """One place in what a system gets: which picture, and the time and label that are told with it.
+    """One frame that a system gets: the picture, and the time and label that go with it.
 
-    `clip` is start and end of the clip that the place belongs to, None for a still image.
+    `clip` is start and end of the clip that the frame belongs to, None for a still image.
     """
 
     picture: Picture
@@ -29,8 +29,7 @@ class FrameSlot:
 
 @dataclass(frozen=True, slots=True)
 class SoundSlot:
-    """One sound that a system gets: whose it is and from when to when, and what it is called. `clip` is start and end
-    of the whole of it."""
+    """One sound that a system gets: its medium, start and end, and label. `clip` is start and end of the whole sound."""
 
     medium: VideoClip | AudioClip
     span: tuple[float, float]
@@ -40,8 +39,8 @@ class SoundSlot:
 
 @dataclass(frozen=True, slots=True)
 class ConditionContext:
-    """What a condition may know: the item, the other items of its benchmark, the run's seed, the media,
-    and whether the whole media are asked for or a window of the clip."""
+    """What a condition may use: the item, the other items of its benchmark, the run's seed, the media, and whether the
+    request is for the whole media or a window of a clip."""
 
     item: Item
     others: Sequence[Item]
@@ -51,11 +50,11 @@ class ConditionContext:
 
 
 class Condition:
-    """The root of all conditions, which changes nothing.
+    """The base of all conditions, which changes nothing.
 
-    `summary` is the line for `proctor list`; with `sees=False` there is nothing to look at or listen to, and no file
-    is opened; with `shows=False` there are no pictures, with `hears=False` there is no sound; with `borrows=True` it
-    shows other items' media; with `unchanged=True` a video file may be given as it is.
+    `summary` is the line for `proctor list`. `sees=False`: no media, and no file is opened. `shows=False`: no pictures;
+    `hears=False`: no sound. `borrows=True`: it shows other items' media. `unchanged=True`: a video file may be given as
+    it is.
     """
 
     summary = ""
@@ -66,12 +65,12 @@ class Condition:
     unchanged = False
 
     def unfit(self, items: Sequence[Item]) -> str:
-        """Why it makes no sense for these items; "" where it does."""
+        """Why the condition does not fit these items; "" where it does."""
         del items
         return ""
 
     def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
-        """Says what is shown, before anything is decoded."""
+        """The frames to show, before anything is decoded."""
         del scene
         return slots
 
@@ -80,7 +79,7 @@ class Condition:
         return jpeg
 
     def listen(self, slots: list[SoundSlot], scene: ConditionContext) -> list[SoundSlot]:
-        """Says what is heard, before anything is decoded."""
+        """The sounds to play, before anything is decoded."""
         del scene
         return slots
 
@@ -109,7 +108,7 @@ class Black(Condition):
 
 
 class SoundCondition(Condition):
-    """The root of those that take one of the two away: they need items that have both."""
+    """The base of conditions that remove pictures or sound: they need items that have both."""
 
     def unfit(self, items: Sequence[Item]) -> str:
         if not any(item.sounding for item in items):
@@ -118,7 +117,7 @@ class SoundCondition(Condition):
 
 
 class Muted(SoundCondition):
-    """What is left without the sound."""
+    """The pictures without the sound."""
 
     summary = "the same pictures without the sound that belongs to them"
     hears = False
@@ -126,17 +125,17 @@ class Muted(SoundCondition):
 
 
 class SpeechOnly(SoundCondition):
-    """What can be answered by listening."""
+    """The sound without the pictures."""
 
     summary = "the sound without any picture"
     shows = False
 
 
 class Shuffled(Condition):
-    """Never in the right order, if there are two pictures.
+    """Shuffles the frames; the result never equals the original order, if there are two.
 
-    A window of the clip gets pictures from all over the clip (its 64 parts are shuffled), else a system
-    that looks through many small windows would see the order.
+    A window of the clip gets pictures from all over the clip (its 64 parts are shuffled), else a system that requests
+    many small windows would see the order.
     """
 
     summary = "the same pictures in a seeded order, while times and labels stay"
@@ -146,22 +145,22 @@ class Shuffled(Condition):
         if not scene.whole:
             order = _disorder(draw, _BLOCKS)
             return [_moved(slot, _in_block(slot, order)) for slot in slots]
-        return _exchanged(slots, _disorder(draw, len(slots)))
+        return _reordered(slots, _disorder(draw, len(slots)))
 
 
 class Reversed(Condition):
-    """Backwards; a window shows what lies opposite to it in the clip."""
+    """Reverses the frames; a window shows the opposite part of the clip."""
 
     summary = "the same pictures from last to first, while times and labels stay"
 
     def arrange(self, slots: list[FrameSlot], scene: ConditionContext) -> list[FrameSlot]:
         if not scene.whole:
             return [_moved(slot, _opposite(slot)) for slot in slots]
-        return _exchanged(slots, list(range(len(slots)))[::-1])
+        return _reordered(slots, list(range(len(slots)))[::-1])
 
 
 class SingleFrame(Condition):
-    """One picture, whatever is asked for."""
+    """One picture, whatever the request."""
 
     summary = "one picture alone: the middle of the (first) clip, or the first image"
 
@@ -174,9 +173,9 @@ class SingleFrame(Condition):
 
 
 class OtherVideo(Condition):
-    """A seeded other item with media of the same kind, of another group if there is one.
+    """Shows a seeded other item with media of the same kinds, from another group if there is one.
 
-    Number, times and labels stay the item's own; a moment shows what lies as far into the other clip.
+    Number, times and labels stay the item's own; a moment shows the same relative moment of the other clip.
     """
 
     summary = "the pictures of another item (seeded), while number, times and labels stay"
@@ -217,16 +216,13 @@ class OtherVideo(Condition):
     def _other(scene: ConditionContext) -> Item:
         own = {medium.source for medium in scene.item.media}
         kinds = _kinds(scene.item)
-        candidates = sorted(
-            (
-                item
-                for item in scene.others
-                if kinds <= _kinds(item) and own.isdisjoint(medium.source for medium in item.media)
-            ),
-            key=lambda item: item.id,
-        )
-        apart = [item for item in candidates if item.group != scene.item.group]
-        choice = apart or candidates
+        fitting = [
+            item
+            for item in scene.others
+            if kinds <= _kinds(item) and own.isdisjoint(medium.source for medium in item.media)
+        ]
+        candidates = sorted(fitting, key=lambda item: item.id)
+        choice = [item for item in candidates if item.group != scene.item.group] or candidates
         if not choice:
             raise InputError(
                 f"item {scene.item.id!r}, condition 'other-video'",
@@ -250,7 +246,7 @@ CONDITIONS.add("speech-only", SpeechOnly())
 
 
 def time_label(time: float) -> str:
-    """How a moment is told to a system."""
+    """A moment's label, such as "t = 12.5 s"."""
     return f"t = {time:.1f} s"
 
 
@@ -259,12 +255,12 @@ def _kinds(item: Item) -> set[str]:
     return {medium.kind for medium in item.media} | {f"{one.kind} with sound" for one in item.sounding}
 
 
-def _exchanged(slots: Sequence[FrameSlot], order: Sequence[int]) -> list[FrameSlot]:
+def _reordered(slots: Sequence[FrameSlot], order: Sequence[int]) -> list[FrameSlot]:
     return [replace(slot, picture=slots[k].picture) for slot, k in zip(slots, order, strict=True)]
 
 
 def _disorder(draw: np.random.Generator, count: int) -> list[int]:
-    """A random order that is not the one they are in, where there is another."""
+    """A random order other than the given one, where there is another."""
     while True:
         order = [int(k) for k in draw.permutation(count)]
         if count < 2 or order != list(range(count)):
@@ -276,7 +272,7 @@ def _moved(slot: FrameSlot, at: float | None) -> FrameSlot:
 
 
 def _share(slot: FrameSlot) -> float:
-    """How far into its clip a place is, 0 to 1."""
+    """The relative position of a frame in its clip, 0 to 1."""
     if slot.clip is None or slot.time is None:
         return 0.0
     start, end = slot.clip

@@ -1,4 +1,4 @@
-"""Decoding exactly the pictures that are wanted: in one pass where they lie close, by seeking where not."""
+"""Decoding exactly the wanted pictures: in one pass where they lie close together, by seeking otherwise."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, dropwhile, islice
@@ -17,23 +16,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import WeakSet
 
-from proctor.core import InputError, Item, ProctorError, Region
+import numpy as np
+from numpy.typing import NDArray
+
+from proctor.core import InputError, Region
 from proctor.media.entries import EncodedFrame, key_of
-from proctor.media.pictures import FrameEncoder, MediaSettings
-from proctor.media.video import FrameIndex, open_video, pixel_aspect, reason_of, seek
+from proctor.media.pictures import FrameEncoder, MediaSettings, upright
+from proctor.media.video import FrameIndex, check_size, open_video, pixel_aspect, read_index, reason_of, seek
 
 if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-_WORTH_A_SEEK = 12  # pictures to skip; below that, decoding on is as fast as starting over
+_WORTH_A_SEEK = 12  # pictures to skip; for fewer, decoding on is as fast as seeking
 _INDEXED = ("mov,mp4", "matroska,webm")
 _LOST = 8  # pictures that may be missing at the end before the file counts as broken
 
 
 class Shot(NamedTuple):
-    """A decoded picture: the timestamp asked for, the picture, and its pixels' width over height."""
+    """A decoded picture: the requested timestamp, the picture, and its pixels' width over height."""
 
     pts: int
     frame: VideoFrame
@@ -43,9 +45,9 @@ class Shot(NamedTuple):
 def decode_at(source: VideoSource, index: FrameIndex, wanted: Sequence[int]) -> Iterator[Shot]:
     """The pictures with these timestamps in ascending order, each decoded once.
 
-    `wanted` is ascending and without duplicates, from `index.at`. Where a stream announces a picture
-    that it never shows, the last one shown before it is given. Raises `InputError` where the file can't
-    be decoded, naming the time of the first picture that is not given.
+    `wanted` is ascending and without duplicates, from `index.at`. In place of a picture that the stream announces and
+    never shows, the last one shown before it is given. Raises `InputError` with the time of the first picture that
+    can't be decoded.
     """
     import av
 
@@ -80,8 +82,8 @@ class _NeverShownError(Exception):
 
 
 class VideoSource:
-    """An open file, repositioned for each stretch; `threads` says whether its decoder has several. For one
-    thread at a time. Raises `InputError` as `open_video`."""
+    """An open video file, repositioned for each stretch. `threads`: whether the decoder uses several threads itself.
+    Not for several threads at once. Raises `InputError` as `open_video`."""
 
     def __init__(self, path: Path, *, threads: bool = True) -> None:
         self.path = path
@@ -98,23 +100,23 @@ class VideoSource:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._stack.close()
 
     @property
     def seeks_well(self) -> bool:
-        """Whether the file tells where its keyframes are, so that going to one is not a search."""
+        """Whether the file has an index of its keyframes, so that seeking is no search."""
         return self._container.format.name.startswith(_INDEXED)
 
     @property
     def repeats(self) -> bool:
-        """Whether packets have the same timestamps after a seek as from the start on. In MPEG program streams few have
-        one of their own, so they are read from the start."""
+        """Whether packets have the same timestamps after a seek as when read from the start. In MPEG program streams few
+        packets have a timestamp, so these are read from the start."""
         return self._container.format.name != "mpeg"
 
     def stretch(self, wanted: Sequence[int], index: FrameIndex, *, sparing: bool) -> Iterator[Shot]:
-        """Decodes from the keyframe before the first wanted picture to the last wanted one. `sparing` skips
-        pictures that are neither wanted nor needed for others, and gives up where one is not shown."""
+        """Decodes from the keyframe before the first wanted picture to the last wanted one. `sparing` skips pictures
+        that are neither wanted nor needed for others, and raises `_NeverShownError` where a wanted one is not shown."""
         key = index.key_before(wanted[0])
         if not sparing:
             pictures = self._pictures_up_to(wanted[0], index)
@@ -127,9 +129,8 @@ class VideoSource:
             self._stream.codec_context.skip_frame = "DEFAULT"
 
     def _pictures_up_to(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
-        """Pictures from one at or before this timestamp on; from the file's first one where none comes before. After a
-        keyframe that is none by itself (intra refresh), a decoder shows nothing until it has a whole picture; then it
-        is begun from further back."""
+        """Pictures from one at or before this timestamp on, or from the file's first one. After a keyframe that is not
+        a whole picture (intra refresh), a decoder shows nothing until it has one; then decoding starts further back."""
         place = int(index.keys.searchsorted(pts, side="right")) - 1
         back = 1
         while True:
@@ -141,7 +142,7 @@ class VideoSource:
             place, back = place - back, back * 2
 
     def counted(self, pts: int, index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
-        """The same where pictures are counted: from the file's first one where the keyframe before is none by itself."""
+        """The same where pictures are counted: from the file's first one if the keyframe before is not a whole picture."""
         from av.video.frame import PictureType
 
         pictures = _counted(self.packets_from(index.key_before(pts), index), index)
@@ -164,8 +165,8 @@ class VideoSource:
         return self._container.demux(self._stream)
 
     def packets_from(self, key: int, index: FrameIndex) -> Iterator[Packet[VideoStream]]:
-        """Packets from this keyframe or an earlier one on. Containers seek by decoding time or between keyframes, so
-        a seek may land too late; then it is tried from further back, and at last from the start."""
+        """Packets from this keyframe or an earlier one on. Containers seek by decoding time or between keyframes, so a
+        seek may land too late; then it is repeated from further back, and finally from the start."""
         if not self.repeats and key > index.keys[0]:
             return dropwhile(lambda one: not (one.is_keyframe and one.pts == key), self.packets())
         aim, back = key, 1
@@ -190,7 +191,7 @@ class VideoSource:
 
 
 def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
-    """Cuts the wanted timestamps where so much lies between two that seeking is faster."""
+    """Splits the wanted timestamps where seeking is faster than decoding what lies between two."""
     stretches = [[wanted[0]]]
     for pts in wanted[1:]:
         if index.between(stretches[-1][-1], index.key_before(pts)) > _WORTH_A_SEEK:
@@ -203,7 +204,7 @@ def _stretches(index: FrameIndex, wanted: Sequence[int]) -> list[list[int]]:
 def _sparing(
     packets: Iterator[Packet[VideoStream]], stream: VideoStream, wanted: frozenset[int]
 ) -> Iterator[Packet[VideoStream]]:
-    """The packets, while the decoder is told before each whether it may skip it if no other needs it."""
+    """The packets; before each, the decoder is set to skip it if it is neither wanted nor a reference for others."""
     for packet in packets:
         may_skip = packet.pts is not None and packet.pts not in wanted
         stream.codec_context.skip_frame = "NONREF" if may_skip else "DEFAULT"
@@ -211,7 +212,7 @@ def _sparing(
 
 
 def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[tuple[int, VideoFrame]]:
-    """Decodes, without the pictures before the keyframe, which may refer to others that were not read."""
+    """Decodes, without pictures before the keyframe, which may refer to others that were not read."""
     import av
 
     shown = False
@@ -229,7 +230,7 @@ def _pictures(packets: Iterator[Packet[VideoStream]], key: int) -> Iterator[tupl
 
 
 def _counted(packets: Iterator[Packet[VideoStream]], index: FrameIndex) -> Iterator[tuple[int, VideoFrame]]:
-    """Decodes, and gives the pictures their timestamps by counting from the first packet."""
+    """Decodes, and assigns timestamps by counting from the first packet."""
     first = next(packets, None)
     if first is None:
         return
@@ -250,7 +251,7 @@ def _pick(
     *,
     exact: bool = False,
 ) -> Iterator[tuple[int, VideoFrame]]:
-    """Of all pictures in order, for each wanted timestamp the last one at or before it."""
+    """For each wanted timestamp the last picture at or before it."""
     waiting = list(reversed(wanted))
     last: VideoFrame | None = None
     reached = -1
@@ -277,27 +278,28 @@ _OF_PARENT: list[VideoSource] = []
 
 
 def _keep_what_has_no_threads() -> None:
-    """In a fork: FFmpeg waits for a decoder's threads before it frees the decoder, and the threads of those that the
-    parent opened are not here. So none is used, closed or collected."""
+    """In a fork, keeps the parent's decoders from being used, closed or collected: FFmpeg waits for a decoder's threads
+    before it frees it, and those threads exist in the parent only."""
     gc.freeze()
     _OF_PARENT.extend(_OPEN)
 
 
 os.register_at_fork(after_in_child=_keep_what_has_no_threads)
 
-_MOST_AT_ONCE = 8
-_LOT = 32  # pictures of one part at most, if a keyframe allows: all of a part are in memory
+_MAX_CORES = 8
+_LOT = 32  # pictures of one part, if keyframes allow: all of a part are in memory
 _LARGEST_LOT = 256
 Texts = Mapping[int, Collection[str]]
-"""Of each wanted timestamp the texts to be painted on it, each on a picture of its own; "" for none."""
+"""By timestamp the texts to paint, each on a picture of its own; "" for none."""
+Encode = Callable[[VideoSource, Sequence[int]], Iterator[EncodedFrame]]
 
 
 class Decoding:
-    """The decoders of one library: at most as many at work as there are cores (8 at most), and as many files
-    kept open, since opening one costs as much as decoding a second of it."""
+    """The decoders of one library: at most one for each core (8 in all) at work, and as many files kept open, since
+    opening a file costs as much as decoding a second of it."""
 
     def __init__(self, cores: int | None = None) -> None:
-        self.cores = cores or min(_MOST_AT_ONCE, os.cpu_count() or 1)
+        self.cores = cores or min(_MAX_CORES, os.cpu_count() or 1)
         self._turn = threading.BoundedSemaphore(self.cores)
         self._guard = threading.Lock()
         self._idle: deque[VideoSource] = deque()
@@ -306,15 +308,22 @@ class Decoding:
     def pictures(
         self, path: Path, index: FrameIndex, texts: Texts, region: Region | None, settings: MediaSettings
     ) -> Iterator[EncodedFrame]:
-        """JPEGs of these timestamps, ascending. Raises `InputError` where the file can't be
-        decoded. A caller that stops early ends what is under way after the current part."""
+        """The JPEGs at these timestamps, ascending. A caller that stops early ends the work after the current part.
+        Raises `InputError` where the file can't be decoded."""
+
+        def encoded(source: VideoSource, some: Sequence[int]) -> Iterator[EncodedFrame]:
+            encoder = FrameEncoder(region, settings)
+            for pts, frame, aspect in decode_at(source, index, some):
+                for text in texts[pts]:
+                    yield EncodedFrame(key_of(pts, text), index.seconds(pts), encoder.jpeg(frame, aspect, text))
+
         wanted = sorted(texts)
         lots = _lots(index, wanted, -(-len(wanted) // (2 * self.cores)))
         if self._worth_parting(path, index, lots):
-            yield from self._in_parts(path, lots, _Finish(index, texts, region, settings))
+            yield from self._in_parts(path, lots, encoded)
             return
         with self._turn, self._lent(path, threads=True) as source:
-            yield from _Finish(index, texts, region, settings).encoded(source, wanted)
+            yield from encoded(source, wanted)
 
     def _worth_parting(self, path: Path, index: FrameIndex, lots: Sequence[Sequence[int]]) -> bool:
         if self.cores < 2 or len(lots) < self.cores or not index.stamped:
@@ -324,10 +333,10 @@ class Decoding:
         with self._lent(path, threads=False) as source:
             return source.seeks_well
 
-    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], finish: _Finish) -> Iterator[EncodedFrame]:
+    def _in_parts(self, path: Path, lots: Sequence[Sequence[int]], encoded: Encode) -> Iterator[EncodedFrame]:
         def part(lot: Sequence[int]) -> list[EncodedFrame]:
             with self._turn, self._lent(path, threads=False) as source:
-                return list(finish.encoded(source, lot))
+                return list(encoded(source, lot))
 
         pool = _threads(os.getpid())
         waiting = iter(lots)
@@ -338,7 +347,8 @@ class Decoding:
                 under_way.extend(pool.submit(part, lot) for lot in islice(waiting, 1))
                 yield from done
         finally:
-            _give_up(under_way)
+            for future in under_way:
+                future.cancel()
 
     @contextmanager
     def _lent(self, path: Path, *, threads: bool) -> Iterator[VideoSource]:
@@ -361,23 +371,6 @@ class Decoding:
             one.close()
 
 
-@dataclass(frozen=True)
-class _Finish:
-    """What becomes of the decoded pictures."""
-
-    index: FrameIndex
-    texts: Texts
-    region: Region | None
-    settings: MediaSettings
-
-    def encoded(self, source: VideoSource, wanted: Sequence[int]) -> Iterator[EncodedFrame]:
-        encoder = FrameEncoder(self.region, self.settings)
-        for pts, frame, aspect in decode_at(source, self.index, wanted):
-            for text in self.texts[pts]:
-                jpeg = encoder.jpeg(frame, aspect, text)
-                yield EncodedFrame(key_of(pts, text), self.index.seconds(pts), jpeg)
-
-
 def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]]:
     """Cuts the wanted timestamps at keyframes into parts of about this size."""
     lots: list[list[int]] = []
@@ -391,89 +384,37 @@ def _lots(index: FrameIndex, wanted: Sequence[int], size: int) -> list[list[int]
     return lots
 
 
-def _give_up(under_way: Sequence[Future[list[EncodedFrame]]]) -> None:
-    for future in under_way:
-        future.cancel()
-
-
 @lru_cache(maxsize=1)
 def _threads(_process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="decode")
+    return ThreadPoolExecutor(_MAX_CORES, thread_name_prefix="decode")
 
 
-_IDLE_S = 0.2  # a thread waits so long for more: starting one takes longer than most of its tasks
-_AHEAD = 8
-"""So many items beyond the last one that was asked for; their frames go to the store, not into memory."""
+MAX_SAMPLES = 100_000  # 14 hours at two a second
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a system asks a view for."""
+class SampledPicture(NamedTuple):
+    """One picture: its own time in seconds of the video's clock, and height × width × 3 bytes, RGB, upright."""
 
-    count: int | None = None
-    fps: float | None = None
+    time: float
+    pixels: NDArray[np.uint8]
 
 
-class LookAhead:
-    """Of items in the order in which they will be asked: whatever the last one was asked for is made for the
-    next ones as well, one after the other, in the background.
+def sampled(
+    path: Path, fps: float, max_side: int | None, *, index: FrameIndex | None = None, start: float = 0.0
+) -> Iterator[SampledPicture]:
+    """The pictures shown at `start` and every 1/fps seconds after it, as arrays; each once, with the time at which it
+    begins.
 
-    It changes when frames are made and nothing else: what a view gives comes from the store, and what goes
-    wrong ahead is told when the item itself is asked for. What is `ready` is left out. The thread ends when it has
-    nothing to do, and with the process.
+    `max_side` bounds the longer side in pixels (None: unscaled). One picture is in memory at a time. Raises
+    `InputError` where the file can't be decoded, or has more than 100,000 such moments.
     """
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        prepare: Callable[[Item, Request], object],
-        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
-    ) -> None:
-        self._items = list(items)
-        self._places = {item.id: place for place, item in enumerate(items)}
-        self._prepare = prepare
-        self._ready = ready
-        self._guard = threading.Condition()
-        self._waiting: deque[tuple[int, Request]] = deque()
-        self._reached = self._planned = 0
-        self._working = False
-
-    def asked(self, item: Item, request: Request) -> None:
-        """An item's frames were asked for, and are there."""
-        place = self._places.get(item.id)
-        if place is None:
-            return
-        with self._guard:
-            self._reached = max(self._reached, place + 1)
-            end = min(len(self._items), self._reached + _AHEAD)
-            new = range(max(self._planned, self._reached), end)
-            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
-            self._planned = max(self._planned, end)
-            if self._waiting and not self._working:
-                self._working = True
-                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
-            elif self._waiting:
-                self._guard.notify()
-
-    def _work(self) -> None:
-        while (task := self._next()) is not None:
-            place, request = task
-            try:
-                self._prepare(self._items[place], request)
-            except ProctorError:
-                continue  # told when the item itself is asked for
-            except RuntimeError as error:
-                if "interpreter shutdown" in str(error):
-                    return  # the program ends: nobody will ask
-                raise
-
-    def _next(self) -> tuple[int, Request] | None:
-        with self._guard:
-            while True:
-                while self._waiting and self._waiting[0][0] < self._reached:
-                    self._waiting.popleft()  # the item itself was faster
-                if self._waiting:
-                    return self._waiting.popleft()
-                if not self._guard.wait(_IDLE_S):
-                    self._working = False
-                    return None
+    check_size(path)
+    index = index or read_index(path)
+    last = index.seconds(int(index.pts[-1]))
+    if (last - start) * fps >= MAX_SAMPLES:
+        found = f"{last / 3600:.1f} hours at {fps:g} pictures a second"
+        raise InputError(path, found=found, expected=f"at most {MAX_SAMPLES:,} pictures: a lower rate")
+    moments = start + np.arange(int(max(0.0, last - start) * fps) + 1) / fps
+    with VideoSource(path) as source:
+        for pts, frame, aspect in decode_at(source, index, sorted(set(index.at(moments.tolist())))):
+            yield SampledPicture(index.seconds(pts), np.asarray(upright(frame, aspect, None, max_side)))

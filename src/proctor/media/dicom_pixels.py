@@ -1,6 +1,6 @@
-"""Pictures out of DICOM files, by pydicom. Runs in `scan_process`.
+"""Pictures from DICOM files, by pydicom. Runs in `scan_process`.
 
-Only the elements that a picture needs are read (`_ELEMENTS`): what a file says of a person is not even looked at.
+Only the elements that a picture needs are read (`_ELEMENTS`), never personal data.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ _UID = re.compile(r"[0-9.]{1,64}")
 
 
 def prepare() -> None:
-    """Imports what reading needs, so that it counts as no file's memory, and keeps pydicom from telling what it
-    reads."""
+    """Imports what reading needs before the memory limit applies, and silences pydicom's messages about values."""
     import numpy as np
     import pydicom.config
     from pydicom.pixels import get_decoder
@@ -65,8 +64,8 @@ def prepare() -> None:
 
 
 def facts(path: str) -> dict[str, object]:
-    """What is needed of a file before it is shown: which series it belongs to (a hash of its UID) and where its plane
-    lies, the number of frames and when each is shown, and whether it says that its pixels show who it is of."""
+    """The facts of a file: its series (a hash of the UID), its plane, the number and times of frames, its size, and
+    whether it declares identifying pixels (see `DicomFacts`)."""
     with open(path, "rb") as file:  # noqa: PTH123 - a text came in
         header = _header(file)
     series = str(header.get("SeriesInstanceUID", ""))
@@ -88,7 +87,7 @@ def facts(path: str) -> dict[str, object]:
 
 
 def picture(path: str, frame: int | None, window: tuple[float, float] | None) -> ScanPicture:
-    """One frame, counted from 1, as it is to be looked at. Raises `RefusedScanError` where there is none."""
+    """One frame, counted from 1, as it should be displayed. Raises `RefusedScanError` where there is none."""
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         header = _header(file)
         frames = _frame_count(header)
@@ -157,7 +156,7 @@ def _decoded(file: BinaryIO, header: Any, number: int) -> Any:
     _check_decoder(syntax)
     file.seek(0)
     try:
-        if str(syntax) == _DEFLATED:  # which can't be read from the middle
+        if str(syntax) == _DEFLATED:  # can't be read from the middle
             stored = pixel_array(pydicom.dcmread(file), index=number)
         else:
             stored = pixel_array(file, index=number)
@@ -192,18 +191,18 @@ def _check_decoder(syntax: Any) -> None:
 
 def _grey(stored: Any, header: Any, number: int, given: tuple[float, float] | None) -> Any:
     """By modality LUT or rescale, then VOI LUT or window, then the polarity (DICOM PS3.3 C.11.1, C.11.2, C.7.6.3.1.2).
-    A window that is given goes before what the file says."""
+    A given window overrides the file's."""
     padding = _padding(header)
     modality = _first_item(header.get("ModalityLUTSequence"))
     rescale = Rescale()
     if modality is not None:
         stored, padding = _looked_up(stored, modality, rescale)[0], None
     else:
-        slope = _said(header, number, "PixelValueTransformationSequence", "RescaleSlope")
-        intercept = _said(header, number, "PixelValueTransformationSequence", "RescaleIntercept")
+        slope = _stated(header, number, "PixelValueTransformationSequence", "RescaleSlope")
+        intercept = _stated(header, number, "PixelValueTransformationSequence", "RescaleIntercept")
         if slope is not None and intercept is not None:
             rescale = _rescale(slope, intercept)
-    table = _first_item(_said(header, number, "FrameVOILUTSequence", "VOILUTSequence"))
+    table = _first_item(_stated(header, number, "FrameVOILUTSequence", "VOILUTSequence"))
     if given is None and table is not None:
         shown, bits = _looked_up(stored, table, rescale)
         levels = grey(shown, Rescale(), GreyWindow((2**bits - 1) / 2, 2**bits - 1), None)
@@ -222,11 +221,11 @@ def _rescale(slope: Any, intercept: Any) -> Rescale:
 
 
 def _window(header: Any, number: int, given: tuple[float, float] | None) -> GreyWindow | None:
-    function = str(_said(header, number, "FrameVOILUTSequence", "VOILUTFunction") or "LINEAR").strip().lower()
+    function = str(_stated(header, number, "FrameVOILUTSequence", "VOILUTFunction") or "LINEAR").strip().lower()
     if given is not None:
         return GreyWindow(*given, function)
-    centre = _first(_said(header, number, "FrameVOILUTSequence", "WindowCenter"))
-    width = _first(_said(header, number, "FrameVOILUTSequence", "WindowWidth"))
+    centre = _first(_stated(header, number, "FrameVOILUTSequence", "WindowCenter"))
+    width = _first(_stated(header, number, "FrameVOILUTSequence", "WindowWidth"))
     return None if centre is None or width is None else GreyWindow(float(centre), float(width), function)
 
 
@@ -240,7 +239,7 @@ def _padding(header: Any) -> tuple[float, float] | None:
 
 
 def _looked_up(values: Any, table: Any, rescale: Rescale) -> tuple[Any, int]:
-    """Rescaled values by a lookup table (DICOM PS3.3 C.11.1.1), what lies outside by its ends; and the bits of its
+    """Rescaled values mapped by a lookup table (DICOM PS3.3 C.11.1.1), clipped to its ends; and the bits of its
     entries."""
     import numpy as np
 
@@ -265,8 +264,8 @@ def _looked_up(values: Any, table: Any, rescale: Rescale) -> tuple[Any, int]:
     return out.reshape(values.shape), bits
 
 
-def _said(header: Any, number: int, group: str, name: str) -> Any:
-    """What a file says of a frame: in its own functional group, that of all frames, or outside of both."""
+def _stated(header: Any, number: int, group: str, name: str) -> Any:
+    """The value of an element for a frame: from its own functional group, the shared one, or the header."""
     per_frame, shared = header.get("PerFrameFunctionalGroupsSequence"), header.get("SharedFunctionalGroupsSequence")
     own = per_frame[number] if per_frame is not None and number < len(per_frame) else None
     for one in (own, _first_item(shared)):
@@ -299,7 +298,7 @@ def _bytes(colours: Any, bits: int | None = None) -> Any:
 
 
 def _aspect(header: Any, number: int) -> float:
-    spacing = _said(header, number, "PixelMeasuresSequence", "PixelSpacing")
+    spacing = _stated(header, number, "PixelMeasuresSequence", "PixelSpacing")
     for named in (spacing, header.get("ImagerPixelSpacing"), header.get("NominalScannedPixelSpacing")):
         if named is not None and len(named) == 2:
             return checked_aspect(float(named[1]), float(named[0]))
@@ -308,8 +307,8 @@ def _aspect(header: Any, number: int) -> float:
 
 
 def _plane(header: Any) -> dict[str, object] | None:
-    """The directions of rows and columns, and how far along their normal the picture lies; None where it is not
-    told."""
+    """The directions of rows and columns, and the position along their normal; None where the file does not state
+    them."""
     import numpy as np
 
     place, turned = header.get("ImagePositionPatient"), header.get("ImageOrientationPatient")
@@ -322,7 +321,7 @@ def _plane(header: Any) -> dict[str, object] | None:
 
 
 def _frame_ends(header: Any, frames: int) -> list[float] | None:
-    """When each frame ends, in seconds from the first one's start; None where the frames have no times."""
+    """The end of each frame, in seconds from the first one's start; None without times."""
     if frames == 1:
         return None
     pointer = header.get("FrameIncrementPointer")
@@ -330,7 +329,7 @@ def _frame_ends(header: Any, frames: int) -> list[float] | None:
         [int(one) for one in (pointer if hasattr(pointer, "__iter__") else [pointer])] if pointer is not None else []
     )
     if named and not {0x00181063, 0x00181065} & set(named):
-        return None  # frames of something else than time
+        return None  # frames that do not differ in time
     steps = _frame_steps(header, frames)
     if steps is None:
         return None
@@ -341,7 +340,7 @@ def _frame_ends(header: Any, frames: int) -> list[float] | None:
 
 
 def _frame_steps(header: Any, frames: int) -> list[float] | None:
-    """For how long each frame is shown, in seconds."""
+    """The duration of each frame in seconds."""
     vector = header.get("FrameTimeVector")
     if vector is not None and len(vector):
         told = [float(one) / 1000 for one in vector]

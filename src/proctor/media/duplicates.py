@@ -1,10 +1,10 @@
-"""What a picture looks like, in 255 bits: near-duplicates differ in few of them, whatever their encoding."""
+"""Near-duplicates of pictures and videos, found by a perceptual hash of 255 bits, whatever their encoding."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,15 +26,15 @@ _SIDE = 64
 _WAVES = 16
 BITS = _WAVES * _WAVES - 1
 _WORDS = 4
-_FLAT = 6.0  # standard deviation of brightness; below it there is nothing to know a picture by
+_FLAT = 6.0  # standard deviation of brightness, below which all pictures look alike
 CROPS = {"cropped by a twentieth": 0.05, "cropped by a tenth": 0.1}
 """How much is cut off at each side of the picture before it is hashed as well."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The hashes of n pictures that tell something, n × 4 words each: as they are, mirrored left to right, and
-    cropped. `places` are the numbers of these pictures among all."""
+    """The hashes of n pictures, n × 4 words each: as they are, mirrored left to right, and cropped. `places` are the
+    numbers of these pictures among all, since flat ones are left out."""
 
     plain: Hashes
     mirrored: Hashes
@@ -46,8 +46,8 @@ class Fingerprint:
 
 
 def fingerprint(jpegs: Sequence[bytes]) -> Fingerprint:
-    """Of a video's sampled frames, or of one image. Flat pictures (black, a fade) are left out: they are like
-    every other flat one."""
+    """The fingerprint of a video's sampled frames, or of one image. Flat pictures (black, a fade) are left out: they
+    resemble every other flat one."""
     places, plain, mirrored = [], [], []
     cropped: dict[str, list[Hashes]] = {name: [] for name in CROPS}
     for place, jpeg in enumerate(jpegs):
@@ -68,11 +68,11 @@ def fingerprint(jpegs: Sequence[bytes]) -> Fingerprint:
 
 
 def hashes(jpeg: bytes) -> Hashes:
-    """One picture's hash, four words: its 255 slowest waves of brightness (a cosine transform of 64 × 64
-    points), a bit each, set where the wave is stronger than the median one.
+    """The perceptual hash of one picture, four words: of its 255 lowest frequencies (a cosine transform of 64 × 64
+    points) a bit each, set where the coefficient exceeds the median.
 
-    Brightness and contrast leave it as it is; encoding, scaling and a narrow border change little; a turn, a
-    wide border or another shape change everything.
+    Brightness and contrast do not change it; encoding, scaling and a narrow border change little; a rotation, a wide
+    border or another aspect ratio change everything.
     """
     return _bits(_waves(_light(jpeg)))
 
@@ -118,21 +118,31 @@ def _bits(waves: NDArray[np.float64]) -> Hashes:
     return np.packbits(bits).view(np.uint64)
 
 
+def _joined(looks: Sequence[Fingerprint]) -> Fingerprint:
+    """Several fingerprints as one (at least one)."""
+    return Fingerprint(
+        np.concatenate([one.plain for one in looks]),
+        np.concatenate([one.mirrored for one in looks]),
+        {name: np.concatenate([one.cropped[name] for one in looks]) for name in CROPS},
+        np.concatenate([one.places for one in looks]),
+    )
+
+
 def _stacked(rows: Sequence[Hashes]) -> Hashes:
     return np.stack(rows) if rows else np.zeros((0, _WORDS), dtype=np.uint64)
 
 
 _SETTINGS = MediaSettings(max_side=320, quality=80)
-_MOST_FRAMES = 4000
+_MAX_FRAMES = 4000
 _ON_PAGE = 500
-_AT_ONCE = 4000
+_BLOCK_PICTURES = 4000
 _TEMPLATE = Path(__file__).parent / "leaks.html.j2"
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Two pictures are alike where their hashes differ in at most `distance` of their bits; two videos are
-    where at least `share` of the pictures of one of them have one that is alike in the other."""
+    """Two pictures are alike if their hashes differ in at most `distance` of their bits; two videos are if at least
+    `share` of the pictures of one of them have an alike picture in the other."""
 
     distance: float = 0.18
     share: float = 0.3
@@ -140,7 +150,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Looked:
-    """One file of a set, as its pictures look; a still image has one picture, at no time."""
+    """One file with its fingerprint; a still image has one picture, without a time."""
 
     library: MediaLibrary
     source: str
@@ -157,8 +167,7 @@ class Looked:
 @dataclass(frozen=True)
 class Leak:
     """A pair of files that show the same. `how` is "the same file", "alike", "mirrored" or how much is cropped;
-    `share` of the pictures of one are in the other, `distance` is that of the nearest two, which stand at
-    `places`."""
+    `share` of the pictures of one are in the other, `distance` is that of the nearest two, at `places`."""
 
     first: Looked
     second: Looked
@@ -180,52 +189,54 @@ def look_at(
     fps: float = 2.0,
     on_file: Callable[[Path], None] = lambda _: None,
 ) -> tuple[list[Looked], list[str]]:
-    """All videos and images of a folder (or one file), sorted by name, and what is wrong with the others.
-    Raises `InputError` where there are none."""
+    """The fingerprints of all videos and images of a folder (or of one file), sorted by name, and the problems of
+    unreadable ones. Raises `InputError` where there are none."""
     root = where if where.is_dir() else where.parent
     files = sorted(path for path in where.rglob("*") if path.is_file()) if where.is_dir() else [where]
     files = [path for path in files if path.suffix.lower() in EXTENSIONS]
     if not files:
         raise InputError(where, found="no video and no image", expected="a folder of them, or one")
-    library = MediaLibrary(root, _SETTINGS, cache_dir)
-    looked, problems = [], []
-    for path in files:
-        on_file(path)
-        try:
-            looked.append(_looked(library, path.relative_to(root).as_posix(), fps=fps, count=_MOST_FRAMES))
-        except InputError as error:
-            problems.append(str(error))
-    return looked, problems
+    names = [path.relative_to(root).as_posix() for path in files]
+    return _look_at_all(
+        MediaLibrary(root, _SETTINGS, cache_dir), names, fps, _MAX_FRAMES, lambda name: on_file(root / name)
+    )
 
 
 def look_at_items(items: Sequence[Item], library: MediaLibrary, count: int) -> tuple[list[Looked], list[str]]:
-    """The videos and images of items as far as they are at hand, sorted by name, each video by `count` pictures spread
-    evenly over all of it, and what is wrong with the others. Two copies of a video are then told by the same moments
-    where they start and end alike; `look_at` finds other ones as well."""
+    """The fingerprints of the items' videos and images that are present, sorted by name, and the problems of unreadable
+    ones. Each video is sampled by `count` pictures spread evenly, which finds copies with the same start and end;
+    `look_at` finds others as well."""
     own = MediaLibrary(library.root, _SETTINGS, library.cache_dir)
     sources = {medium.source for item in items for medium in item.pictured} - {*library.missing(items)}
+    return _look_at_all(own, sorted(sources), None, count)
+
+
+def _look_at_all(
+    library: MediaLibrary,
+    sources: Iterable[str],
+    fps: float | None,
+    count: int,
+    on_file: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Looked], list[str]]:
     looked, problems = [], []
-    for source in sorted(sources):
+    for source in sources:
+        on_file(source)
         try:
-            looked.append(_looked(own, source, fps=None, count=count))
+            times = _times(library, source, fps, count)
+            looks = fingerprint(library.jpegs([Picture(source, time) for time in times]))
+            looked.append(Looked(library, source, library.locate(source), library.identity(source), times, looks))
         except InputError as error:
             problems.append(str(error))
     return looked, problems
 
 
-def _looked(library: MediaLibrary, source: str, *, fps: float | None, count: int) -> Looked:
-    times = _times(library, source, fps, count)
-    looks = fingerprint(library.jpegs([Picture(source, time) for time in times]))
-    return Looked(library, source, library.locate(source), library.identity(source), times, looks)
-
-
 def find_leaks(first: Sequence[Looked], second: Sequence[Looked], tolerance: Tolerance = Tolerance()) -> list[Leak]:
-    """The pairs that show the same, the surest first (most shared, then nearest). A file is not compared
-    with itself, and where both sets hold two files they are one pair."""
+    """The pairs that show the same, most shared pictures first, then nearest. A file is not compared with itself, and
+    two files that both sets hold are one pair."""
     found: dict[frozenset[Path], Leak] = {}
     for block in _blocks(second):
         ends = np.cumsum([0, *(len(one.looks) for one in block)])
-        rows = _Rows.of(block)
+        rows = _joined([one.looks for one in block])
         for one in first:
             for leak in _leaks_of(one, block, rows, ends, tolerance):
                 pair = frozenset((leak.first.path.resolve(), leak.second.path.resolve()))
@@ -257,27 +268,12 @@ def write_page(leaks: Sequence[Leak], out: Path, *, title: str) -> None:
     write_whole(output_file(out, PAGES), page)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The hashes of all files of a set, one after the other."""
-
-    plain: Hashes
-    cropped: dict[str, Hashes]
-
-    @classmethod
-    def of(cls, looked: Sequence[Looked]) -> _Rows:
-        nothing = np.zeros((0, 4), dtype=np.uint64)
-        plain = np.concatenate([nothing, *(one.looks.plain for one in looked)])
-        cropped = {name: np.concatenate([nothing, *(one.looks.cropped[name] for one in looked)]) for name in CROPS}
-        return cls(plain, cropped)
-
-
 def _blocks(looked: Sequence[Looked]) -> Iterator[list[Looked]]:
-    """The files in lots, so that the distances to all pictures of a lot fit into memory."""
+    """The files in blocks, so that the distances to all pictures of a block fit into memory."""
     block: list[Looked] = []
     for one in looked:
         block.append(one)
-        if sum(len(other.looks) for other in block) >= _AT_ONCE:
+        if sum(len(other.looks) for other in block) >= _BLOCK_PICTURES:
             yield block
             block = []
     if block:
@@ -285,7 +281,7 @@ def _blocks(looked: Sequence[Looked]) -> Iterator[list[Looked]]:
 
 
 def _leaks_of(
-    one: Looked, second: Sequence[Looked], rows: _Rows, ends: NDArray[np.int64], tolerance: Tolerance
+    one: Looked, second: Sequence[Looked], rows: Fingerprint, ends: NDArray[np.int64], tolerance: Tolerance
 ) -> Iterator[Leak]:
     for other in second:
         if other.identity == one.identity:
@@ -305,8 +301,8 @@ def _leaks_of(
             yield Leak(one, other, how, float(share), float(apart[:, part].min()), places)
 
 
-def _ways(mine: Fingerprint, rows: _Rows) -> Iterator[tuple[str, Hashes, Hashes]]:
-    """What is compared with what, and what it is if it fits; the plainest first."""
+def _ways(mine: Fingerprint, rows: Fingerprint) -> Iterator[tuple[str, Hashes, Hashes]]:
+    """The comparisons by name, the simplest first."""
     yield "alike", mine.plain, rows.plain
     yield "mirrored", mine.mirrored, rows.plain
     for name in CROPS:
@@ -315,7 +311,7 @@ def _ways(mine: Fingerprint, rows: _Rows) -> Iterator[tuple[str, Hashes, Hashes]
 
 
 def _candidates(alike: NDArray[np.bool_], ends: NDArray[np.int64]) -> list[int]:
-    """The files of which at least one picture is alike."""
+    """The files with at least one alike picture."""
     columns = np.flatnonzero(alike.any(axis=0))
     return sorted({int(k) for k in np.searchsorted(ends, columns, side="right") - 1})
 

@@ -1,7 +1,7 @@
-"""A benchmark's videos are excerpts of longer ones: what kind of file lies here, and where its clips are in it.
+"""Excerpts: where a benchmark's clips lie in the video files at hand.
 
-Files come whole as downloaded, trimmed to the excerpt, or trimmed and cropped to the benchmark's region. The kind
-is recognised by length and picture size, so that a clip is never cut at the wrong place in silence.
+Files come whole as downloaded, trimmed to the excerpt, or trimmed and cropped to the benchmark's region. Length and
+picture size must fit the kind, so that a clip is never cut at the wrong place unnoticed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHAPE, _REGION_SHAPE = 0.01, 0.03
 
 
 class MediaAs(StrEnum):
-    """What the files are: whole videos, excerpts of them, or excerpts that show the region alone."""
+    """The kind of the files: whole videos, excerpts, or excerpts cropped to the region."""
 
     FULL = "full"
     TRIMMED = "trimmed"
@@ -29,8 +29,8 @@ class MediaAs(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a benchmark's time lies in a file: `offset` seconds later. `cropped`: its pictures show the region
-    alone. `seconds` is the length that the benchmark knows of, None where it knows none."""
+    """How a benchmark's times map to a file: `offset` seconds later. `cropped`: the pictures show the region alone.
+    `seconds` is the length that the benchmark states, None without one."""
 
     offset: float = 0.0
     cropped: bool = False
@@ -39,33 +39,28 @@ class Placed:
 
 @dataclass(frozen=True)
 class Excerpts:
-    """The excerpts of a benchmark by the names of their videos, and what the files are said to be (None: trimmed,
-    as the benchmark itself expects them)."""
+    """The excerpts of a benchmark by video name, and the declared kind of the files (None: trimmed)."""
 
     known: Mapping[str, Excerpt]
     media_as: MediaAs | None = None
 
     def place(self, source: str, region: Region | None, info: VideoInfo) -> Placed:
-        """Where the excerpt lies in the file. Raises `InputError` where length or picture size say that the file
-        is of another kind than is said."""
+        """Where the excerpt lies in the file. Raises `InputError` where length or picture size do not fit the kind."""
         excerpt = self.known.get(source)
         if excerpt is None:
             return Placed()
-        asked = self.media_as or MediaAs.TRIMMED
+        expected = self.media_as or MediaAs.TRIMMED
         kinds = _by_length(excerpt, info.duration_s)
-        if asked is MediaAs.FULL:
-            if MediaAs.FULL not in kinds:
-                raise _other_length(source, excerpt, info, kinds, asked)
-        elif MediaAs.TRIMMED not in kinds:
-            raise _other_length(source, excerpt, info, kinds, asked)
+        if (MediaAs.FULL if expected is MediaAs.FULL else MediaAs.TRIMMED) not in kinds:
+            raise _other_length(source, excerpt, info, kinds, expected)
         if region is not None:
             _check_picture(source, region, info, self.media_as)
-        offset = excerpt.start if asked is MediaAs.FULL else _cut_off(excerpt, info.duration_s)
-        return Placed(offset, asked is MediaAs.CROPPED, excerpt.seconds)
+        offset = excerpt.start if expected is MediaAs.FULL else _cut_off(excerpt, info.duration_s)
+        return Placed(offset, expected is MediaAs.CROPPED, excerpt.seconds)
 
 
 def _by_length(excerpt: Excerpt, seconds: float) -> set[MediaAs]:
-    """What a file of this length can be; a trimmed one may be cropped as well."""
+    """The kinds that a file of this length can be; a trimmed one may be cropped as well."""
     kinds = set()
     lengths = (excerpt.seconds, excerpt.end - max(0.0, excerpt.start))
     if any(abs(seconds - length) <= _LENGTH_S for length in lengths):
@@ -76,7 +71,7 @@ def _by_length(excerpt: Excerpt, seconds: float) -> set[MediaAs]:
 
 
 def _cut_off(excerpt: Excerpt, seconds: float) -> float:
-    """Of an excerpt that begins before its source: what a file that was cut from the source's start lacks."""
+    """The offset in a file whose excerpt begins before its source: such a file may lack that part."""
     if excerpt.start >= 0 or abs(seconds - excerpt.seconds) < abs(seconds - excerpt.end):
         return 0.0
     return excerpt.start

@@ -1,4 +1,4 @@
-"""Files of media: found by a benchmark's name for them, never outside the media folder, and known by their content."""
+"""Media files: found by name, never outside the media folder, and identified by a hash of their content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import TypeVar
 import numpy as np
 
 from proctor.core import (
-    ConfigurationError,
     Image,
     InputError,
     Media,
@@ -31,9 +30,10 @@ from proctor.core import (
     write_arrays,
 )
 from proctor.core.formats import option_letters
-from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, url_of
+from proctor.media.objects import RemoteFolder, RemoteObject, remote_at, unwritable, url_of
 from proctor.media.scans import cine_index, scan_kind
-from proctor.media.video import FrameIndex, read_index
+from proctor.media.shared_frames import PreparedVideo, SharedFrames
+from proctor.media.video import FrameIndex, VideoInfo, read_index
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", "
 SCAN_EXTENSIONS = (".dcm", ".dicom", ".ima", ".nii", ".nii.gz")
 AUDIO_EXTENSIONS = (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".opus")
 EXTENSIONS = VIDEO_EXTENSIONS + IMAGE_EXTENSIONS + SCAN_EXTENSIONS + AUDIO_EXTENSIONS
-"""What is tried, in this order, after a name that is no file by itself."""
+"""The extensions that are tried, in this order, after a name that is no file itself."""
 _USUAL = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".jpg", ".jpeg", ".png", ".dcm")  # each try is a request
 
 
@@ -56,8 +56,8 @@ def labels_of(pictures: int) -> list[str]:
 
 
 def plain_media(sources: Sequence[str], start: float | None = None, end: float | None = None) -> tuple[Media, ...]:
-    """Media by their names alone: what ends like a video is a clip of it, everything else an image, with a letter where
-    there are several. Raises `ParseError` where a time belongs to no one video.
+    """Media by their file names: a video's extension makes a clip, every other an image, with a letter if there are
+    several. Raises `ParseError` for times without exactly one video.
 
     >>> [one.source for one in plain_media(["liver.mp4"], 12.5, 20.0)]
     ['liver.mp4']
@@ -73,8 +73,8 @@ def plain_media(sources: Sequence[str], start: float | None = None, end: float |
 
 
 def locate(root: Path | None, source: str) -> Path:
-    """The file of this name below `root`: as it stands, or with a usual extension appended. Where `root` stands for a
-    folder in object storage, the file is fetched into the media cache first (see `objects`).
+    """The file of this name below `root`, with or without its extension. Where `root` stands for a folder in object
+    storage, the file is fetched into the media cache first (see `objects`).
 
     Raises `InputError` where there is no media folder, no such file, or the name leads out of it
     (`..`, an absolute path, a symbolic link).
@@ -89,7 +89,7 @@ def locate(root: Path | None, source: str) -> Path:
 
 
 def find(root: Path, source: str) -> Path | None:
-    """The same, or None where there is no such file."""
+    """As `locate`, but None where there is no such file."""
     pure, remote = _named(source), remote_at(root)
     if remote is not None:
         there = _object(remote, pure)
@@ -108,7 +108,7 @@ def is_there(root: Path, source: str) -> bool:
 
 
 def shown_place(root: Path) -> str:
-    """A media folder as people know it: its path, or the URL that it stands for."""
+    """A media folder for display: its path, or the URL that it stands for."""
     remote = remote_at(root)
     return str(root) if remote is None else remote.url
 
@@ -134,7 +134,7 @@ def _object(remote: RemoteFolder, name: PurePosixPath) -> RemoteObject | None:
 
 
 def _fetched(remote: RemoteFolder, there: RemoteObject) -> Path:
-    """The object's copy; what its content is known by is noted where it arrives, so that it isn't read again for it."""
+    """The object's copy; its hash is noted on arrival, so that the copy is not read again for it."""
     try:
         copy = remote.fetch(there)
     except OSError as error:
@@ -145,7 +145,7 @@ def _fetched(remote: RemoteFolder, there: RemoteObject) -> Path:
 
 
 def _or_none(look: Callable[[], T]) -> T | None:
-    """What looking gives; None for a name that is too long for any file."""
+    """The result of `look`; None for a name that is too long for a file."""
     try:
         return look()
     except OSError as error:
@@ -168,8 +168,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def cache_folder(place: str | Path | None = None) -> Path:
-    """Where media are kept on this machine: the place, `PROCTOR_CACHE`, or the user's cache folder, whichever first is
-    a folder and no URL."""
+    """Where this machine keeps its media cache: the first of `place` and `PROCTOR_CACHE` that is no URL, else the user's
+    cache folder."""
     told = next((one for one in (place, os.environ.get("PROCTOR_CACHE")) if one and url_of(one) is None), None)
     if told:
         return Path(told)
@@ -177,10 +177,10 @@ def cache_folder(place: str | Path | None = None) -> Path:
 
 
 class Catalogue:
-    """A file's identity is the SHA-256 of all its content: two files share frames if and only if they are
-    the same, whatever they are called, and a file that was changed in one place is another one. Reading a
-    file once costs little beside decoding it; the hash is kept with size and time of change, so that it is
-    not read again as long as these stay.
+    """Identities and timestamps of media files, kept in the cache.
+
+    A file's identity is the SHA-256 of its content, so that equal files share frames under any name, and a changed file
+    is a new one. The hash is kept with the file's size and time of change, and computed again when these change.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -212,8 +212,8 @@ class Catalogue:
         return known
 
     def take(self, path: Path, sha256: str, index: tuple[str, bytes]) -> bool:
-        """Takes what is said of a video for what is known of it: the hash of its content, and its timestamps as another
-        machine keeps them. Whether this version of Proctor can read them."""
+        """Adopts what another machine has stored of a video: the hash of its content, and its timestamps. Returns
+        whether this version of Proctor can read them."""
         name, data = index
         if name != _index_name(sha256) or not _SHA256.fullmatch(sha256):
             return False
@@ -227,18 +227,18 @@ class Catalogue:
         return True
 
     def check(self, path: Path) -> None:
-        """Raises `InputError` where a file that has arrived is another one than was said of it."""
+        """Raises `InputError` where a fetched file is not the one that was described."""
         if self.identity(path) != self._identity(path.resolve()):
             raise InputError(path, found="another content than its frames are of", expected="the same file")
 
     def kept_index(self, path: Path) -> tuple[str, bytes]:
-        """A video's timestamps as they are kept, under their name. Raises `InputError` as `index`."""
+        """Name and content of the file with a video's timestamps. Raises `InputError` as `index`."""
         self.index(path)
         name = _index_name(self.identity(path))
         return name, (self._folder / "indexes" / name).read_bytes()
 
     def index(self, path: Path) -> FrameIndex:
-        """Where the video's pictures lie. Raises `InputError` where it can't be read."""
+        """The timestamps of a video's pictures. Raises `InputError` where it can't be read."""
         identity = self.identity(path)
         with self._lock:
             if identity in self._indexes:
@@ -253,21 +253,12 @@ class Catalogue:
 
 
 def _keep(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file so that nobody ever sees half of it. Raises `ConfigurationError` where the cache can't be
-    written to."""
+    """Writes a file atomically. Raises `ConfigurationError` where the cache can't be written to."""
     try:
         with replacing(path) as draft:
             write(draft)
     except OSError as error:
         raise unwritable(path.parent, error) from error
-
-
-def unwritable(folder: Path, error: OSError) -> ConfigurationError:
-    """The error for a cache folder that can't be written to."""
-    return ConfigurationError(
-        f"the media cache {folder} can't be written to ({error.strerror or error}): "
-        "choose another with the environment variable PROCTOR_CACHE"
-    )
 
 
 def noted_identity(cache: Path, path: Path) -> str | None:
@@ -278,7 +269,7 @@ def noted_identity(cache: Path, path: Path) -> str | None:
         same = known["seen"] == [state.st_size, state.st_mtime_ns]
         return sha256 if same and _SHA256.fullmatch(sha256) else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # nothing kept, or nothing usable: it is found out again
+        return None  # nothing usable: the hash is computed again
 
 
 def _note_of(cache: Path, path: Path) -> Path:
@@ -302,7 +293,7 @@ def _save_index(out: Path, index: FrameIndex) -> None:
 
 
 def _load_index(note: Path) -> FrameIndex | None:
-    """The index that was kept; None where there is none, or what there is can be none."""
+    """The stored index; None where there is none, or an invalid one."""
     try:
         kept = read_arrays(note, "timestamps", "the timestamps of a video")
         top, bottom, zero, stamped = (int(fact) for fact in kept["facts"])
@@ -313,3 +304,72 @@ def _load_index(note: Path) -> FrameIndex | None:
     if not whole or index.time_base <= 0 or np.any(np.diff(index.pts) <= 0) or np.any(np.diff(index.keys) < 0):
         return None
     return index
+
+
+class LocatedFiles:
+    """The files of one library below `root` (None: no media).
+
+    With frames in object storage (`SharedFrames`), a video in object storage is fetched only when it is opened: what is
+    needed before, another machine has stored there, and `infos` holds it by path. `hold` keeps a folder of the cache
+    from being removed.
+    """
+
+    def __init__(
+        self, root: Path | None, catalogue: Catalogue, shared: SharedFrames | None, hold: Callable[[Path], None]
+    ) -> None:
+        self._root = root
+        self._catalogue = catalogue
+        self._shared = shared
+        self._hold = hold
+        self._lock = threading.Lock()
+        self._located: dict[str, Path] = {}
+        self._unfetched: dict[str, Path | None] = {}
+        self._kept: set[str] = set()
+        self.infos: dict[Path, VideoInfo] = {}
+
+    def locate(self, source: str) -> Path:
+        """The file of this name, fetched if necessary. Raises `InputError` where there is none, the name leads out of
+        the root, or the file is not the one that was described."""
+        path = self._located.get(source) or self._located.setdefault(source, locate(self._root, source))
+        if self._root is not None and remote_at(self._root) is not None:
+            self._hold(path.parent)
+            if not path.is_file():  # removed to make room
+                path = locate(self._root, source)
+            if self._unfetched.get(source) is not None:
+                self._catalogue.check(path)
+        return path
+
+    def known(self, source: str) -> Path:
+        """The path by which the catalogue and `infos` know a file, fetched or not. Raises `InputError` as `locate`."""
+        if self._shared is None or self._root is None:
+            return self.locate(source)
+        if source not in self._unfetched:
+            found = self._stand_in(self._shared, self._root, source)
+            with self._lock:
+                self._unfetched.setdefault(source, found)
+        return self._unfetched[source] or self.locate(source)
+
+    def keep(self, source: str, info: VideoInfo) -> None:
+        """Stores the facts of a video in object storage for other machines, once."""
+        if self._shared is None or self._root is None or not self._shared.writable or self._unfetched.get(source):
+            return
+        with self._lock:
+            if source in self._kept:
+                return
+            self._kept.add(source)
+        found = remote_object(self._root, source)
+        if found is not None:
+            path = self.locate(source)
+            video = PreparedVideo(self._catalogue.identity(path), info, self._catalogue.kept_index(path))
+            self._shared.prepare(found[0].address_of(found[1]), video)
+
+    def _stand_in(self, shared: SharedFrames, root: Path, source: str) -> Path | None:
+        """The path of a copy that need not be fetched; None where the file itself is needed."""
+        found = remote_object(root, source)
+        if found is None or found[0].copy_of(found[1]).is_file():
+            return None
+        path, video = found[0].copy_of(found[1]), shared.prepared(found[0].address_of(found[1]))
+        if video is None or not self._catalogue.take(path, video.sha256, video.index):
+            return None
+        self.infos[path] = video.info
+        return path

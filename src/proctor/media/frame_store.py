@@ -1,10 +1,9 @@
-"""Pictures that were decoded and encoded once, for any number of threads and processes.
+"""The frame store: pictures that were decoded and encoded once, for any number of threads and processes.
 
-A *frame set* holds pictures of one content, cut, scaled and encoded in one way; a picture in it is known by
-its presentation timestamp (and by the text painted on it, if any). So whatever the sampling (a rate, a
-count, a window, a clip), the pictures that an earlier one brought are slices of what is there, and only the
-others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool can open and that is
-never changed afterwards.
+A *frame set* holds pictures of one content, cut, scaled and encoded in one way; the key of a picture is its presentation
+timestamp (and the text painted on it, if any). Whatever the sampling (a rate, a count, a window, a clip), pictures that
+are stored are read, and only the others are decoded. Each decoding adds one *entry*, a plain ZIP of JPEGs that any tool
+can open and that never changes.
 """
 
 from __future__ import annotations
@@ -15,9 +14,11 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -25,21 +26,21 @@ from proctor.core import ConfigurationError
 from proctor.media.entries import (
     LOCK,
     ByteRange,
-    CacheLocks,
     EncodedFrame,
     FrameSet,
     Key,
-    drop,
-    prune,
+    entry_is_whole,
     read_manifest,
     read_pictures,
+    source_of,
     write_entry,
 )
-from proctor.media.files import unwritable
+from proctor.media.files import noted_identity
+from proctor.media.objects import OBJECTS, unwritable
 from proctor.media.shared_frames import SharedFrames
 
 Make = Callable[[Sequence[Key], Container[Key]], Iterable[EncodedFrame]]
-"""Gets the keys that are missing and those that the frame set has."""
+"""Makes pictures, given the keys that are missing and those that the frame set has."""
 
 _log = logging.getLogger(__name__)
 _DRAFT = ".draft-"
@@ -49,13 +50,14 @@ _MEMORY_BYTES = 128 * 2**20
 
 
 class FrameStore:
-    """Frame sets below one folder, together at most `max_bytes` (None: as much as comes), as `prune` says.
+    """Frame sets below one folder, at most `max_bytes` in all (None: no limit; see `prune`).
 
-    Reading waits for nobody, since entries are complete when they appear and never change. Filling a frame set
-    takes the lock on its lock file, which the system releases when the process dies, however it dies. What
-    was read last stays in memory, up to `memory_bytes`, so that windows that overlap are read once.
+    Readers never wait, since entries are complete when they appear and never change. Filling a frame set takes the lock
+    on its lock file, which the system releases when the process dies. The pictures read last stay in memory, up to
+    `memory_bytes`, so that overlapping windows are read once.
 
-    With `shared`, what is not in the folder is read from there before it is made, and what is made is kept there, too.
+    With `shared`, pictures that are not in the folder are read from there before they are made, and pictures that are
+    made are kept there, too.
     """
 
     def __init__(
@@ -79,11 +81,11 @@ class FrameStore:
         self._locks.hold(folder)
 
     def serve(self, frame_set: FrameSet, wanted: Sequence[Key], make: Make, *, share: bool = True) -> dict[Key, bytes]:
-        """The JPEGs of these keys, byte for byte as they were encoded; without `share` of this folder alone.
+        """The JPEGs of these keys, byte for byte as they were encoded; without `share` from this folder alone.
 
-        What is not there is made, by the first process to ask; it may make more than was missing. Raises what
-        `make` raises, and then nothing is kept; `ConfigurationError` where the folder can't be written to; `InputError`
-        where `shared` does not give or take what it should.
+        The first process that requests a missing picture makes it, and may make more. Raises what `make` raises (then
+        nothing is kept), `ConfigurationError` where the folder can't be written to, and `InputError` where `shared`
+        fails.
         """
         address = frame_set.address
         folder = self._folder / address[:2] / address
@@ -103,7 +105,7 @@ class FrameStore:
         return served
 
     def at_hand(self, frame_set: FrameSet, key: Key) -> bytes | None:
-        """The JPEG of this key where this process has it in memory; never waits."""
+        """The JPEG of this key if this process has it in memory; never waits."""
         address = frame_set.address
         jpeg = self._memory.of(address).get(key)
         if jpeg is not None and address in self._known:
@@ -129,7 +131,7 @@ class FrameStore:
                     served |= self._copied(self._shared, frame_set, known, [key for key in missing if key in there])
                     missing = [key for key in missing if key not in served]
                 if missing:
-                    _add(folder, frame_set, make(missing, known.keys() | there))
+                    _add_entry(folder, frame_set, make(missing, known.keys() | there))
                     known.look()
                     served |= known.read(missing)
             if self._max_bytes is not None:
@@ -142,12 +144,12 @@ class FrameStore:
     def _copied(
         self, shared: SharedFrames, frame_set: FrameSet, known: _Known, wanted: Sequence[Key]
     ) -> dict[Key, bytes]:
-        """Of the wanted pictures those that `shared` gives, which are kept in the folder as one entry."""
+        """The wanted pictures that `shared` has, which are kept in the folder as one entry."""
         pictures = shared.pictures(frame_set, wanted)
         first = next(pictures, None)
         if first is None:
             return {}
-        entry = _add(known.folder, frame_set, chain([first], pictures))
+        entry = _add_entry(known.folder, frame_set, chain([first], pictures))
         known.look()
         known.note_shared(entry)
         return known.read(wanted)
@@ -158,8 +160,8 @@ class FrameStore:
             known.note_shared(name)
 
     def file(self, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
-        """A file too large for an entry, written by the first process to ask, and named by the hash of its content.
-        It may be removed like any entry; who has it open can read on. Raises as `serve`."""
+        """A file too large for an entry, written once, and named by the hash of its content. It may be removed like any
+        entry; a process that has it open can read on. Raises as `serve`."""
         address = frame_set.address
         folder = self._folder / address[:2] / address
         self._locks.hold(folder)
@@ -176,7 +178,7 @@ class FrameStore:
 
 
 class _Memory:
-    """The pictures that were read last, frame set by frame set; the frame set unused for longest goes first."""
+    """A cache in memory, by frame set; the least recently used frame set goes first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -185,7 +187,7 @@ class _Memory:
         self._sizes: dict[str, int] = {}
 
     def of(self, address: str) -> Mapping[Key, bytes]:
-        """What is at hand of a frame set; it never changes."""
+        """The pictures of a frame set that are in memory. The mapping never changes."""
         with self._guard:
             if address not in self._frame_sets:
                 return {}
@@ -202,7 +204,7 @@ class _Memory:
 
 
 class _Known:
-    """What this process knows of one frame set."""
+    """The entries of one frame set that this process knows, and where each picture lies in them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -213,7 +215,7 @@ class _Known:
         self._marked_at = -_MARK_EVERY_S
 
     def read(self, wanted: Sequence[Key]) -> dict[Key, bytes]:
-        """Of the wanted pictures those that are known and whole."""
+        """The wanted pictures that are known and intact."""
         if self._entries is None:
             self.look()
         with self._guard:
@@ -236,7 +238,7 @@ class _Known:
         return served
 
     def look(self) -> None:
-        """Takes note of the entries that have appeared since the last look; removes broken ones."""
+        """Reads the entries that have appeared since the last call; removes damaged ones."""
         names = {path.name for path in self.folder.glob("*.zip")}
         with self._guard:
             new = names - (self._entries or set())
@@ -257,7 +259,7 @@ class _Known:
             self._places.update(found)
 
     def keys(self) -> frozenset[Key]:
-        """All that is known to be there."""
+        """The keys of all known pictures."""
         with self._guard:
             return frozenset(self._places)
 
@@ -267,12 +269,12 @@ class _Known:
             return (self._entries or set()) - self._shared
 
     def note_shared(self, entry: str) -> None:
-        """Says that they are."""
+        """Notes that an entry is in object storage."""
         with self._guard:
             self._shared.add(entry)
 
     def mark(self) -> None:
-        """Says now and then that the frame set is read, for the process that makes room."""
+        """Updates the entries' time of use, every 30 seconds at most: `prune` removes the least recently used."""
         now = time.monotonic()
         if now - self._marked_at >= _MARK_EVERY_S:
             self._marked_at = now
@@ -293,7 +295,7 @@ def _drop(entry: Path) -> None:
 
 @contextmanager
 def _filling(folder: Path) -> Iterator[None]:
-    """Nobody else fills this frame set meanwhile. What a killed process left half written is removed."""
+    """Holds the lock for filling a frame set, and removes what a killed process left half written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("ab")
@@ -310,27 +312,161 @@ def _kept_file(folder: Path, suffix: str) -> Path | None:
     return next(iter(sorted(folder.glob(f"{'[0-9a-f]' * 64}{suffix}"))), None)
 
 
-def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+@contextmanager
+def _draft_in(folder: Path) -> Iterator[Path]:
+    """A file to write, which is gone afterwards unless it was renamed."""
     draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
     try:
+        yield draft
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _add_file(folder: Path, frame_set: FrameSet, write: Callable[[Path], object]) -> Path:
+    with _draft_in(folder) as draft:
         write(draft)
         with draft.open("rb") as file:
             whole = folder / f"{hashlib.file_digest(file, 'sha256').hexdigest()}{frame_set.suffix}"
         return draft.replace(whole)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
 
 
-def _add(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
+def _add_entry(folder: Path, frame_set: FrameSet, made: Iterable[EncodedFrame]) -> str:
     """Adds an entry, and returns its name."""
-    draft = folder / f"{_DRAFT}{os.getpid()}-{threading.get_ident()}"
-    try:
+    with _draft_in(folder) as draft:
         name = write_entry(draft, frame_set, made)
         draft.replace(folder / name)
+        return name
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether every picture of the entry, or an object's copy, is what was written."""
+    if entry.parent.parent.name == OBJECTS:
+        known = noted_identity(entry.parents[2], entry)
+        with entry.open("rb") as file:
+            return known is not None and hashlib.file_digest(file, "sha256").hexdigest() == known
+    if entry.suffix != ".zip":  # a file by itself, named by its hash
+        with entry.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == entry.stem
+    return entry_is_whole(entry)
+
+
+def drop(entry: Path) -> None:
+    """Removes a damaged entry, so that it is made again; a folder in its place is renamed. Raises `ConfigurationError`
+    where that fails."""
+    try:
+        if entry.is_dir() and not entry.is_symlink():
+            entry.rename(entry.with_name(f"{entry.name}.damaged"))
+        else:
+            entry.unlink(missing_ok=True)
     except OSError as error:
-        raise unwritable(folder, error) from error
-    finally:
-        draft.unlink(missing_ok=True)
-    return name
+        raise unwritable(entry.parent, error) from error
+
+
+_ENTRIES = ("frames/*/*/*.zip", "frames/*/*/*.mp4", f"{OBJECTS}/*/[!.]*")
+_MAX_LOCKS = 128  # each costs an open file; a question may show 64 images, each a frame set of its own
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntry:
+    """A ZIP of the store, a playback video or the copy of an object: its size in bytes, and when it was last read
+    (seconds since 1970)."""
+
+    path: Path
+    size: int
+    used_at: float
+
+    def source(self) -> str:
+        """The name of the file that its pictures show; "" where the entry can't be read."""
+        return self.path.name if self.path.parent.parent.name == OBJECTS else source_of(self.path)
+
+
+def kept(cache_dir: Path) -> list[KeptEntry]:
+    """All entries, the least recently used first."""
+    found = []
+    for path in chain(*(cache_dir.glob(one) for one in _ENTRIES)):
+        if path.name == LOCK:
+            continue
+        with suppress(FileNotFoundError):
+            state = path.stat()
+            # A copy's time of change is part of how its content is known again.
+            used_at = state.st_atime if path.parent.parent.name == OBJECTS else state.st_mtime
+            found.append(KeptEntry(path, state.st_size, used_at))
+    return sorted(found, key=lambda entry: (entry.used_at, entry.path))
+
+
+def damaged(cache_dir: Path) -> list[KeptEntry]:
+    """The entries that hold a picture that is not what was written."""
+    found = []
+    for entry in kept(cache_dir):
+        with suppress(FileNotFoundError):
+            if not is_whole(entry.path):
+                found.append(entry)
+    return found
+
+
+def prune(cache_dir: Path, max_bytes: int) -> list[KeptEntry]:
+    """Removes the least recently used entries until the others take at most `max_bytes`; returns what was removed.
+
+    Entries that a running process reads (see `CacheLocks`) or fills stay, even above `max_bytes`. Raises
+    `ConfigurationError` where the cache can't be written to.
+    """
+    entries = kept(cache_dir)
+    total = sum(entry.size for entry in entries)
+    removed = []
+    for entry in entries:
+        if total <= max_bytes:
+            break
+        with _unless_used(entry.path.parent) as free:
+            if free:
+                drop(entry.path)
+                removed.append(entry)
+                total -= entry.size
+    return removed
+
+
+class CacheLocks:
+    """Shared locks on the folders of the 128 frame sets that a process read last. The system releases them when the
+    process dies, so that no stale lock can remain."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held: OrderedDict[Path, int] = OrderedDict()
+        weakref.finalize(self, _release, self._held)
+
+    def hold(self, folder: Path) -> None:
+        """Keeps this frame set from being removed; waits while it is. Does nothing before the frame set exists."""
+        with self._guard:
+            if folder in self._held:
+                self._held.move_to_end(folder)
+                return
+            with suppress(FileNotFoundError, NotADirectoryError):
+                opened = os.open(folder, os.O_RDONLY)
+                fcntl.flock(opened, fcntl.LOCK_SH)
+                self._held[folder] = opened
+            while len(self._held) > _MAX_LOCKS:
+                os.close(self._held.popitem(last=False)[1])
+
+
+def _release(held: dict[Path, int]) -> None:
+    while held:
+        os.close(held.popitem()[1])
+
+
+@contextmanager
+def _unless_used(folder: Path) -> Iterator[bool]:
+    with ExitStack() as locks:
+        try:
+            opened = os.open(folder, os.O_RDONLY)
+            locks.callback(os.close, opened)
+            lock = locks.enter_context((folder / LOCK).open("ab"))
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

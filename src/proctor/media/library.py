@@ -1,4 +1,4 @@
-"""The media of one machine: found by name, checked before anything is paid, and served as JPEGs."""
+"""The media library: files found by name, checked before a run, and served as JPEGs, clips and sounds."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
-from proctor.media.audio import MOST_S, RATE, AudioInfo, cut_sound, probe_audio
-from proctor.media.clips import cut, from_jpegs
+from proctor.media.audio import MAX_SOUND_S, RATE, AudioInfo, cut_sound, probe_audio
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
-from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, cache_folder, is_there
+from proctor.media.files import IMAGE_EXTENSIONS, Catalogue, LocatedFiles, cache_folder, is_there
 from proctor.media.frame_store import FrameStore, Make
-from proctor.media.located import LocatedFiles
+from proctor.media.mp4 import cut, from_jpegs, playback_lead, write_playback
 from proctor.media.pictures import MediaSettings, encode, read_image
-from proctor.media.playback import playback_lead, write_playback
 from proctor.media.scans import ScanKind, cine_info, dicom_facts, scan_kind, scan_picture
 from proctor.media.shared_frames import shared_frames
 from proctor.media.video import FrameIndex, VideoInfo, probe
@@ -33,7 +31,7 @@ T = TypeVar("T")
 Paint = tuple[Callable[[bytes], bytes], str]
 
 _THREADS = 32  # most of them wait: for a file to be read, or for another one that decodes the same video
-_AT_ONCE = 64
+_BATCH = 64
 _SOUND_VERSION = 1  # of how sound is cut
 _VIDEO_VERSION = 2  # of which picture of a video a timestamp has: what was kept under another is made again
 _PLAYBACK_VERSION = 2  # of how videos are made playable
@@ -70,13 +68,14 @@ class MediaProblem:
 
 
 class MediaLibrary:
-    """Files below `root` (None: no media at hand), pictures made by `settings`, kept in `cache_dir` (None: as
-    `cache_folder` says), which stays below `cache_bytes` (None: no bound). `excerpts` say what of the files the
-    items' times and regions speak of: all times here count as theirs do.
+    """Media files below `root` (None: no media), and the pictures made of them by `settings`.
 
-    A URL in place of `cache_dir` keeps pictures in object storage, too (see `SharedFrames`), and what this machine reads
-    of them where `cache_folder` says. A video in object storage is then fetched only for what is not there; that
-    storage does not give or take what it should is an `InputError` of whatever needs it."""
+    Pictures are kept in `cache_dir` (None: see `cache_folder`), at most `cache_bytes` (None: no limit). `excerpts` say
+    which part of each file the items refer to; all times are on the items' clock.
+
+    With a URL as `cache_dir`, pictures are kept in object storage as well (see `SharedFrames`), and a video in object
+    storage is fetched only for pictures that are not there. An error of the storage is an `InputError`.
+    """
 
     def __init__(
         self,
@@ -104,8 +103,7 @@ class MediaLibrary:
         self._probed = self._files.infos
 
     def unscaled(self, *, painted: bool = True) -> MediaLibrary:
-        """The same files, cache and settings, but pictures as large as the files are; without `painted` also without
-        overlay."""
+        """The same library without scaling; without `painted` also without overlay."""
         overlay = self.settings.overlay if painted else "none"
         whole = self.settings.model_copy(update={"max_side": None, "overlay": overlay})
         return MediaLibrary(self.root, whole, self.cache_dir, cache_bytes=self._cache_bytes, excerpts=self.excerpts)
@@ -120,12 +118,12 @@ class MediaLibrary:
         return self._catalogue.identity(self._files.known(source))
 
     def missing(self, items: Iterable[Item]) -> list[str]:
-        """The names that the items' media have and that are not found, sorted."""
+        """The names of the items' media files that are not found, sorted."""
         sources = {medium.source for item in items for medium in item.media}
         return sorted(s for s in sources if self.root is None or not is_there(self.root, s))
 
     def probe(self, source: str) -> VideoInfo:
-        """Of a video. Raises `InputError` where it can't be read."""
+        """The facts of a video. Raises `InputError` where it can't be read."""
         return self._remembered(
             self._probed, self._files.known(source), lambda path: cine_info(path) if self._kind(path) else probe(path)
         )
@@ -165,16 +163,15 @@ class MediaLibrary:
             offset = self.excerpts.place(medium.source, medium.region, self.probe(medium.source)).offset
         within = max(0.0, span[0] + offset), span[1] + offset
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            file = self.locate(medium.source)
-            yield EncodedFrame(0, None, cut_sound(file, within, whole=isinstance(medium, AudioClip)))
+        def make() -> bytes:
+            return cut_sound(self.locate(medium.source), within, whole=isinstance(medium, AudioClip))
 
         how: dict[str, JsonValue] = {"as": "wav", "rate": RATE, "span": list(within), "version": _SOUND_VERSION}
         wav = FrameSet(self._catalogue.identity(path), how, name=medium.source, suffix=".wav")
-        return self._store.serve(wav, [0], make)[0]
+        return self._store.serve(wav, [0], _single(make))[0]
 
     def problems(self, items: Iterable[Item]) -> list[MediaProblem]:
-        """Everything that `check` would complain about, one entry per problem, sorted by file."""
+        """All problems that `check` would raise, sorted by file."""
         found: dict[tuple[str, str], list[str]] = {}
         seen: dict[Media, str | None] = {}
         for item in items:
@@ -186,15 +183,17 @@ class MediaLibrary:
                     found.setdefault((medium.source, problem), []).append(item.id)
             if len(item.sounding) > 1 and not any(seen[medium] for medium in item.sounding):
                 seconds = sum(end - start for start, end in map(self.sound_span, item.sounding))
-                if seconds > MOST_S:
+                if seconds > MAX_SOUND_S:
                     source = item.sounding[0].source
-                    error = f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MOST_S:g} s"
+                    error = (
+                        f"{source}: found {seconds:.1f} s of sound in a question, expected at most {MAX_SOUND_S:g} s"
+                    )
                     found.setdefault((source, error), []).append(item.id)
         return [MediaProblem(source, text, tuple(ids)) for (source, text), ids in sorted(found.items())]
 
     def warnings(self, items: Iterable[Item]) -> list[str]:
-        """What a person should look at before medical files are shown to anyone: files that say that their pixels hold
-        text or features by which a patient can be recognised. Broken files are passed over."""
+        """What a person should review before medical files are shown: files that declare burned-in text or recognisable
+        features. Broken files are skipped."""
         sources = {medium.source: item.id for item in reversed(list(items)) for medium in item.media}
         marked: dict[str, list[str]] = {}
         for source in sorted(sources):
@@ -219,8 +218,8 @@ class MediaLibrary:
             raise InputError(f"{problems[0]}{more}")
 
     def check_excerpts(self, items: Iterable[Item]) -> None:
-        """Raises `InputError` for the first video here whose length or picture size is not that of the excerpt that
-        it should be; files that are missing or broken are passed over."""
+        """Raises `InputError` for the first video whose length or picture size does not fit its excerpt. Missing and
+        broken files are skipped."""
         clips = (medium for item in items for medium in item.media if isinstance(medium, VideoClip))
         for clip in {clip.source: clip for clip in clips}.values():
             if clip.source not in self.excerpts.known or self.root is None:
@@ -232,12 +231,12 @@ class MediaLibrary:
             self.excerpts.place(clip.source, clip.region, info)
 
     def jpegs(self, pictures: Sequence[Picture]) -> list[bytes]:
-        """The encoded pictures, in the order asked for, each decoded and encoded once for this cache.
-        Blocks: call it through `workers()`."""
+        """The encoded pictures, in the order given, each decoded and encoded once for this cache. Blocks: call it
+        through `workers()`."""
         return self._jpegs([self._in_file(picture) for picture in pictures])
 
     def at_hand(self, pictures: Sequence[Picture]) -> list[bytes] | None:
-        """The same where all are images that this process has in memory; else None. Never blocks."""
+        """The same if all are images that this process has in memory; else None. Never blocks."""
         found = []
         for one in pictures:
             known = self._stills.get((one.source, one.region, one.scan)) if one.at is None else None
@@ -269,10 +268,9 @@ class MediaLibrary:
         span = start + placed.offset, end + placed.offset
         region = None if placed.cropped else clip.region
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+        def make() -> bytes:
             index = self._catalogue.index(path)
-            file = self.locate(clip.source)
-            yield EncodedFrame(0, None, cut(file, index, span, region, self.settings.max_side))
+            return cut(self.locate(clip.source), index, span, region, self.settings.max_side)
 
         return self._made_file(clip.source, {"span": list(span), "of": _region(region)}, make)
 
@@ -300,13 +298,13 @@ class MediaLibrary:
         return self._store.file(made, lambda draft: write_playback(path, self._catalogue.index(path), draft, region))
 
     def playback_lead(self, source: str, region: Region | None = None) -> float:
-        """At which second of `playback` the video's first picture is: 0 but for some videos with an edit list."""
+        """The second of `playback` at which the video's first picture is: 0 except for some videos with an edit list."""
         index = self.index(source)
         return playback_lead(index, self._catalogue.index(self.playback(source, region))) if index.edited else 0.0
 
     def mp4_of(self, pictures: Sequence[Picture], times: Sequence[float], paint: Paint) -> bytes:
-        """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of
-        what it is kept under. Blocks."""
+        """A video file of pictures at times in seconds from 0 on, each changed by `paint`, whose name is part of the
+        cache key. Blocks."""
         change, name = paint
         pictures = [self._in_file(picture) for picture in pictures]
         shown: list[JsonValue] = [
@@ -314,11 +312,8 @@ class MediaLibrary:
             for one, time in zip(pictures, times, strict=True)
         ]
 
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            yield EncodedFrame(0, None, from_jpegs(self._changed(pictures, times, change)))
-
         how: dict[str, JsonValue] = {"pictures": content_hash(shown), "paint": name}
-        return self._made_file(pictures[0].source, how, make)
+        return self._made_file(pictures[0].source, how, lambda: from_jpegs(self._changed(pictures, times, change)))
 
     def _in_file(self, picture: Picture) -> Picture:
         """The picture by the file's own clock, and without the region where the file shows nothing else."""
@@ -331,7 +326,7 @@ class MediaLibrary:
 
     @staticmethod
     def workers() -> ThreadPoolExecutor:
-        """The threads that decode, so that nobody's event loop waits."""
+        """The threads that decode, so that no event loop blocks."""
         return _workers(os.getpid())
 
     def _problem(self, medium: Media) -> str | None:
@@ -349,8 +344,8 @@ class MediaLibrary:
         return None
 
     def _still(self, source: str, region: Region | None, scan: Scan | None) -> bytes:
-        def make(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
-            yield EncodedFrame(0, None, encode(read_image(self.locate(source), scan), region, self.settings))
+        def make() -> bytes:
+            return encode(read_image(self.locate(source), scan), region, self.settings)
 
         frame_set = self._remembered(
             self._stills,
@@ -358,7 +353,7 @@ class MediaLibrary:
             lambda _: self._frame_set(source, self._files.known(source), region, scan=scan),
         )
         # An image is fetched for its hash; its encoding costs less than two more requests.
-        return self._store.serve(frame_set, [0], make, share=False)[0]
+        return self._store.serve(frame_set, [0], _single(make), share=False)[0]
 
     def _kind(self, path: Path) -> ScanKind | None:
         return self._remembered(self._kinds, path, scan_kind)
@@ -379,7 +374,7 @@ class MediaLibrary:
 
         def make(missing: Sequence[Key], kept: Container[Key]) -> Iterator[EncodedFrame]:
             wanted = set(missing)
-            if any(key in kept for key in keys):  # a window that grows: the next one will go on from here
+            if any(key in kept for key in keys):  # a growing window: the next one will continue from here
                 wanted |= {key for key in _further(index, pictures, 2 * self._decoding.cores) if key not in kept}
             yield from self._decoding.pictures(self.locate(source), index, _texts(wanted), region, self.settings)
 
@@ -392,18 +387,18 @@ class MediaLibrary:
             self._files.keep(source, self.probe(source))
         return [served[key] for key in keys]
 
-    def _made_file(self, source: str, how: dict[str, JsonValue], make: Make) -> bytes:
+    def _made_file(self, source: str, how: dict[str, JsonValue], make: Callable[[], bytes]) -> bytes:
         path = self._files.known(source)
         frame_set = self._frame_set(source, path, None, video=self._kind(path) is None)
         mp4 = FrameSet(frame_set.content, {**frame_set.how, **how, "as": "mp4"}, name=source, suffix=".mp4")
-        return self._store.serve(mp4, [0], make)[0]
+        return self._store.serve(mp4, [0], _single(make))[0]
 
     def _changed(
         self, pictures: Sequence[Picture], times: Sequence[float], change: Callable[[bytes], bytes]
     ) -> Iterator[tuple[float, bytes]]:
         """A few at a time, so that a long clip is never in memory."""
-        for start in range(0, len(pictures), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
+        for start in range(0, len(pictures), _BATCH):
+            part = slice(start, start + _BATCH)
             for time, jpeg in zip(times[part], self._jpegs(pictures[part]), strict=True):
                 yield time, change(jpeg)
 
@@ -439,6 +434,15 @@ class MediaLibrary:
             return known.setdefault(key, value)
 
 
+def _single(make: Callable[[], bytes]) -> Make:
+    """For a frame set of one picture or file, whose key is 0."""
+
+    def made(_missing: Sequence[Key], _kept: Container[Key]) -> Iterator[EncodedFrame]:
+        yield EncodedFrame(0, None, make())
+
+    return made
+
+
 def _check_times(clip: VideoClip | AudioClip, duration: float, what: str) -> None:
     for name, time in (("start", clip.start), ("end", clip.end)):
         if time is not None and (time > duration + _TOLERANCE_S or (name == "start" and time >= duration)):
@@ -463,7 +467,7 @@ def _painted(picture: Picture) -> str:
 
 
 def _further(index: FrameIndex, pictures: Sequence[Picture], groups: int) -> list[Key]:
-    """What a window that goes on like these would show next, so far that every core has its part of it."""
+    """The keys that a window continuing these pictures would need next, enough for every core."""
     first = pictures[0]
     times = index.going_on([picture.at or 0.0 for picture in pictures], groups)
     further = [replace(first, at=time, shows=_later(first, time)) for time in times]

@@ -1,8 +1,8 @@
 """Slices of NIfTI volumes, by nibabel. Runs in `scan_process`.
 
-Slices are counted in RAS+ orientation (as `nibabel.as_closest_canonical` has it: from right to left is from high to low
-of the first axis, and so on) and shown as radiologists look at them: the patient's right at the left of axial and
-coronal slices, the front at the top of axial and at the left of sagittal ones, the head at the top of the others.
+Slices are counted in RAS+ orientation (as by `nibabel.as_closest_canonical`) and displayed by radiological convention:
+the patient's right at the left of axial and coronal slices, the front at the top of axial and at the left of sagittal
+ones, the head at the top of the others.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from proctor.media.scan_values import (
 AXES = ("sagittal", "coronal", "axial")
 """The kind of slices across each axis of RAS+."""
 
-_MOST_SIDE = 32_767  # what NIfTI-1 can say
-_MOST_VOLUMES = 100_000
+_MAX_SIDE = 32_767  # the limit of NIfTI-1
+_MAX_VOLUMES = 100_000
 
 
 def facts(path: str) -> dict[str, object]:
@@ -78,18 +78,18 @@ def _sizes(image: Any) -> tuple[list[int], int]:
     shape = [int(size) for size in image.shape]
     while len(shape) > 3 and shape[-1] == 1:
         shape.pop()
-    if len(shape) not in {3, 4} or not all(0 < size <= _MOST_SIDE for size in shape[:3]):
+    if len(shape) not in {3, 4} or not all(0 < size <= _MAX_SIDE for size in shape[:3]):
         raise RefusedScanError(f"{len(shape)} dimensions of {shape[:8]}", "a volume, or several of one size")
     volumes = shape[3] if len(shape) == 4 else 1
-    if not 0 < volumes <= _MOST_VOLUMES:
-        raise RefusedScanError(f"{volumes} volumes", f"1 to {_MOST_VOLUMES:,}")
+    if not 0 < volumes <= _MAX_VOLUMES:
+        raise RefusedScanError(f"{volumes} volumes", f"1 to {_MAX_VOLUMES:,}")
     if image.get_data_dtype().kind not in "iuf":
         raise RefusedScanError("values that are no plain numbers (colours, complex)", "grey values")
     return shape[:3], volumes
 
 
 def _orientation(image: Any) -> list[tuple[float, float]]:
-    """Of each axis of the file: which axis of RAS+ it is next to, and whether it runs the same way (1, else -1)."""
+    """For each axis of the file the nearest axis of RAS+, and 1 for the same direction, else -1."""
     import nibabel
     import numpy as np
 
@@ -105,8 +105,8 @@ def _orientation(image: Any) -> list[tuple[float, float]]:
 
 
 def _plane(image: Any, source: int, wanted: int, volume: int | None) -> Any:
-    """The values of one plane of the file. Across the first two axes it is put together of planes across the third,
-    so that never more than one of those is in memory."""
+    """The values of one plane of the file. Across the first two axes it is assembled from planes across the third, so
+    that only one of those is in memory."""
     import numpy as np
 
     more = tuple([volume or 0] + [0] * (len(image.shape) - 4)) if len(image.shape) > 3 else ()
@@ -120,7 +120,7 @@ def _plane(image: Any, source: int, wanted: int, volume: int | None) -> Any:
 
 
 def _window(image: Any, given: tuple[float, float] | None) -> GreyWindow | None:
-    """The one that is given, else the header's own range for display; None: the slice's whole range."""
+    """The given window, else the header's display range; None for the slice's whole range."""
     import numpy as np
 
     if given is not None:

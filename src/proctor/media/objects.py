@@ -1,9 +1,9 @@
-"""Media and frames in object storage: S3 and what speaks its protocol, Google Cloud Storage, Azure, and plain HTTP. The
-one module that imports obstore.
+"""Media and frames in object storage: S3 and compatible servers, Google Cloud Storage, Azure, and plain HTTP. The one
+module that imports obstore.
 
-A file is known by the hash of its whole content, so an object is fetched whole when it is first needed: in ranges,
-several at a time, all of one version, into the media cache. Everything else reads the file there. Credentials come from
-the environment alone, by the names that each provider's own tools use.
+Files are identified by a hash of their content, so an object is fetched whole when it is first needed: in ranges,
+several at a time, all of one version, into the media cache. Credentials come from the environment alone, under the names
+that each provider's own tools use.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from proctor.core import ConfigurationError, InputError, content_hash, load_json, pip_install, read_bytes, replacing
+
+T = TypeVar("T")
 
 _URL = re.compile(r"(s3|gs|az|https?):/+(?=[^/])")
 _OTHER_URL = re.compile(r"[a-z][a-z0-9+.-]+:/")
@@ -52,7 +54,7 @@ _SHOWN = 160
 
 @dataclass(frozen=True, slots=True)
 class RemoteObject:
-    """One version of an object: its key below the folder, its size in bytes and what tells versions apart."""
+    """One version of an object: its key below the folder, its size in bytes, and the version."""
 
     key: str
     size: int
@@ -61,7 +63,7 @@ class RemoteObject:
 
 @dataclass(frozen=True, slots=True)
 class ReadObject:
-    """A small object's content, and what the storage knows this version by."""
+    """A small object's content, and its version as the storage names it."""
 
     data: bytes
     version: Any
@@ -73,6 +75,14 @@ class FetchedObject:
 
     path: Path
     sha256: str
+
+
+def unwritable(folder: Path, error: OSError) -> ConfigurationError:
+    """The error for a cache folder that can't be written to."""
+    return ConfigurationError(
+        f"the media cache {folder} can't be written to ({error.strerror or error}): "
+        "choose another with the environment variable PROCTOR_CACHE"
+    )
 
 
 def url_of(place: str | Path) -> str | None:
@@ -111,15 +121,12 @@ def media_folder(place: str | Path, cache: Path) -> Path:
         with replacing(folder / _PLACE) as draft:
             draft.write_text(json.dumps({"url": whole}), encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(
-            f"the media cache {cache} can't be written to ({error.strerror or error}): "
-            "choose another with the environment variable PROCTOR_CACHE"
-        ) from error
+        raise unwritable(cache, error) from error
     return folder
 
 
 def place_of(folder: str | Path) -> str:
-    """A folder as another process names it: the URL that it is or stands for, or its whole path."""
+    """A folder as another process can name it: the URL that it is or stands for, or its absolute path."""
     path = Path(folder)
     remote = remote_at(path)
     return url_of(folder) or (str(path.resolve()) if remote is None else remote.url)
@@ -127,8 +134,8 @@ def place_of(folder: str | Path) -> str:
 
 @lru_cache(maxsize=64)
 def remote_at(folder: Path) -> RemoteFolder | None:
-    """The folder in object storage that this one stands for; None for every other folder. One for each in a process,
-    so that an object is looked at once."""
+    """The folder in object storage that this one stands for; None for every other folder. One object for each folder
+    in a process, so that metadata are requested once."""
     if folder.parent.name != "places":
         return None
     try:
@@ -151,29 +158,27 @@ class ObjectFolder:
         self._guard = threading.Lock()
 
     def read(self, key: str, known: Any = None) -> ReadObject | None:
-        """A whole object, without its data where it is still the version that is `known`; None where there is none."""
+        """A whole object, without its data where it is still the `known` version; None where there is none."""
         obstore, errors = _obstore()
         options = {"if_none_match": known["e_tag"]} if known and "e_tag" in known else {}
-        why: Exception = OSError("no try")
-        for _ in range(_TRIES):
-            try:
-                reply = obstore.get(self._opened(), key, options=options)
-                data = bytes(reply.bytes())
-            except FileNotFoundError:
-                return None
-            except errors.NotModifiedError:
-                return ReadObject(b"", known)
-            except (errors.BaseError, OSError) as error:
-                why = error
-                continue
-            if len(data) == int(reply.meta["size"]):
-                return ReadObject(data, _version(reply.meta))
-            why = OSError(f"{len(data)} bytes instead of {reply.meta['size']}")
-        raise self._refused(key, why) from why
+
+        def get() -> ReadObject:
+            reply = obstore.get(self._opened(), key, options=options)
+            data = bytes(reply.bytes())
+            if len(data) != int(reply.meta["size"]):
+                raise OSError(f"{len(data)} bytes instead of {reply.meta['size']}")
+            return ReadObject(data, _version(reply.meta))
+
+        try:
+            return self._retried(key, get, FileNotFoundError, errors.NotModifiedError)
+        except FileNotFoundError:
+            return None
+        except errors.NotModifiedError:
+            return ReadObject(b"", known)
 
     def ranges(self, key: str, spans: Sequence[tuple[int, int]], wrong: Callable[[int, bytes], str]) -> Iterator[bytes]:
-        """The bytes of these spans in order, a few under way at a time. One is asked for again while `wrong`, which
-        gets its number and its bytes, says that something is. Raises `FileNotFoundError` where there is no object."""
+        """The bytes of these spans in order, a few requests at a time. A span is requested again while `wrong`, given
+        its number and its bytes, returns a problem. Raises `FileNotFoundError` where there is no object."""
         with ThreadPoolExecutor(_PARTS_AT_ONCE, "object") as threads:
             for first in range(0, len(spans), _PARTS_AT_ONCE):
                 window = range(first, min(first + _PARTS_AT_ONCE, len(spans)))
@@ -183,8 +188,7 @@ class ObjectFolder:
 
     def write(self, key: str, data: bytes, instead_of: Any) -> Any:
         """Writes an object in place of the version that was read (None: of none), and returns its version; None where
-        another one is there meanwhile, which may be this one. Raises `PermissionError` where the account may not
-        write."""
+        another version has appeared meanwhile. Raises `PermissionError` where the account may not write."""
         mode: Any = "create" if instead_of is None else instead_of or "overwrite"
         put = self._sent(key, lambda obstore, store: obstore.put(store, key, data, mode=mode, use_multipart=False))
         return None if put is None else _version(put)
@@ -201,46 +205,52 @@ class ObjectFolder:
             self._sent(key, put)
 
     def _sent(self, key: str, send: Callable[[Any, Any], Any]) -> Any:
-        """What sending gives; None where what is to be replaced is another version."""
+        """The reply to a write; None where another version is there than the one to be replaced."""
         obstore, errors = _obstore()
+        changed = (errors.AlreadyExistsError, errors.PreconditionError, FileExistsError)
+        denied = (errors.PermissionDeniedError, errors.UnauthenticatedError, PermissionError)
+        try:
+            return self._retried(key, lambda: send(obstore, self._opened()), *changed, *denied)
+        except changed:
+            return None
+        except denied as error:
+            raise PermissionError(str(self._refused(key, error))) from error
+
+    def _retried(self, key: str, attempt: Callable[[], T], *final: type[Exception]) -> T:
+        """The result of an attempt, which is repeated after errors other than the `final` ones. Raises these, and
+        `InputError` where no attempt succeeds."""
+        _, errors = _obstore()
         why: Exception = OSError("no try")
         for _ in range(_TRIES):
             try:
-                return send(obstore, self._opened())
-            except (errors.AlreadyExistsError, errors.PreconditionError, FileExistsError):
-                return None
-            except (errors.PermissionDeniedError, errors.UnauthenticatedError, PermissionError) as error:
-                raise PermissionError(str(self._refused(key, error))) from error
+                return attempt()
+            except final:
+                raise
             except (errors.BaseError, OSError) as error:
                 why = error
         raise self._refused(key, why) from why
 
     def _opened(self) -> Any:
-        """The store, opened when it is first asked."""
+        """The store, opened at its first use."""
         with self._guard:
             if self._store is None:
                 self._store = _store(self.url)
             return self._store
 
     def _range(self, key: str, span: tuple[int, int], wrong: Callable[[Any, bytes], str]) -> bytes:
-        """The bytes from the one place to the other; asked for again while `wrong`, which gets what the storage says of
-        the object and the bytes, says that something is. Raises `FileNotFoundError` where there is no object."""
-        obstore, errors = _obstore()
-        why: Exception = OSError("no try")
-        for _ in range(_TRIES):
-            try:
-                reply = obstore.get(self._opened(), key, options={"range": span})
-                part = bytes(reply.bytes())
-            except FileNotFoundError:
-                raise
-            except (errors.BaseError, OSError) as error:
-                why = error
-                continue
+        """The bytes of one span, requested again while `wrong` returns a problem, given the object's metadata and the
+        bytes. Raises `FileNotFoundError` where there is no object."""
+        obstore, _ = _obstore()
+
+        def get() -> bytes:
+            reply = obstore.get(self._opened(), key, options={"range": span})
+            part = bytes(reply.bytes())
             problem = wrong(reply.meta, part)
-            if not problem and len(part) == span[1] - span[0]:
-                return part
-            why = OSError(problem or f"{len(part)} bytes instead of {span[1] - span[0]}")
-        raise self._refused(key, why) from why
+            if problem or len(part) != span[1] - span[0]:
+                raise OSError(problem or f"{len(part)} bytes instead of {span[1] - span[0]}")
+            return part
+
+        return self._retried(key, get, FileNotFoundError)
 
     def _refused(self, key: str, error: Exception) -> InputError:
         why = _NOISE.sub("", " ".join(str(error).split("Debug source")[0].split()))[:_SHOWN].strip()
@@ -251,8 +261,12 @@ class ObjectFolder:
 
 
 def _version(told: Any) -> dict[str, str]:
-    """What a storage knows a version by."""
+    """The names of a version, by which the storage can compare it."""
     return {name: told[name] for name in ("e_tag", "version") if told[name] is not None}
+
+
+def _version_text(meta: Any) -> str:
+    return str(meta["e_tag"] or meta["version"] or meta["last_modified"])
 
 
 class RemoteFolder(ObjectFolder):
@@ -266,15 +280,11 @@ class RemoteFolder(ObjectFolder):
         self._slots = threading.Semaphore(_FILES_AT_ONCE)
 
     def look(self, keys: Sequence[str]) -> RemoteObject | None:
-        """The first of these keys that is an object, remembered for the process's life; None where none is.
-
-        Raises `InputError` where the storage refuses or does not answer after retries, and `ConfigurationError` without
-        the extra `cloud`.
-        """
+        """The first of these keys that is an object, remembered for the process's life; None where none is."""
         return next((found for key in keys if (found := self._head(key)) is not None), None)
 
     def address_of(self, found: RemoteObject) -> str:
-        """What tells this version of an object from everything else that there is."""
+        """A hash that identifies this version of this object."""
         return content_hash([self.url, found.key, found.version])[:32]
 
     def copy_of(self, found: RemoteObject) -> Path:
@@ -308,13 +318,12 @@ class RemoteFolder(ObjectFolder):
         except (errors.BaseError, OSError) as error:
             raise self._refused(key, error) from error
         else:
-            version = str(told["e_tag"] or told["version"] or told["last_modified"])
-            found = RemoteObject(key, int(told["size"]), version)
+            found = RemoteObject(key, int(told["size"]), _version_text(told))
         with self._guard:
             return self._seen.setdefault(key, found)
 
     def _written(self, found: RemoteObject, draft: Path) -> str:
-        """Writes the object's ranges in order; a few are under way at a time, so that it is never in memory as a whole."""
+        """Writes the object's ranges in order, a few at a time, so that it is never in memory as a whole; its SHA-256."""
         spans = [(start, min(start + _PART, found.size)) for start in range(0, found.size, _PART)]
         digest = hashlib.sha256()
         with draft.open("wb") as out, ThreadPoolExecutor(_PARTS_AT_ONCE, "object") as threads:
@@ -327,8 +336,7 @@ class RemoteFolder(ObjectFolder):
 
     def _part(self, found: RemoteObject, span: tuple[int, int]) -> bytes:
         def replaced(meta: Any, _: bytes) -> str:
-            version = str(meta["e_tag"] or meta["version"] or meta["last_modified"])
-            if (version, int(meta["size"])) != (found.version, found.size):
+            if (_version_text(meta), int(meta["size"])) != (found.version, found.size):
                 changed = "an object that is replaced while it is read"
                 raise InputError(self._shown(found.key), found=changed, expected="one version")
             return ""

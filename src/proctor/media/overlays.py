@@ -1,6 +1,6 @@
-"""Text that was laid over a video: places where the same strokes stand still while time goes on.
+"""Text overlays in videos: areas where the same strokes stay while the pictures change.
 
-A detector of strokes, not a reader: it says where a person should look. Nothing is learned, and no weights are needed.
+It detects strokes and reads nothing: it says where a person should look. Nothing is learned, and no weights are needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.core import Region
-from proctor.media.sampling import SampledPicture, sampled
+from proctor.media.decode import SampledPicture, sampled
 
 _MAX_SIDE = 960
 _WINDOW = 6  # pictures that are compared with one another
@@ -22,8 +22,8 @@ _STEP = 3
 _CONTRAST = 22  # levels of grey between a stroke and what is beside it
 _SUPPORT = 0.6  # of a stroke's outline must stand still
 _KERNELS = (7, 15, 31)  # pixels; a stroke narrower than this stands out
-_LOWEST, _HIGHEST = 6, 0.22  # a letter's height: pixels, share of the picture's
-_MOST_LETTERS = 1500
+_MIN_HEIGHT, _MAX_HEIGHT = 6, 0.22  # of a letter: pixels, share of the picture's height
+_MAX_LETTERS = 1500
 _SAME_PLACE = 0.3
 _SAME_TIME = 1e-6
 _MARGIN = 0.4  # of a line's height
@@ -35,8 +35,8 @@ Line = tuple[float, float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class TextOverlay:
-    """Strokes like those of letters that stand in one place from `start` to `end` (seconds of the video's clock);
-    `score` from 0 to 1 says how much they look like a line of text."""
+    """Letter-like strokes that stay in one place from `start` to `end` (seconds of the video's clock); `score`, from 0
+    to 1, is how much they look like a line of text."""
 
     region: Region
     start: float
@@ -54,7 +54,7 @@ def find_text(path: Path, *, fps: float = 2.0, least: float = 0.5) -> list[TextO
 
 
 def text_in(pictures: Iterable[SampledPicture], *, least: float = 0.5) -> list[TextOverlay]:
-    """The same of pictures in order, all of one size."""
+    """As `find_text`, for pictures in order, all of one size."""
     found: list[TextOverlay] = []
     for window in _windows(pictures):
         height, width = window[0].pixels.shape[:2]
@@ -67,7 +67,7 @@ def text_in(pictures: Iterable[SampledPicture], *, least: float = 0.5) -> list[T
 
 
 def _windows(pictures: Iterable[SampledPicture]) -> Iterator[list[SampledPicture]]:
-    """Runs of six pictures, each begun three after the last; a shorter rest, or a shorter video, is one by itself."""
+    """Windows of six pictures, three apart; a shorter rest, or a shorter video, is a window as well."""
     held: list[SampledPicture] = []
     fresh = 0
     for one in pictures:
@@ -81,8 +81,7 @@ def _windows(pictures: Iterable[SampledPicture]) -> Iterator[list[SampledPicture
 
 
 def _lines(window: Sequence[NDArray[np.uint8]]) -> list[Line]:
-    """Left, top, right, bottom in pixels and score of each line of letters that stands still in all pictures but
-    one."""
+    """Left, top, right, bottom in pixels and score of each line of letters that stays in all pictures but one."""
     import cv2
 
     greys = [cv2.cvtColor(one, cv2.COLOR_RGB2GRAY) for one in window]
@@ -96,12 +95,12 @@ def _lines(window: Sequence[NDArray[np.uint8]]) -> list[Line]:
         for kind in (cv2.MORPH_TOPHAT, cv2.MORPH_BLACKHAT):
             shape = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (kernel, kernel))
             letters = _letters(np.asarray(cv2.morphologyEx(middle, kind, shape), np.uint8), still, middle)
-            found += [_calmed(line, still) for line in _in_lines(letters)]
+            found += [_damped(line, still) for line in _in_lines(letters)]
     return _without_doubles(found)
 
 
 def _letters(hat: Grey, still: Grey, middle: Grey) -> Rows:
-    """Of each letter-like stroke: left, top, right, bottom, stroke width, grey, share of its outline that is still."""
+    """For each letter-like stroke: left, top, right, bottom, stroke width, grey, share of its outline that stays."""
     import cv2
 
     strokes = (hat >= _CONTRAST).astype(np.uint8)
@@ -121,18 +120,18 @@ def _letters(hat: Grey, still: Grey, middle: Grey) -> Rows:
     left, top, width, height, area = (stats[:, k].astype(np.float64) for k in range(5))
     stroke = 2 * deepest - 1
     fill = area / (width * height)
-    fits = (height >= _LOWEST) & (height <= _HIGHEST * hat.shape[0]) & (width <= 5 * height) & (width >= 2)
+    fits = (height >= _MIN_HEIGHT) & (height <= _MAX_HEIGHT * hat.shape[0]) & (width <= 5 * height) & (width >= 2)
     fits &= (fill > 0.12) & (fill < 0.97) & (stroke <= 0.5 * height) & (held >= _SUPPORT * np.maximum(around, 1))
     fits[0] = False
     rows = np.column_stack(
         [left, top, left + width, top + height, stroke, grey / np.maximum(area, 1), held / np.maximum(around, 1)]
     )
     kept: Rows = rows[fits]
-    return np.asarray(kept[np.argsort(-kept[:, 6], kind="stable")][:_MOST_LETTERS])
+    return np.asarray(kept[np.argsort(-kept[:, 6], kind="stable")][:_MAX_LETTERS])
 
 
 def _in_lines(letters: Rows) -> list[Line]:
-    """Letters side by side, of like height, stroke and grey, are a line; three make one."""
+    """Joins three or more letters side by side, of similar height, stroke and grey, to a line."""
     from scipy.sparse.csgraph import connected_components
 
     if len(letters) < 3:
@@ -150,7 +149,7 @@ def _in_lines(letters: Rows) -> list[Line]:
 
 
 def _scored(letters: Rows) -> Line | None:
-    """The line's box and its score: how many letters, how still, how even their strokes, how straight their feet."""
+    """The line's box and its score, by the number and stillness of its letters, the evenness of strokes and baseline."""
     if len(letters) < 3:
         return None
     left, top, right, bottom, stroke, grey, held = letters.T
@@ -166,8 +165,8 @@ def _scored(letters: Rows) -> Line | None:
     return float(left.min()), float(top.min()), float(right.max()), float(bottom.max()), score
 
 
-def _calmed(line: Line, still: Grey) -> Line:
-    """The score, lower where what is around the line is as full of still edges as the line itself: a knitted jumper."""
+def _damped(line: Line, still: Grey) -> Line:
+    """Lowers the score of a line whose surroundings have as many static edges as itself (texture, not text)."""
     left, top, right, bottom, score = line
     wide = max(3, round(_MARGIN * (bottom - top)))
     x, y, right_, bottom_ = round(left), round(top), round(right), round(bottom)
@@ -179,7 +178,7 @@ def _calmed(line: Line, still: Grey) -> Line:
 
 
 def _without_doubles(lines: Sequence[Line]) -> list[Line]:
-    """The best first, without those that lie mostly in one that is better."""
+    """The lines by descending score, without those that mostly overlap a better one."""
     kept: list[Line] = []
     for one in sorted(lines, key=lambda line: (-line[4], line)):
         if all(_overlap(one, other) < _SAME_PLACE for other in kept):
@@ -196,7 +195,7 @@ def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _joined(found: Sequence[TextOverlay]) -> list[TextOverlay]:
-    """What stands in the same place in windows that overlap or touch is one overlay, as wide as all of them."""
+    """Merges overlays at the same place in windows that overlap or touch."""
     there: list[TextOverlay] = []
     done: list[TextOverlay] = []
     for one in sorted(found, key=lambda each: each.start):

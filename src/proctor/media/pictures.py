@@ -1,4 +1,4 @@
-"""Which moments of a video are looked at, and how a decoded picture becomes the JPEG that a system gets."""
+"""Sampling times, and the way from a decoded picture to the JPEG that a system gets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class MediaSettings(BaseModel):
-    """Recorded with a run, since each of these changes what a system sees.
+    """Settings that change what a system sees; recorded with a run.
 
-    `max_side` is the longest side in pixels (None: as large as the file; pictures are never enlarged),
-    `quality` is JPEG's. A system that asks for neither a count nor a rate gets `fps` frames a second,
-    and at most `max_frames`, then spread evenly. `overlay` burns the elapsed time into each picture of a
-    video, as hh:mm:ss: `absolute` counts from the video's start, `clip` from the clip's.
+    `max_side` is the longest side in pixels (None: unscaled; pictures are never enlarged), `quality` is JPEG's. A
+    system that requests neither a count nor a rate gets `fps` frames a second, and at most `max_frames`, then spread
+    evenly. `overlay` paints the elapsed time on each picture of a video, as hh:mm:ss: `absolute` counts from the
+    video's start, `clip` from the clip's.
 
     >>> MediaSettings().model_dump(mode="json")
     {'max_side': 512, 'quality': 85, 'max_frames': 64, 'fps': 1.0, 'overlay': 'none'}
@@ -59,7 +59,7 @@ def at_rate(start: float, end: float, fps: float) -> list[float]:
     >>> at_rate(2.0, 4.0, 2.0)
     [2.0, 2.5, 3.0, 3.5]
     """
-    return [start + k / fps for k in range(_number(start, end, fps))]
+    return [start + k / fps for k in range(_count_at_rate(start, end, fps))]
 
 
 def sample_times(
@@ -79,12 +79,12 @@ def sample_times(
         return evenly(start, end, count)
     rate = settings.fps if fps is None else fps
     cap = settings.max_frames if fps is None else count
-    if cap is not None and _number(start, end, rate) > cap:
+    if cap is not None and _count_at_rate(start, end, rate) > cap:
         return evenly(start, end, cap)
     return at_rate(start, end, rate)
 
 
-def _number(start: float, end: float, fps: float) -> int:
+def _count_at_rate(start: float, end: float, fps: float) -> int:
     return max(1, math.ceil((end - start) * fps - _ROUNDING))
 
 
@@ -94,7 +94,7 @@ _FRAME_HEADERS = {0xC0, 0xC1, 0xC2}  # baseline, extended, progressive: what an 
 
 
 class FrameEncoder:
-    """From decoded pictures to JPEGs, all cut and scaled in one way. For one thread at a time."""
+    """Encodes decoded pictures as JPEGs, all cropped and scaled in one way. Not for several threads at once."""
 
     def __init__(self, region: Region | None, settings: MediaSettings) -> None:
         from av.video.reformatter import VideoReformatter
@@ -104,43 +104,41 @@ class FrameEncoder:
         self._scaler, self._painter = VideoReformatter(), VideoReformatter()
 
     def jpeg(self, frame: VideoFrame, aspect: Fraction, text: str = "") -> bytes:
-        """The picture upright, as a player shows it, then as `encode`. `aspect` is width over height of one
-        pixel as stored."""
-        from PIL.Image import Transpose, fromarray
+        """The picture upright, as a player shows it, then as `encode`. `aspect` is width over height of one pixel as
+        stored."""
+        from PIL.Image import fromarray
 
         turn = frame.rotation % 360  # scaling forgets it
         if self._region is None and frame.format.is_planar and not frame.format.is_rgb:
             # In the decoder's own planes: three times as fast as scaling the finished picture.
             size = fitted(frame.width, frame.height, self._settings.max_side, aspect)
             if size != (frame.width, frame.height):
-                frame, aspect = self._scaled(frame, size), Fraction(1)
-        turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
-        picture = fromarray(self._painter.reformat(frame, format="rgb24").to_ndarray())
-        if turn in turns:
-            picture = picture.transpose(turns[turn])
-            aspect = 1 / aspect if turn % 180 else aspect
+                frame, aspect = self._scaler.reformat(frame, *size, interpolation="BICUBIC"), Fraction(1)
+        picture, aspect = _turned(fromarray(self._painter.reformat(frame, format="rgb24").to_ndarray()), turn, aspect)
         return encode(picture, self._region, self._settings, aspect, text)
-
-    def _scaled(self, frame: VideoFrame, size: tuple[int, int]) -> VideoFrame:
-        return self._scaler.reformat(frame, *size, interpolation="BICUBIC")
 
 
 def upright(frame: VideoFrame, aspect: Fraction, region: Region | None, max_side: int | None) -> Image:
-    """One decoded picture as it is to be shown, cut and scaled, but not encoded."""
-    from PIL.Image import Transpose, fromarray
+    """One decoded picture as a player shows it, cropped and scaled, but not encoded."""
+    from PIL.Image import fromarray
+
+    picture, aspect = _turned(fromarray(frame.to_ndarray(format="rgb24")), frame.rotation % 360, aspect)
+    return _cropped_and_scaled(picture, region, max_side, aspect)
+
+
+def _turned(picture: Image, turn: int, aspect: Fraction) -> tuple[Image, Fraction]:
+    """The picture turned by `turn` degrees, and its pixels' width over height then."""
+    from PIL.Image import Transpose
 
     turns = {90: Transpose.ROTATE_90, 180: Transpose.ROTATE_180, 270: Transpose.ROTATE_270}
-    turn = frame.rotation % 360
-    picture = fromarray(frame.to_ndarray(format="rgb24"))
-    if turn in turns:
-        picture = picture.transpose(turns[turn])
-        aspect = 1 / aspect if turn % 180 else aspect
-    return _cut_and_scaled(picture, region, max_side, aspect)
+    if turn not in turns:
+        return picture, aspect
+    return picture.transpose(turns[turn]), 1 / aspect if turn % 180 else aspect
 
 
 def read_image(path: Path, scan: Scan | None = None) -> Image:
     """A still image, upright, in RGB; of a medical file the picture that `scan` names. Raises `InputError` where it
-    can't be read, and, of other files, for more than eight bits a channel, which only their maker knows how to show."""
+    can't be read, and for other files with more than eight bits a channel, whose display range is unknown."""
     from PIL import Image, ImageOps
 
     from proctor.media.scans import scan_kind, scan_picture
@@ -162,15 +160,15 @@ def read_image(path: Path, scan: Scan | None = None) -> Image:
 def encode(
     picture: Image, region: Region | None, settings: MediaSettings, aspect: Fraction = Fraction(1), text: str = ""
 ) -> bytes:
-    """Cuts to the region, squares the pixels (`aspect`: width over height of one), scales down to the
-    longest side, paints the text at the lower left and encodes. Never enlarges."""
-    picture = _cut_and_scaled(picture, region, settings.max_side, aspect)
+    """Crops to the region, makes the pixels square (`aspect`: width over height of one), scales down to the longest
+    side, paints the text at the lower left and encodes. Never enlarges."""
+    picture = _cropped_and_scaled(picture, region, settings.max_side, aspect)
     if text:
         paint(picture, text)
     return _jpeg(picture, settings.quality)
 
 
-def _cut_and_scaled(picture: Image, region: Region | None, max_side: int | None, aspect: Fraction) -> Image:
+def _cropped_and_scaled(picture: Image, region: Region | None, max_side: int | None, aspect: Fraction) -> Image:
     from PIL.Image import Resampling
 
     if region is not None:

@@ -1,198 +1,342 @@
-"""A video without what must not be seen, heard or read in it: a new file beside the original, proved by decoding it.
-
-Pixels are re-encoded only where some must change or the file can't be copied exactly; else the packets are copied.
-"""
+"""Redaction: what is hidden in a video, which pictures are left, and the proof by decoding the result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from proctor.core import InputError, whole_file
-from proctor.media.messages import ANNEX_B, COPIED, without_messages
-from proctor.media.redaction_check import RedactionCheck, verify_redaction
-from proctor.media.redaction_plan import (
-    Masking,
-    Pixels,
-    PlannedPictures,
-    Redaction,
-    VideoPiece,
-    planned,
-    shown_pictures,
-)
-from proctor.media.sampling import check_size
-from proctor.media.video import decoding_times, open_video
+from proctor.core import InputError, Region, count_of
+from proctor.media.decode import VideoSource, decode_at
+from proctor.media.pictures import upright
+from proctor.media.video import FrameIndex, metadata_of, probe, read_index
 
-if TYPE_CHECKING:
-    from av.bitstream import BitStreamFilterContext
-    from av.container import OutputContainer
-    from av.packet import Packet
-    from av.video.stream import VideoStream
+BLOCKS = 8
+"""A blurred picture or region keeps this many blocks along its longer side."""
 
-_X264 = {"preset": "veryfast", "crf": "16", "bf": "0"}  # in order: the last picture keeps its duration
-_MP4 = {"movflags": "+faststart", "fflags": "+bitexact"}
+Pixels = NDArray[np.uint8]
 
 
-class RedactedVideo(BaseModel):
-    """What `redact` wrote: whether packets were `copied` or pictures `encoded`, which part of the original stands
-    where, and what the check found."""
+class Redaction(BaseModel):
+    """Hides the whole picture or a region of it from `start` up to `end` (seconds of the video's clock; None: to its
+    end).
+
+    `blur` leaves at most 8 × 8 blocks of mean colour that change once a second, so that neither one picture nor many
+    together hold any detail; `black` leaves nothing (use it for text: mean colours can reveal characters of a known
+    alphabet, Hill et al. 2016, doi 10.1515/popets-2016-0047); `remove` cuts the pictures out.
+
+    >>> Redaction(start=3.0, end=7.5).how
+    'blur'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    start: float = Field(default=0.0, ge=0)
+    end: float | None = None
+    region: Region | None = None
+    how: Literal["blur", "black", "remove"] = "blur"
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.end is not None and self.end <= self.start:
+            raise ValueError("the end is not after the start")
+        if self.how == "remove" and self.region is not None:
+            raise ValueError("a region can't be removed: blur or black")
+        return self
+
+
+class VideoPiece(BaseModel):
+    """The part from `start` to `end` of the original, shown from `at` on in the result; seconds of each one's clock."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    how: Literal["copied", "encoded"]
-    pieces: tuple[VideoPiece, ...]
-    check: RedactionCheck
+    start: float
+    end: float
+    at: float
 
 
-def redact(source: Path, out: Path, redactions: Sequence[Redaction] = ()) -> RedactedVideo:
-    """Writes the video without sound, other streams, chapters and metadata, with what the redactions say hidden, as an
-    MP4; the file appears only after `verify_redaction` has passed.
+@dataclass(frozen=True)
+class PlannedPictures:
+    """The pictures of the result: which of the original (`kept`, ascending), their timestamps in ticks of `base` from 0
+    on (`stamps`, with the end of the last one), and for each the redactions that touch it.
 
-    Raises `InputError` where the original can't be read, the result would replace it, or the check fails.
+    The first picture is shown from 0 on even if the original begins with sound: all other times stay.
     """
-    import av
 
-    check_size(source)
-    if out.exists() and out.samefile(source):
-        raise InputError(out, found="the original", expected="another file: originals are never changed")
-    plan = planned(source, redactions)
-    copied = not any(plan.touched) and _may_copy(source, plan)
-    with whole_file(out) as draft:
-        if copied:
-            try:
-                copy_pictures(source, draft, plan)
-                return RedactedVideo(
-                    how="copied", pieces=plan.pieces, check=verify_redaction(source, draft, plan, exact=True)
-                )
-            except (InputError, av.FFmpegError):
-                draft.unlink(missing_ok=True)  # what can't be copied exactly is encoded
-        encode_pictures(source, draft, plan)
-        try:
-            return RedactedVideo(how="encoded", pieces=plan.pieces, check=verify_redaction(source, draft, plan))
-        except InputError as error:
-            raise InputError(str(error).replace(str(draft), str(out))) from error
+    index: FrameIndex
+    base: Fraction
+    kept: list[int]
+    stamps: list[int]
+    touched: list[tuple[Redaction, ...]]
+    pieces: tuple[VideoPiece, ...]
 
 
-def _may_copy(source: Path, plan: PlannedPictures) -> bool:
-    """Whether all packets of a file may stand in another as they are."""
-    with open_video(source) as (container, stream):
-        name = stream.codec_context.name
-        turned = next(container.decode(stream)).rotation
-    if name not in COPIED or not plan.index.stamped or turned or len(plan.kept) < len(plan.index.pts):
-        return False
-    with open_video(source) as (container, stream):
-        return not any(one.is_discard or one.dts is None for one in container.demux(stream) if one.size)
+@dataclass(frozen=True)
+class Masking:
+    """Applies redactions to pictures in order."""
 
+    _held: dict[tuple[Redaction, int], Pixels] = field(default_factory=dict)
 
-def copy_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
-    """Writes an MP4 with the source's packets, without messages in them, at the plan's timestamps. A packet that the
-    source's edit list hides is kept, since others may need it, as far as there is time before the first timestamp."""
-    times = _times(source, plan)
-    with open_video(source) as (container, stream), _opened(draft, plan) as target:
-        copy = target.add_stream_from_template(stream)
-        copy.metadata.clear()
-        copy.time_base = plan.base
-        header, without = without_messages(stream)
-        if header is not None:
-            copy.codec_context.extradata = header
-        packets = (one for one in container.demux(stream) if one.size and one.pts is not None)
-        for packet, (pts, dts, lasting) in zip(packets, times, strict=True):
-            if pts < 0:
+    def hide(self, pixels: Pixels, redactions: Iterable[Redaction], time: float) -> Pixels:
+        """A picture (height × width × 3) with the redactions applied, black on top."""
+        shown = pixels.copy()
+        for one in in_layers(redactions):
+            top, bottom, left, right = hidden_box(one.region, *pixels.shape[:2])
+            if one.how == "black":
+                shown[top:bottom, left:right] = 0
                 continue
-            is_key = packet.is_keyframe
-            for one in without(packet):
-                one.pts, one.dts, one.duration = pts, dts, lasting
-                one.time_base, one.is_keyframe = plan.base, is_key
-                one.stream = copy
-                target.mux(one)
+            key = (one, int(time))
+            if key not in self._held:
+                for old in [each for each in self._held if each[0] == one]:
+                    del self._held[old]
+                self._held[key] = mosaic(pixels[top:bottom, left:right])
+            shown[top:bottom, left:right] = self._held[key]
+        return shown
 
 
-def _times(source: Path, plan: PlannedPictures) -> list[tuple[int, int, int]]:
-    """Of each packet, in the order of decoding: when it is shown (below 0: not kept) and decoded, and how long it
-    stays."""
-    index, scale = plan.index, plan.index.time_base / plan.base
-    lasting = np.diff(plan.stamps)
-    times, early = [], []
-    with open_video(source) as (container, stream):
-        for packet in container.demux(stream):
-            if not packet.size or packet.pts is None:
-                continue
-            if packet.is_discard:
-                pts = plan.stamps[0] + round((packet.pts - int(index.pts[0])) * scale)
-                lasts = round((packet.duration or 0) * scale)
-            else:
-                place = int(index.pts.searchsorted(packet.pts))
-                pts, lasts = plan.stamps[place], int(lasting[place])
-            times.append((pts, lasts))
-            early += [] if packet.dts is None else [pts + round((packet.dts - packet.pts) * scale)]
-    if len(early) < len(times):
-        early = decoding_times([pts for pts, _ in times])
-    return [(pts, dts, lasts) for (pts, lasts), dts in zip(times, early, strict=True)]
+def in_layers(redactions: Iterable[Redaction]) -> list[Redaction]:
+    """The redactions in the order in which they are applied: black last."""
+    return sorted(redactions, key=lambda one: one.how == "black")
 
 
-def _opened(draft: Path, plan: PlannedPictures) -> OutputContainer:
-    import av
-
-    options = {**_MP4, "video_track_timescale": str(plan.base.denominator)}
-    container: OutputContainer = av.open(str(draft), "w", format="mp4", options=options)
-    return container
-
-
-def encode_pictures(source: Path, draft: Path, plan: PlannedPictures) -> None:
-    """Writes an MP4 in H.264 with the plan's pictures, upright and as the redactions that touch them say, at its
-    timestamps."""
-    import av
-    from av.bitstream import BitStreamFilterContext
-
-    without = BitStreamFilterContext(ANNEX_B["h264"], "h264")
-    lasting = dict(zip(plan.stamps, np.diff(plan.stamps).tolist(), strict=False))
-    with _opened(draft, plan) as target:
-        stream: VideoStream | None = None
-        for place, pixels in enumerate(_hidden(source, plan)):
-            if stream is None:
-                stream = _stream(target, pixels, plan.base)
-            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(
-                format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG"
-            )
-            frame.pts, frame.time_base = plan.stamps[place], plan.base
-            _mux(target, _without(without, stream.encode(frame)), lasting)
-        if stream is not None:
-            _mux(target, _without(without, stream.encode(None)), lasting)
+def hidden_box(region: Region | None, height: int, width: int) -> tuple[int, int, int, int]:
+    """Top, bottom, left and right of a region in pixels, extended to even ones: in a video two pixels share colour."""
+    if region is None:
+        return 0, height, 0, width
+    top, left = int(region.y * height) // 2 * 2, int(region.x * width) // 2 * 2
+    bottom = min(height, -int(-(region.y + region.height) * height // 2) * 2)
+    right = min(width, -int(-(region.x + region.width) * width // 2) * 2)
+    return top, max(bottom, top + 1), left, max(right, left + 1)
 
 
-def _mux(target: OutputContainer, packets: Iterable[Packet[Any]], lasting: Mapping[int, int]) -> None:
-    for packet in packets:
-        packet.duration = lasting.get(packet.pts or 0, 0)
-        target.mux(packet)
+def mosaic(pixels: NDArray[Any]) -> NDArray[Any]:
+    """The picture as blocks of its mean colour, at most 8 along its longer side."""
+    import cv2
+
+    height, width = pixels.shape[:2]
+    longer = max(height, width)
+    size = max(1, round(BLOCKS * width / longer)), max(1, round(BLOCKS * height / longer))
+    blocks = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return cv2.resize(blocks, (width, height), interpolation=cv2.INTER_NEAREST).reshape(pixels.shape)
 
 
-def _without(filters: BitStreamFilterContext, packets: Iterable[Packet[Any]]) -> Iterator[Any]:
-    for packet in packets:
-        yield from filters.filter(packet)
+def outside_of(region: Region) -> tuple[Redaction, ...]:
+    """Black over everything but this region, for the whole video.
+
+    >>> [one.region.width for one in outside_of(Region(x=0.25, y=0, width=0.75, height=1))]
+    [0.25]
+    """
+    right, bottom = region.x + region.width, region.y + region.height
+    parts = [(0.0, 0.0, 1.0, region.y), (0.0, bottom, 1.0, 1 - bottom), (0.0, region.y, region.x, region.height)]
+    parts.append((right, region.y, 1 - right, region.height))
+    return tuple(
+        Redaction(region=Region(x=x, y=y, width=width, height=height), how="black")
+        for x, y, width, height in parts
+        if width > 1e-6 and height > 1e-6
+    )
 
 
-def _hidden(source: Path, plan: PlannedPictures) -> Iterator[Pixels]:
-    """The result's pictures, with sides made even, as H.264 wants them, by repeating the last line."""
-    masking = Masking()
-    for (pts, pixels), redactions in zip(shown_pictures(source, plan), plan.touched, strict=True):
-        hidden = masking.hide(pixels, redactions, plan.index.seconds(pts)) if redactions else pixels
-        odd = [(0, side % 2) for side in hidden.shape[:2]]
-        yield np.pad(hidden, [*odd, (0, 0)], mode="edge") if any(hidden.shape[k] % 2 for k in (0, 1)) else hidden
+def planned(source: Path, redactions: Sequence[Redaction]) -> PlannedPictures:
+    """Plans a redacted video. A redaction affects every picture that is shown at any moment of it.
+
+    Raises `InputError` where the video can't be read, a redaction begins after its end, or nothing would be left.
+    """
+    index = read_index(source)
+    end = max(probe(source).duration_s, index.seconds(int(index.pts[-1])))
+    for one in redactions:
+        if one.start >= end:
+            found = f"a redaction that begins at {one.start:g} s"
+            raise InputError(source, found=found, expected=f"one within the video's {end:.2f} s")
+    ends = [*index.pts[1:].tolist(), index.zero + int(Fraction(end) / index.time_base)]
+    ends[-1] = max(ends[-1], int(index.pts[-1]) + 1)
+    base = Fraction(1, index.time_base.denominator)
+    kept: list[int] = []
+    pieces: list[VideoPiece] = []
+    stamps, touched = [0], []
+    first = index.at([0.0])[0]  # those before it are over when the video's clock begins
+    for pts, after in zip(index.pts.tolist(), ends, strict=True):
+        if pts < first:
+            continue
+        from_ = index.seconds(pts) if kept or pts != first else min(0.0, index.seconds(pts))
+        to = index.seconds(after)
+        here = [one for one in redactions if one.start < to and (one.end is None or one.end > from_)]
+        if any(one.how == "remove" for one in here):
+            continue
+        begins = index.zero if pts == first else pts
+        if not pieces or abs(pieces[-1].end - index.seconds(begins)) > 1e-9:
+            pieces.append(VideoPiece(start=index.seconds(begins), end=to, at=float(stamps[-1] * base)))
+        else:
+            pieces[-1] = pieces[-1].model_copy(update={"end": to})
+        kept.append(pts)
+        touched.append(tuple(here))
+        stamps.append(stamps[-1] + (after - begins) * index.time_base.numerator)
+    if not kept:
+        raise InputError(source, found="redactions that remove every picture", expected="at least one that is left")
+    return PlannedPictures(index, base, kept, stamps, touched, tuple(pieces))
 
 
-def _stream(target: OutputContainer, pixels: Pixels, base: Fraction) -> VideoStream:
-    from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
+def shown_pictures(source: Path, plan: PlannedPictures) -> Iterator[tuple[int, Pixels]]:
+    """The original's kept pictures, upright, in order."""
+    with VideoSource(source) as opened:
+        for pts, frame, aspect in decode_at(opened, plan.index, plan.kept):
+            yield pts, np.asarray(upright(frame, aspect, None, None))
 
-    stream = target.add_stream("libx264", options=_X264)
-    stream.height, stream.width = pixels.shape[:2]
-    stream.pix_fmt, stream.time_base, stream.codec_context.time_base = "yuv420p", base, base
-    context = stream.codec_context
-    context.colorspace, context.color_range = int(Colorspace.ITU709), int(ColorRange.MPEG)
-    context.color_primaries, context.color_trc = int(ColorPrimaries.BT709), int(ColorTrc.BT709)
-    stream.thread_type = "AUTO"
-    return stream
+
+MIN_PSNR = 30.0
+"""Decibels against the original, for every picture outside the hidden areas."""
+MAX_DETAIL = 0.02
+"""Share of the original's detail (what its blocks don't show) that may be left in a hidden area."""
+_MARGIN = 16  # pixels beside a hidden region that an encoder may change a little
+_RIM = 2
+_DETAIL = 1.0  # standard deviation below which there was no detail to hide
+_WRITERS = (b"x264 - core", b"x265 (build", b"Lavf", b"Lavc")
+_MIN_TAG = 6  # bytes; shorter values may stand in pixels by chance
+_CHUNK = 2**20
+
+
+class RedactionCheck(BaseModel):
+    """The result of `verify_redaction`. `pictures` were compared, `hidden` of them have something hidden. `worst_psnr`
+    (dB) is the minimum over pictures outside the hidden areas, None where all are equal to the bit or nothing is
+    outside. `detail_left` is the largest share of the original's detail found in a hidden area, from 0 to 1, None where
+    nothing is hidden or it had no detail."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pictures: int
+    hidden: int
+    worst_psnr: float | None
+    detail_left: float | None
+
+
+def verify_redaction(source: Path, result: Path, plan: PlannedPictures, *, exact: bool = False) -> RedactionCheck:
+    """Decodes both files in step. Raises `InputError`, naming the result, where it has further streams, chapters,
+    metadata or an encoder's signature, other timestamps or another number of pictures, a picture that differs from the
+    original's outside the hidden areas (with `exact`: in any bit), or detail inside them.
+    """
+    _check_container(source, result)
+    index = read_index(result)
+    _check_timestamps(result, index, plan)
+    worst, left, detailed = np.inf, 0.0, False
+    for place, (before, after) in enumerate(_pairs(source, result, index, plan)):
+        time = index.seconds(int(index.pts[place]))
+        redactions = plan.touched[place]
+        outside = _psnr(before, after, redactions)
+        if outside < (np.inf if exact else MIN_PSNR):
+            found = f"a picture {outside:.1f} dB from the original"
+            raise InputError(result, f"at {time:.3f} s", found=found, expected="the same picture")
+        worst = min(worst, outside)
+        layers = in_layers(redactions)
+        for layer, one in enumerate(layers, start=1):
+            share = _detail_left(before, after, one, layers[layer:])
+            detailed |= share is not None
+            left = max(left, share or 0.0)
+            if left > MAX_DETAIL:
+                found = f"{100 * left:.1f} % of the detail that should be hidden"
+                raise InputError(result, f"at {time:.3f} s", found=found, expected="none")
+    return RedactionCheck(
+        pictures=len(plan.kept),
+        hidden=sum(1 for one in plan.touched if one),
+        worst_psnr=None if np.isinf(worst) else round(float(worst), 2),
+        detail_left=round(left, 4) if detailed else None,
+    )
+
+
+def _check_container(source: Path, result: Path) -> None:
+    held = metadata_of(result)
+    found = [*(f"a stream of {kind}" for kind in held.other_streams), *(f"metadata {name!r}" for name in held.tags)]
+    found += [count_of(held.audio_tracks, "audio track")] if held.audio_tracks else []
+    found += [count_of(held.chapters, "chapter")] if held.chapters else []
+    values = {value.encode() for value in metadata_of(source).values}
+    for value in sorted({value for value in values if len(value) >= _MIN_TAG}.union(_WRITERS)):
+        if _file_holds(result, value):
+            found.append(f"the text {value.decode(errors='replace')[:40]!r}")
+    if found:
+        raise InputError(result, found=", ".join(found), expected="one video stream without metadata")
+
+
+def _file_holds(file: Path, value: bytes) -> bool:
+    tail = b""
+    with file.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            if value in tail + chunk:
+                return True
+            tail = chunk[-len(value) :]
+    return False
+
+
+def _check_timestamps(result: Path, index: FrameIndex, plan: PlannedPictures) -> None:
+    expected = [float(stamp * plan.base) for stamp in plan.stamps[:-1]]
+    found = [index.seconds(int(pts)) for pts in index.pts]
+    if len(found) != len(expected):
+        raise InputError(result, found=count_of(len(found), "picture"), expected=str(len(expected)))
+    apart = np.abs(np.subtract(found, expected))
+    if apart.max() > float(plan.base) / 2 + 1e-9:
+        place = int(apart.argmax())
+        raise InputError(
+            result, f"picture {place + 1}", found=f"{found[place]:.6f} s", expected=f"{expected[place]:.6f} s"
+        )
+
+
+def _pairs(source: Path, result: Path, index: FrameIndex, plan: PlannedPictures) -> Iterator[tuple[Pixels, Pixels]]:
+    """Each picture before and after, in the same size: the result's may be padded to even sides."""
+    with VideoSource(result) as opened:
+        after = decode_at(opened, index, [int(pts) for pts in index.pts])
+        for (_, before), shot in zip(shown_pictures(source, plan), after, strict=True):
+            pixels = np.asarray(upright(shot.frame, shot.aspect, None, None))
+            height, width = before.shape[:2]
+            if pixels.shape[0] - height not in {0, 1} or pixels.shape[1] - width not in {0, 1}:
+                found = f"pictures of {pixels.shape[1]} × {pixels.shape[0]}"
+                raise InputError(result, found=found, expected=f"{width} × {height}")
+            yield before, pixels[:height, :width]
+
+
+def _psnr(before: Pixels, after: Pixels, redactions: Sequence[Redaction]) -> float:
+    """PSNR in dB outside the hidden areas and their margin; infinite if both are equal there, or nothing is outside."""
+    import cv2
+
+    apart = cv2.absdiff(before, after)
+    outside = np.ones(before.shape[:2], dtype=bool) if redactions else None
+    for one in redactions:
+        top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
+        place = slice(max(0, top - _MARGIN), bottom + _MARGIN), slice(max(0, left - _MARGIN), right + _MARGIN)
+        apart[place] = 0
+        if outside is not None:
+            outside[place] = False
+    square = cv2.norm(apart, cv2.NORM_L2SQR)
+    size = apart.size if outside is None else apart.shape[2] * int(outside.sum())
+    return float("inf") if square == 0 else float(10 * np.log10(255**2 * size / square))
+
+
+def _detail_left(before: Pixels, after: Pixels, one: Redaction, above: Sequence[Redaction]) -> float | None:
+    """The share of the original's detail (what the blocks don't show) that is left: the slope of the result's detail on
+    the original's, 1 for the original itself and 0 for unrelated content, without areas under other redactions. None
+    where the original had no detail."""
+    top, bottom, left, right = hidden_box(one.region, *before.shape[:2])
+    first, second = _detail(before[top:bottom, left:right]), _detail(after[top:bottom, left:right])
+    for edge in (first, second):  # an encoder smooths what is next to another picture
+        edge[:_RIM] = edge[-_RIM:] = edge[:, :_RIM] = edge[:, -_RIM:] = 0
+    beside = max(_MARGIN, -(-max(first.shape) // BLOCKS))  # a block that is partly under another has another mean
+    for other in above:
+        ends = [
+            edge + sign * beside
+            for edge, sign in zip(hidden_box(other.region, *before.shape[:2]), (-1, 1, -1, 1), strict=True)
+        ]
+        rows, columns = (slice(max(0, ends[k] - zero), max(0, ends[k + 1] - zero)) for k, zero in ((0, top), (2, left)))
+        first[rows, columns] = second[rows, columns] = 0
+    if first.std() < _DETAIL:
+        return None
+    return float(abs((first * second).sum()) / (first**2).sum())
+
+
+def _detail(pixels: Pixels) -> NDArray[np.float32]:
+    import cv2
+
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    apart: NDArray[np.float32] = grey - mosaic(grey)
+    return apart

@@ -1,8 +1,8 @@
-"""A program of its own: reads pictures out of medical files, within bounds of time and memory, one after another.
+"""A separate program that reads pictures from medical files, within limits of time and memory, one after another.
 
-A file that keeps it busy, or fills its memory, ends this process and no other. Standard input: one JSON object a line,
-`kind`, `path` and what is wanted. Standard output: one line of JSON for each, for a picture followed by its pixels.
-What a file says of a person stays here: pixels and plain numbers go out, and refusals in words of ours.
+A file that exceeds the limits ends this process and no other. Standard input: one JSON object a line, with `kind`, `path`
+and the options. Standard output: one line of JSON for each, for a picture followed by its pixels. Personal data stay
+here: only pixels, plain numbers and messages of our own go out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 from proctor.media.scan_values import RefusedScanError, ScanPicture
 
 MOST_SECONDS = 5
-"""Of the processor, for one file."""
+"""Of processor time, for one file."""
 
 MOST_BYTES = 500 * 2**20
-"""Above what the libraries take."""
+"""Beyond the memory of the libraries."""
 
 _TIME_AND_MEMORY = f"a file that takes more than {MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
 _NAMES = {"dicom": "DICOM", "nifti": "NIfTI"}
@@ -31,7 +31,7 @@ _loaded: dict[str, int] = {}
 
 
 def reader_of(kind: str) -> ModuleType:
-    """The module that reads such files, with its library, which counts as no file's memory."""
+    """The module that reads such files; its library is loaded before the limits apply."""
     if kind == "dicom":
         from proctor.media import dicom_pixels as reader
 
@@ -48,7 +48,7 @@ def reader_of(kind: str) -> ModuleType:
 
 
 def bounded(base: int) -> None:
-    """From now on, so much time of the processor and memory, and then the end."""
+    """Limits processor time and memory from now on."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     limits = (
         (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + 1 + MOST_SECONDS),
@@ -60,7 +60,7 @@ def bounded(base: int) -> None:
 
 
 def answered(asked: dict[str, Any]) -> dict[str, object] | ScanPicture:
-    """The facts or the picture that is asked for; "found" and "expected" where there is none."""
+    """The requested facts or picture; "found" and "expected" in case of an error."""
     kind = str(asked["kind"])
     resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
     reader = reader_of(kind)
@@ -86,7 +86,7 @@ def answered(asked: dict[str, Any]) -> dict[str, object] | ScanPicture:
 
 
 def told(out: BinaryIO, made: dict[str, object] | ScanPicture) -> None:
-    """One line, and the pixels after it."""
+    """Writes one line, and the pixels after it."""
     if isinstance(made, ScanPicture):
         out.write(json.dumps({"shape": list(made.pixels.shape), "aspect": made.aspect}).encode() + b"\n")
         out.write(made.pixels.tobytes())
@@ -96,7 +96,7 @@ def told(out: BinaryIO, made: dict[str, object] | ScanPicture) -> None:
 
 
 def main() -> None:
-    """Answers line by line, until there is none, or a file has filled the memory."""
+    """Answers line by line, until the input ends, or a file has filled the memory."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     out = sys.stdout.buffer

@@ -1,4 +1,4 @@
-"""From the values of a medical image to grey levels. Imports nothing of Proctor: `scan_process` starts at once."""
+"""From the values of a medical image to grey levels. Imports nothing of Proctor, so that `scan_process` starts fast."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_PIXELS = 40_000_000
-"""Of one picture; the largest mammograms have about 30 million."""
+"""The limit for one picture; the largest mammograms have about 30 million."""
 
 _WHITE = 255.0
 BLOCK = 1_000_000
-"""Values at once: each takes 8 bytes, in several steps of the arithmetic."""
+"""Values that are processed at once: each takes 8 bytes, several times."""
 _FLATTEST = 100.0  # how many times longer than wide a pixel may be
 
 
 class RefusedScanError(Exception):
-    """What is wrong with a file, in words of ours alone: what libraries say may quote what the file says of a
-    person."""
+    """An error in a file, with a message of our own: those of libraries may quote personal data."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(f"found {found}, expected {expected}")
@@ -48,7 +47,7 @@ class Rescale:
 
 @dataclass(frozen=True)
 class GreyWindow:
-    """Which values are shown, from black to white: DICOM PS3.3 C.11.2.1.2 (`linear`) and C.11.2.1.3 (`sigmoid`, and
+    """The range of values from black to white: DICOM PS3.3 C.11.2.1.2 (`linear`) and C.11.2.1.3 (`sigmoid`, and
     `linear_exact`, in which the window reaches from centre − width / 2 to centre + width / 2)."""
 
     centre: float
@@ -56,7 +55,7 @@ class GreyWindow:
     function: str = "linear_exact"
 
     def shares(self, values: Any) -> Any:
-        """Of values from black (0) to white (1)."""
+        """Maps values to shares from black (0) to white (1)."""
         import numpy as np
 
         if self.function == "sigmoid":
@@ -82,8 +81,8 @@ class GreyWindow:
 
 
 def grey(values: NDArray[Any], rescale: Rescale, window: GreyWindow | None, padding: tuple[float, float] | None) -> Any:
-    """The grey levels, 0 to 255, of a picture of any kind of number. Without a window the whole range of values is
-    shown, without those from `padding`'s first to its last (stored values). What is no number is black."""
+    """The grey levels, 0 to 255, of a picture of numbers. Without a window the whole range of values is shown, except
+    stored values from `padding`'s first to its last. NaN is black."""
     import numpy as np
 
     if window is None:
@@ -115,7 +114,7 @@ def _whole_range(values: NDArray[Any], rescale: Rescale, padding: tuple[float, f
 
 
 def checked_aspect(wide: float, high: float) -> float:
-    """Width over height of a pixel; 1 where the file states nothing that can be."""
+    """Width over height of a pixel; 1 for invalid spacings."""
     import numpy as np
 
     if not (np.isfinite(wide) and np.isfinite(high)) or wide <= 0.0 or high <= 0.0:

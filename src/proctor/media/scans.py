@@ -1,5 +1,4 @@
-"""Medical files (DICOM, NIfTI): which kind a file is, what it holds, and its pictures, read by a process of their
-own."""
+"""Medical files (DICOM, NIfTI): their kind, facts and pictures, read by a separate process."""
 
 from __future__ import annotations
 
@@ -43,16 +42,16 @@ ScanKind = Literal["dicom", "nifti"]
 NIFTI_EXTENSIONS = (".nii", ".nii.gz")
 DICOM_EXTENSIONS = (".dcm", ".dicom", ".ima")
 _LIBRARIES: Mapping[str, tuple[str, str]] = {"dicom": ("pydicom", "dicom"), "nifti": ("nibabel", "nifti")}
-_PATIENCE_S = 120.0  # by the clock, where the bound is the processor's time
+_PATIENCE_S = 120.0  # of wall time; the process's own limit is processor time
 _WINDOW = re.compile(r"\[?\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*[/,;]\s*(\d{1,9}(?:\.\d{1,9})?)\s*\]?")
 _TICKS = 1_000_000
 _SAME_DIRECTION = 1e-3
 _SAME_PLACE = 1e-3  # millimetres
-_MOST_PIXELS_BACK = 200_000_000
+_MAX_PIXEL_BYTES = 200_000_000
 
 
 def scan_kind(path: Path) -> ScanKind | None:
-    """Which kind of medical file this is, by its name or, for DICOM, by its first bytes; None for any other."""
+    """The kind of a medical file, by its name or, for DICOM, its first bytes; None for any other file."""
     name = path.name.lower()
     if name.endswith(NIFTI_EXTENSIONS):
         return "nifti"
@@ -67,10 +66,12 @@ def scan_kind(path: Path) -> ScanKind | None:
 
 
 _AXES = ("axial", "coronal", "sagittal")
+_FOREIGN: Mapping[ScanKind, tuple[str, ...]] = {"dicom": ("axis", "slice", "volume"), "nifti": ("frame",)}
+"""The display options that a kind of file does not have."""
 
 
 def parse_scan(text: str) -> Scan:
-    """How a medical file is shown, from a text: `window=CENTRE/WIDTH`, `frame=N` (from 1), `axial=N`, `coronal=N` or
+    """Display options of a medical file from a text: `window=CENTRE/WIDTH`, `frame=N` (from 1), `axial=N`, `coronal=N` or
     `sagittal=N` (slices from 0), `volume=N` (from 0), with commas or & between them. Raises `ParseError`.
 
     >>> parse_scan("axial=12,window=40/400").slice
@@ -108,9 +109,9 @@ def parse_window(text: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class DicomFacts:
-    """What is needed of a DICOM file before it is shown. `series` is a hash; `plane` holds the directions of rows and
-    columns and how far along their normal the picture lies; `ends` are when its frames end, in seconds, None where they
-    have no times; `marked` names the elements by which it says that its pixels show who it is of."""
+    """The facts of a DICOM file. `series` is a hash; `plane` holds the directions of rows and columns and the position
+    along their normal; `ends` are the ends of its frames in seconds, None without times; `marked` names the elements
+    that declare identifying pixels."""
 
     series: str
     plane: tuple[tuple[float, ...], float] | None
@@ -156,14 +157,14 @@ def nifti_facts(path: Path) -> NiftiFacts:
 
 
 def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
-    """The picture in RGB, its pixels made square. Raises `InputError` where there is none, `ConfigurationError` without
-    the extra."""
+    """The picture in RGB, with square pixels. Raises `InputError` where there is none, `ConfigurationError` without the
+    extra."""
     from PIL.Image import Resampling, fromarray
 
     from proctor.media.pictures import fitted
 
     wanted = (scan or Scan()).model_dump(mode="json")
-    foreign = [name for name in _foreign(kind) if wanted[name] is not None]
+    foreign = [name for name in _FOREIGN[kind] if wanted[name] is not None]
     if foreign:
         expected = "a window or a frame" if kind == "dicom" else "an axis, a slice, a window"
         raise InputError(path, found=f"{foreign[0]}={wanted[foreign[0]]} for it", expected=expected)
@@ -174,14 +175,10 @@ def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
     return picture if size == picture.size else picture.resize(size, Resampling.BICUBIC)
 
 
-def _foreign(kind: ScanKind) -> tuple[str, ...]:
-    return ("axis", "slice", "volume") if kind == "dicom" else ("frame",)
-
-
 def in_order(files: Sequence[tuple[str, Path]]) -> list[str]:
-    """The names of the DICOM files of one series, by their places along the normal of their planes: for an axial series
-    from the feet to the head. Raises `InputError` for files of several series or directions, without places, and where
-    two lie at the same place; the error names no file's content."""
+    """The names of the DICOM files of one series, by their position along the normal of their planes: for an axial
+    series from the feet to the head. Raises `InputError` for files of several series or directions, without positions,
+    and with equal positions; the error holds nothing of a file's content."""
     folder = files[0][1].parent
     known = [(name, dicom_facts(path)) for name, path in files]
     if len({one.series for _, one in known}) > 1:
@@ -209,7 +206,7 @@ def in_order(files: Sequence[tuple[str, Path]]) -> list[str]:
 
 
 def cine_info(path: Path) -> VideoInfo:
-    """Of a DICOM file whose frames have times. Raises `InputError` where they have none."""
+    """The facts of a DICOM file as a video. Raises `InputError` where its frames have no times."""
     facts, ends = _timed(path)
     return VideoInfo(
         duration_s=ends[-1],
@@ -222,7 +219,7 @@ def cine_info(path: Path) -> VideoInfo:
 
 
 def cine_index(path: Path) -> FrameIndex:
-    """When each frame of such a file is shown; decoding can begin at each."""
+    """The timestamps of such a file; decoding can begin at each frame."""
     _, ends = _timed(path)
     starts = np.array([0, *(round(end * _TICKS) for end in ends[:-1])], dtype=np.int64)
     if np.any(np.diff(starts) <= 0):
@@ -254,8 +251,8 @@ def _process(_of: int) -> _ScanReader:
 
 
 class _ScanReader:
-    """The program that reads medical files (see `scan_process`): started with the first one, again where a file ended
-    it, and ended with this process. One file at a time."""
+    """The process that reads medical files (see `scan_process`), one at a time. It starts with the first file, again
+    after a file that ended it, and ends with this process."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -270,7 +267,7 @@ class _ScanReader:
             said = self._asked(path, wanted)
             shape = [int(side) for side in said["shape"]]
             size = int(np.prod(shape))
-            if size > _MOST_PIXELS_BACK:
+            if size > _MAX_PIXEL_BYTES:
                 raise self._stopped(path)
             raw = self._from.read(size)
             if len(raw) < size:

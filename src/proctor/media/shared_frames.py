@@ -1,10 +1,9 @@
-"""Frame sets in object storage: what one machine has decoded, the others show.
+"""Frame sets in object storage: pictures that one machine has decoded, for all others.
 
-The folder there is laid out as a cache is. `frames/AB/ADDRESS/` holds the entries of a frame set, each named by the hash
-of its content and never changed, and `index.json`, which says where each picture lies and which SHA-256 it has. An entry
-is written first and the index last, in place of the version that was read: what the index doesn't name is never read,
-and of two machines that write at once neither loses what it wrote. `videos/` holds what has to be known of a video in
-object storage before a picture of it is shown, so that a video whose frames are there isn't fetched.
+The folder has the layout of a cache. `frames/AB/ADDRESS/` holds the entries of a frame set, each named by the hash of its
+content and never changed, and `index.json` with the location and SHA-256 of each picture. An entry is written first and
+the index last, in place of the version that was read, so that two machines that write at once lose nothing. `videos/`
+holds the facts of each video in object storage, so that a video whose frames are there isn't fetched.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ _FORMAT = 1
 _INDEX = "index.json"
 _ENTRY = re.compile(r"[0-9a-f]{64}\.zip")
 _TIMESTAMPS = re.compile(r"[0-9a-f]{64}-\d+\.npz")
-_TOGETHER = 4 * 2**20  # bytes that are asked for at once
-_GAP = 64 * 2**10  # between two pictures that are asked for at once
-_MOST_SETS = 128  # of which the index is in memory
-_TURNS = 10  # in which others may write an index before
+_TOGETHER = 4 * 2**20  # bytes of one request
+_GAP = 64 * 2**10  # bytes between two pictures of one request
+_MAX_SETS = 128  # of which the index is in memory
+_TURNS = 10  # attempts to write an index that others write as well
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedVideo:
-    """What has to be known of a video's file before a picture of it is shown: the hash of its content, what `probe`
-    says, and its timestamps as they are kept, under their name."""
+    """The facts of a video's file that are needed before a picture is shown: the hash of its content, the result of
+    `probe`, and name and content of the file with its timestamps."""
 
     sha256: str
     info: VideoInfo
@@ -54,17 +53,17 @@ class PreparedVideo:
 
 @dataclass(frozen=True, slots=True)
 class _SharedSet:
-    """What one version of an index says: the entry of each picture, and the picture."""
+    """One version of an index: the entry and the location of each picture."""
 
     frames: dict[Key, tuple[str, StoredFrame]]
     version: Any = None
 
 
 class SharedFrames:
-    """Frame sets below the URL of a folder in object storage. Over plain HTTP they are read only.
+    """Frame sets below the URL of a folder in object storage. Over plain HTTP they are read-only.
 
-    All methods raise `InputError` that names the object where the storage does not give or take what it should after
-    retries. An account that may not write is told so once, and reads.
+    All methods raise `InputError` with the object's name where the storage fails after retries. An account without
+    permission to write is warned once, and reads.
     """
 
     def __init__(self, url: str) -> None:
@@ -78,8 +77,8 @@ class SharedFrames:
         return frozenset(self._look(frame_set).frames)
 
     def pictures(self, frame_set: FrameSet, wanted: Iterable[Key]) -> Iterator[EncodedFrame]:
-        """Of the wanted pictures those that were there when `keys` was asked last, read by ranges, each with the hash
-        that it was written with. An entry that is gone is passed over, and forgotten."""
+        """The wanted pictures that were there at the last call of `keys`, read by ranges and verified by their hashes.
+        An entry that is gone is skipped, and forgotten."""
         known = self._known(frame_set.address)
         by_entry: dict[str, list[StoredFrame]] = {}
         for key in dict.fromkeys(wanted):
@@ -101,7 +100,7 @@ class SharedFrames:
                 self._keep(frame_set, _without(self._known(frame_set.address), entry))
 
     def add(self, frame_set: FrameSet, entry: Path) -> None:
-        """Writes an entry where it holds a picture that isn't there yet. Nothing where the entry is gone or damaged."""
+        """Uploads an entry if it holds a picture that isn't there yet. Does nothing if the entry is gone or damaged."""
         try:
             made = frames_of(entry)
             if made is None or self._look(frame_set).frames.keys() >= {frame.key for frame in made}:
@@ -115,7 +114,7 @@ class SharedFrames:
             self._name(frame_set, {frame.key: (name, frame) for frame in made})
 
     def prepared(self, place: str) -> PreparedVideo | None:
-        """What was kept of the video at this place (see `RemoteFolder.address_of`); None where nothing was."""
+        """The stored facts of the video at this place (see `RemoteFolder.address_of`); None without any."""
         key = f"videos/{place}.json"
         read = self._folder.read(key)
         if read is None:
@@ -136,7 +135,7 @@ class SharedFrames:
         return PreparedVideo(content, info, (name, index.data))
 
     def prepare(self, place: str, video: PreparedVideo) -> None:
-        """Keeps what has to be known of the video at this place, the timestamps first."""
+        """Stores the facts of the video at this place, the timestamps first."""
         name, data = video.index
         index = [name, hashlib.sha256(data).hexdigest()]
         about = {"format": _FORMAT, "content": video.sha256, "video": asdict(video.info), "index": index}
@@ -144,7 +143,7 @@ class SharedFrames:
         self._allowed(self._folder.write, f"videos/{place}.json", _json(about), None)
 
     def _name(self, frame_set: FrameSet, made: dict[Key, tuple[str, StoredFrame]]) -> None:
-        """Names pictures in the index, beside those that others have named meanwhile."""
+        """Adds pictures to the index, beside those that others have added meanwhile."""
         key = f"{_place(frame_set)}/{_INDEX}"
         for _ in range(_TURNS):
             known = self._look(frame_set)
@@ -159,7 +158,7 @@ class SharedFrames:
         )
 
     def _look(self, frame_set: FrameSet) -> _SharedSet:
-        """What the index says now."""
+        """The current index."""
         key, known = f"{_place(frame_set)}/{_INDEX}", self._known(frame_set.address)
         read = self._folder.read(key, known.version)
         if read is None:
@@ -181,12 +180,12 @@ class SharedFrames:
         with self._guard:
             self._sets[frame_set.address] = known
             self._sets.move_to_end(frame_set.address)
-            while len(self._sets) > _MOST_SETS:
+            while len(self._sets) > _MAX_SETS:
                 self._sets.popitem(last=False)
         return known
 
     def _allowed(self, write: Callable[..., T], *given: Any) -> T | None:
-        """What writing gives; None where the account may not, from then on."""
+        """The result of a write; None without permission, which is not tried again."""
         if not self.writable:
             return None
         try:
@@ -241,7 +240,7 @@ def _index_of(frame_set: FrameSet, frames: dict[Key, tuple[str, StoredFrame]]) -
 
 
 def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFrame]]:
-    """Raises `ValueError`, `KeyError`, `TypeError` or `IndexError` for what is no index of this frame set."""
+    """Raises `ValueError`, `KeyError`, `TypeError` or `IndexError` for an invalid index, or one of another frame set."""
     if (index["format"], index["content"], index["how"]) != (_FORMAT, frame_set.content, frame_set.how):
         raise ValueError("the index of another frame set")
     entries = [str(entry) for entry in index["entries"]]
@@ -255,7 +254,7 @@ def _frames_in(index: Any, frame_set: FrameSet) -> dict[Key, tuple[str, StoredFr
 
 
 def _info(told: Any) -> VideoInfo:
-    """Raises `ValueError`, `KeyError` or `TypeError` for what is said of no video."""
+    """Raises `ValueError`, `KeyError` or `TypeError` for invalid facts."""
     duration_s, fps, start_s = (float(told[name]) for name in ("duration_s", "fps", "start_s"))
     info = VideoInfo(duration_s, int(told["width"]), int(told["height"]), fps, start_s, str(told["codec"]))
     if not (math.isfinite(duration_s + fps + start_s) and min(duration_s, info.width, info.height) > 0):
@@ -269,7 +268,7 @@ def _without(known: _SharedSet, entry: str) -> _SharedSet:
 
 
 def _together(frames: Sequence[StoredFrame]) -> list[list[StoredFrame]]:
-    """Pictures in the order of their places, grouped by what is asked for at once."""
+    """Pictures in the order of their places, grouped into requests."""
     groups: list[list[StoredFrame]] = []
     for frame in frames:
         last = groups[-1] if groups else []

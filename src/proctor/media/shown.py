@@ -1,4 +1,4 @@
-"""The record of what a view showed: enough to prove later, from the media alone, which pictures and sounds a system
+"""Records of what a view showed: enough to verify later, from the media alone, which pictures and sounds a system
 got."""
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from proctor.media.audio import Sound
 from proctor.media.entries import StoredPicture
 
 if TYPE_CHECKING:
-    from proctor.media.clips import ClipFile
+    from proctor.media.mp4 import ClipFile
 
 _PREFIX = 8
-_MOST = 200
+_MAX_RECORDS = 200
 
 As = Literal["frames", "files", "originals", "sounds"]
 
 
 class ShownRecord(BaseModel):
-    """One request to a view and what came of it, in the order shown.
+    """One request to a view and its result, in the order shown.
 
     `asked_as` is the view's method and `count`, `fps`, `window` are its arguments. `times` are seconds of the video
-    (None for a still image; of files and sounds, where they start, and of sounds `ends`, where they end). `prefixes`
-    are the first 8 hexadecimal digits of the SHA-256 of each picture (of each file or sound), as the system got it:
-    they tell which one differs. `sha256` is the SHA-256 of all pictures' digests, one after the other: it stands for
-    all of them. `media` is the SHA-256 of each media file, by its name in the item.
+    (None for a still image; the start of files and sounds, whose end is in `ends`). `prefixes` are the first 8
+    hexadecimal digits of the SHA-256 of each picture, file or sound as the system got it, to find the one that differs.
+    `sha256` is the SHA-256 of all these digests, one after the other. `media` is the SHA-256 of each media file, by its
+    name in the item.
 
     >>> ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")]).prefixes
     ('7692c3ad', '3fc4ccfe')
@@ -73,7 +73,7 @@ class ShownRecord(BaseModel):
         )
 
     def difference(self, other: ShownRecord) -> str:
-        """In what another record of the same request differs, in words; "" where the pictures are the same.
+        """How another record of the same request differs, in words; "" if the pictures are the same.
 
         >>> then = ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"two", 1.0, "B")])
         >>> then.difference(ShownRecord.of([Frame(b"one", 0.0, "A"), Frame(b"2", 1.0, "B")]))
@@ -94,54 +94,53 @@ class ShownRecord(BaseModel):
         return f"the {what}s have other {content}"
 
     def changed_media(self, other: ShownRecord) -> list[str]:
-        """The media files that are other files now, by name."""
+        """The names of the media files that have changed."""
         return sorted(name for name, then in self.media.items() if other.media.get(name, then) != then)
 
 
 @runtime_checkable
 class RecordsShown(Protocol):
-    """A view that remembers what it showed."""
+    """A view that records what it showed."""
 
     @property
     def shown(self) -> Sequence[ShownRecord]:
-        """What it showed so far: each different request once, the first 200 of them."""
+        """The records so far: each different request once, the first 200."""
 
 
 class ShownLog:
-    """What one view showed."""
+    """The records of one view."""
 
     def __init__(self) -> None:
         self._known: dict[str, ShownRecord] = {}
 
     def add(self, one: ShownRecord) -> None:
-        """Keeps a record, once."""
+        """Adds a record, unless there is an equal one."""
         key = one.model_dump_json()
-        if len(self._known) < _MOST:
+        if len(self._known) < _MAX_RECORDS:
             self._known.setdefault(key, one)
 
     @property
     def records(self) -> tuple[ShownRecord, ...]:
-        """In the order in which they came."""
+        """The records in order."""
         return tuple(self._known.values())
 
 
-async def shown_again(view: View, one: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
-    """What a new view shows for a recorded request: each picture's (file's, or sound's) name with its bytes, and its
-    record.
+async def shown_again(view: View, record: ShownRecord) -> tuple[list[tuple[str, bytes]], ShownRecord]:
+    """Repeats a recorded request on a new view: the name and bytes of each picture, file or sound, and the new record.
 
     Raises `InputError` where a media file is missing or can't be read.
     """
     from proctor.media.views import PlaysSounds, ShowsFiles, ShowsOriginals
 
     pictures: Sequence[Frame | ClipFile | Sound]
-    if one.asked_as == "files" and isinstance(view, ShowsFiles):
+    if record.asked_as == "files" and isinstance(view, ShowsFiles):
         pictures = await view.files()
-    elif one.asked_as == "originals" and isinstance(view, ShowsOriginals):
+    elif record.asked_as == "originals" and isinstance(view, ShowsOriginals):
         pictures = await view.originals()
-    elif one.asked_as == "sounds" and isinstance(view, PlaysSounds):
-        pictures = await view.sounds(window=one.window)
+    elif record.asked_as == "sounds" and isinstance(view, PlaysSounds):
+        pictures = await view.sounds(window=record.window)
     else:
-        pictures = await view.frames(count=one.count, fps=one.fps, window=one.window)
+        pictures = await view.frames(count=record.count, fps=record.fps, window=record.window)
     found = view.shown[-1] if isinstance(view, RecordsShown) else ShownRecord.of(pictures)
     numbered = enumerate([*pictures], start=1)
     return [(f"{number:03d}{_ending(one)}", _bytes(one)) for number, one in numbered], found

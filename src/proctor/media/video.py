@@ -1,14 +1,14 @@
-"""One video file: opening it safely, and what it says and really holds."""
+"""One video file: opening it safely, what its header says, what it holds, and when its pictures are shown."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +25,18 @@ _STILLS = ("_pipe", "image2", "gif", "apng", "webp")
 _DECLARE_DURATION = ("mov,mp4", "matroska,webm", "avi", "flv")  # others estimate it from the bit rate
 _TRUNCATED_S = 0.5
 _TAIL_S = 2.0
-_MOST_BEHIND = 8  # pictures in a row whose timestamps do not go on
-_USUAL_RATE = 25  # for how long a last picture is shown where the file does not tell
+_MAX_BEHIND = 8  # successive pictures whose timestamps do not increase
+_USUAL_RATE = 25  # for the duration of the last picture where the file does not state one
 
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """What is needed of a video before anything is decoded.
+    """The facts of a video that are known before decoding.
 
-    A video's own clock starts at 0 where a player starts it: at the file's first timestamp, which is
-    `start_s` in the file's own count. `duration_s` is on that clock: the end of the last picture that is
-    really there, whatever the header says. Width and height are as displayed (rotation and pixel shape
-    applied); `fps` is the average rate, 0 where the file does not tell.
+    A video's clock starts at 0 where a player starts: at the file's first timestamp, which is `start_s` in the file's
+    own count. `duration_s` is on that clock: the end of the last picture that is really there, whatever the header
+    says. Width and height are as displayed (rotation and pixel shape applied); `fps` is the average rate, 0 where the
+    file does not state it.
     """
 
     duration_s: float
@@ -49,10 +49,10 @@ class VideoInfo:
 
 @contextmanager
 def open_video(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The container and its first real video stream.
+    """The container and its first video stream that is no cover picture.
 
-    Raises `InputError` where the file can't be opened or read, holds no video, or a codec that is not
-    known here. Only local files are ever opened, whatever a playlist inside may ask for.
+    Raises `InputError` where the file can't be opened or read, holds no video, or uses an unknown codec. Only local
+    files are opened, whatever a playlist inside refers to.
     """
     import av
 
@@ -91,8 +91,8 @@ def probe(path: Path) -> VideoInfo:
 
 
 def seek(container: InputContainer, target: int, stream: VideoStream | AudioStream | None = None) -> bool:
-    """Goes to a place where decoding can begin, at or before the target: in the stream's ticks, or without
-    a stream in microseconds. False where the file can't be sought in; it is then to be reopened."""
+    """Seeks to a place where decoding can begin, at or before the target (in the stream's ticks, or without a stream in
+    microseconds). False where the file is not seekable; it must then be reopened."""
     import av
 
     try:
@@ -109,7 +109,7 @@ def clock_zero(container: InputContainer, stream: VideoStream) -> int:
 
 
 def pixel_aspect(stream: VideoStream) -> Fraction:
-    """Width over height of one pixel; 1 where the file does not tell."""
+    """Width over height of one pixel; 1 where the file does not state it."""
     aspect = stream.sample_aspect_ratio
     return Fraction(aspect) if aspect else Fraction(1)
 
@@ -135,7 +135,7 @@ def _first_picture(container: InputContainer, stream: VideoStream, path: Path) -
 
 
 def _ends(path: Path) -> tuple[float, float]:
-    """Where the last picture ends, and where the last packet of any stream does, in the file's time."""
+    """The end of the last picture, and of the last packet of any stream, in the file's own time."""
     with open_video(path) as (container, stream):
         start: int | None = getattr(container, "start_time", None)
         if container.duration is not None:
@@ -177,8 +177,8 @@ def _displayed(frame: VideoFrame, aspect: Fraction) -> tuple[int, int]:
 
 
 def decoding_times(shown: Sequence[int]) -> list[int]:
-    """For packets in the order of decoding, which are shown at these times: those times in order, early enough for
-    each. For files that do not tell all times of decoding (Matroska)."""
+    """Decoding times for packets in the order of decoding, given when they are shown: the same times sorted, shifted so
+    that none is late. For files that do not store all decoding times (Matroska)."""
     ordered = sorted(shown)
     most = max((due - pts for due, pts in zip(ordered, shown, strict=True)), default=0)
     return [due - most for due in ordered]
@@ -198,12 +198,14 @@ _NEAR_TICK = 1e-5  # in ticks: rounding can reach the next tick, but not cross i
 
 @dataclass(frozen=True)
 class FrameIndex:
-    """`pts` are the presentation timestamps of all pictures in ticks of `time_base`, ascending; `keys` those
-    at which decoding can begin; `zero` is the tick at which the video's own clock shows 0.
+    """The timestamps of a video's pictures.
 
-    `stamped` is False where not every packet tells when it is shown (AVI, raw streams, a timestamp that is missing or
-    repeated): then pictures are found by counting them, from the start or from a keyframe's time of decoding, which `keys` then holds.
-    An edit list may begin within a group of pictures: its keyframe is in `keys`, but not in `pts`.
+    `pts` are the presentation timestamps of all pictures in ticks of `time_base`, ascending; `keys` those at which
+    decoding can begin; `zero` is the tick at which the video's clock shows 0.
+
+    `stamped` is False where not every packet has a presentation timestamp (AVI, raw streams, a timestamp that is
+    missing or repeated): then pictures are found by counting, from the start or from a keyframe's decoding time, which
+    `keys` then holds. An edit list may begin within a group of pictures: its keyframe is in `keys`, but not in `pts`.
     """
 
     time_base: Fraction
@@ -214,7 +216,7 @@ class FrameIndex:
 
     @property
     def edited(self) -> bool:
-        """Whether the first picture needs one that is not shown."""
+        """Whether the first picture depends on one that is not shown."""
         return self.stamped and int(self.keys[0]) < int(self.pts[0])
 
     def seconds(self, pts: int) -> float:
@@ -235,7 +237,7 @@ class FrameIndex:
         return math.ceil(Fraction(time - _FLOAT_NOISE_S) / self.time_base) + self.zero
 
     def _ticks(self, times: Sequence[float]) -> NDArray[np.int64]:
-        """`tick` of many times at once: in floating point, and exactly where that is too near to call."""
+        """`tick` of many times at once: in floating point, and exactly for times near a tick."""
         base = self.time_base
         moments: NDArray[np.float64] = np.asarray(times, dtype=np.float64) + _FLOAT_NOISE_S
         scaled = moments * base.denominator / base.numerator
@@ -245,7 +247,7 @@ class FrameIndex:
         return ticks
 
     def key_before(self, pts: int) -> int:
-        """Where decoding has to begin to get this picture."""
+        """The keyframe from which this picture can be decoded."""
         place = int(np.searchsorted(self.keys, pts, side="right")) - 1
         return int(self.keys[max(place, 0)])
 
@@ -254,9 +256,8 @@ class FrameIndex:
         return bool(self.keys[self.keys.searchsorted(stamp) % len(self.keys)] == stamp)
 
     def going_on(self, times: Sequence[float], groups: int) -> list[float]:
-        """Where the times go on in equal steps: the next ones, up to the next place at which decoding can begin,
-        or a later one: at most this many of these places on, and not further than the times reach back. Empty
-        where the steps differ."""
+        """Times that continue these in equal steps, up to a later keyframe: at most `groups` keyframes on, and not
+        further than the times reach back. Empty where the steps differ."""
         ordered = sorted(times)
         steps = np.diff(ordered)
         if not len(steps) or steps[0] <= 0 or np.ptp(steps) > _FLOAT_NOISE_S:
@@ -270,13 +271,13 @@ class FrameIndex:
         return [time for time in further if self.tick(time) < end]
 
     def between(self, first: int, last: int) -> int:
-        """How many pictures lie from the one timestamp up to the other."""
+        """The number of pictures from one timestamp up to the other."""
         return int(np.searchsorted(self.pts, last) - np.searchsorted(self.pts, first))
 
 
 def read_index(path: Path) -> FrameIndex:
-    """Reads all packets of the video once, and decodes it where they do not tell all times of showing. Raises
-    `InputError` where there is no picture, and where time goes back in it."""
+    """Reads all packets of the video once, and decodes it where they lack presentation timestamps. Raises `InputError`
+    where there is no picture, and where time goes back."""
     import av
 
     with open_video(path) as (container, stream):
@@ -284,14 +285,14 @@ def read_index(path: Path) -> FrameIndex:
         zero = clock_zero(container, stream)
         in_order, reordered = container.format.name == "avi", bool(stream.has_b_frames)
         all_packets: list[tuple[int | None, int | None, bool, bool]] = []
-        with suppress(av.FFmpegError):  # where it breaks off; `probe` says so if the header promised more
+        with suppress(av.FFmpegError):  # a truncated file, which `probe` reports
             all_packets.extend(
                 (packet.pts, packet.dts, packet.is_keyframe, packet.is_discard)
                 for packet in container.demux(stream)
                 if packet.size
             )
     packets = [(pts, dts, is_key) for pts, dts, is_key, hidden in all_packets if not hidden]
-    if in_order:  # AVI tells when packets are decoded: the n-th picture is shown at the n-th such time
+    if in_order:  # AVI stores decoding times: the n-th picture is shown at the n-th of them
         stamps = _ascending([dts for _, dts, _ in packets])
         if stamps is not None:
             starts = [dts for _, dts, is_key in packets if is_key and dts is not None and not reordered]
@@ -311,7 +312,7 @@ def _ascending(stamps: Sequence[int | None]) -> NDArray[np.int64] | None:
 
 
 def _counted(path: Path, zero: int) -> FrameIndex:
-    """By decoding everything once: timestamps as the decoder gives them (see `_corrected`), or else by the average rate."""
+    """The index by decoding everything once: timestamps of the decoder (see `_corrected`), or by the average rate."""
     with open_video(path) as (container, stream):
         base = Fraction(stream.time_base or Fraction(1, 1_000_000))
         rate = stream.average_rate
@@ -330,14 +331,14 @@ def _counted(path: Path, zero: int) -> FrameIndex:
 
 
 def _check_order(path: Path, given: Sequence[int | None], base: Fraction) -> None:
-    """Raises `InputError` where time goes back for more pictures than mistakes explain, as in joined recordings."""
+    """Raises `InputError` where time goes back for more than a few pictures, as in joined recordings."""
     latest, behind = None, 0
     for number, stamp in enumerate(given, start=1):
         if stamp is None or latest is None or stamp > latest:
             latest, behind = latest if stamp is None else stamp, 0
             continue
         behind += 1
-        if behind > _MOST_BEHIND:
+        if behind > _MAX_BEHIND:
             back = given[number - behind] or 0
             found = f"timestamps that go back to {float(back * base):.3f} s after {float(latest * base):.3f} s"
             expected = "times that go on (joined recordings: encode them as one)"
@@ -345,10 +346,10 @@ def _check_order(path: Path, given: Sequence[int | None], base: Fraction) -> Non
 
 
 def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDArray[np.int64], int]:
-    """Ascending timestamps for what a decoder gives in order, and how many of their ticks one of its ticks has (more
-    than 1 only where there is no room): one that is repeated comes a tick later each time; one that is missing or goes
-    back lies between its neighbours, and before the first and after the last one in the usual steps of the others
-    (`usual` ticks where there is but one)."""
+    """Ascending timestamps for those of a decoder, and the factor by which their ticks are finer (more than 1 only where
+    there is no room). A repeated timestamp comes a tick later each time; one that is missing or goes back is
+    interpolated between its neighbours, before the first and after the last in the median step of the others (`usual`
+    ticks where there is only one)."""
     places: list[int] = []
     told: list[tuple[int, int]] = []
     for place, stamp in enumerate(given):
@@ -368,3 +369,104 @@ def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDA
         if np.all(np.diff(stamps) > 0):
             return stamps, finer
         finer *= 10
+
+
+_MOST_PIXELS = 2**26  # 8192 × 8192: a header that promises more is refused before anything is decoded
+
+
+def check_size(path: Path) -> None:
+    """Raises `InputError` as `open_video`, and for pictures of more than 2²⁶ pixels, which could fill the memory."""
+    with open_video(path) as (_, stream):
+        width, height = stream.width, stream.height
+    if width * height > _MOST_PIXELS:
+        raise InputError(path, found=f"pictures of {width} × {height}", expected=f"at most {_MOST_PIXELS:,} pixels")
+
+
+_STEADY = 0.25  # of the median step: a larger difference is not rounding
+_IRREGULAR = 0.01  # share of steps above which a rate is variable
+_MAX_VALUES = 1000
+_FORMAT_TAGS = {"major_brand", "minor_version", "compatible_brands"}
+_WRITTEN_TAGS = {"handler_name": {"VideoHandler", "SoundHandler"}, "language": {"und"}, "vendor_id": {"[0][0][0][0]"}}
+"""Values that every MP4 has, which reveal nothing; Matroska writes the names in capitals."""
+
+
+@dataclass(frozen=True)
+class HeldMetadata:
+    """The contents of a file beside its first video stream: the number of audio tracks and chapters, the kinds of
+    further streams, and names ("title", "audio: language") and values of its tags, without those that every file has."""
+
+    audio_tracks: int
+    other_streams: tuple[str, ...]
+    chapters: int
+    tags: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VideoFacts:
+    """The facts of a video file. `fps` is the number of pictures over the duration, 0 for a single picture.
+    `variable_rate`: more than one step in a hundred differs from the median step by more than a quarter. `longest_s` is
+    the longest time that a picture other than the last one is shown."""
+
+    container: str
+    codec: str
+    duration_s: float
+    width: int
+    height: int
+    pictures: int
+    fps: float
+    variable_rate: bool
+    longest_s: float
+    held: HeldMetadata
+
+
+def inspect_video(path: Path) -> VideoFacts:
+    """Reads header and packets, and decodes the first picture. Raises `InputError` as `probe` and `check_size`."""
+    check_size(path)
+    info, index = probe(path), read_index(path)
+    steps = np.diff(index.pts) * float(index.time_base)
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    uneven = float(np.mean(np.abs(steps - usual) > _STEADY * usual)) if len(steps) else 0.0
+    with open_video(path) as (container, _):
+        kind = container.format.name
+    return VideoFacts(
+        container=kind,
+        codec=info.codec,
+        duration_s=info.duration_s,
+        width=info.width,
+        height=info.height,
+        pictures=len(index.pts),
+        fps=(len(index.pts) - 1) / float(steps.sum()) if len(steps) else 0.0,
+        variable_rate=uneven > _IRREGULAR,
+        longest_s=float(steps.max()) if len(steps) else 0.0,
+        held=metadata_of(path),
+    )
+
+
+def metadata_of(path: Path) -> HeldMetadata:
+    """The contents of a file beside its pictures. Raises `InputError` as `open_video`."""
+    with open_video(path) as (container, video):
+        others = [str(one.type) for one in container.streams if one.index != video.index]
+        pairs = list(_metadata_tags(container))
+        chapters = len(container.chapters())
+    return HeldMetadata(
+        audio_tracks=others.count("audio"),
+        other_streams=tuple(sorted(kind for kind in others if kind != "audio")),
+        chapters=chapters,
+        tags=tuple(sorted({name for name, _ in pairs})),
+        values=tuple(sorted({value for _, value in pairs if value})[:_MAX_VALUES]),
+    )
+
+
+def _metadata_tags(container: InputContainer) -> Iterator[tuple[str, str]]:
+    yield from _telling(container.metadata, "", _FORMAT_TAGS)
+    for stream in container.streams:
+        yield from _telling(stream.metadata, f"{stream.type}: ", set())
+    for chapter in container.chapters():
+        yield from _telling(chapter["metadata"], "chapter: ", set())
+
+
+def _telling(tags: Mapping[str, Any], kind: str, usual: set[str]) -> Iterator[tuple[str, str]]:
+    for name, value in tags.items():
+        if name.lower() not in usual and value not in _WRITTEN_TAGS.get(name.lower(), ()):
+            yield f"{kind}{name}", str(value)

@@ -1,15 +1,16 @@
-"""An item's media under a condition: what a system gets, and its only way to the pixels."""
+"""Views: an item's media under a condition, a system's only way to the pixels."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar, runtime_checkable
 
-from proctor.core import AudioClip, Frame, Image, InputError, Item, VideoClip, View, aside
+from proctor.core import AudioClip, Frame, Image, InputError, Item, ProctorError, VideoClip, View, aside
 from proctor.media.audio import Sound
-from proctor.media.clips import ClipFile
 from proctor.media.conditions import (
     CONDITIONS,
     Condition,
@@ -19,13 +20,15 @@ from proctor.media.conditions import (
     SoundSlot,
     time_label,
 )
-from proctor.media.decode import LookAhead, Request
 from proctor.media.library import MediaLibrary, Picture
+from proctor.media.mp4 import ClipFile
 from proctor.media.pictures import sample_times
 from proctor.media.shown import ShownLog, ShownRecord
 
+T = TypeVar("T")
+
 _USUAL_RATE = 25.0
-_MOST_PICTURES = 20_000
+_MAX_PICTURES = 20_000
 
 
 @runtime_checkable
@@ -33,9 +36,9 @@ class ShowsFiles(Protocol):
     """A view that can also give an item's clips as video files, for models that take those."""
 
     async def files(self) -> list[ClipFile]:
-        """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures,
-        the others have the pictures that `frames` would show at the file's rate (at most 25 a second).
-        Empty where the condition shows nothing, and for an item with images, which come as frames."""
+        """Each clip under the condition as an MP4 whose times start at 0: `video` has the file's own pictures, other
+        conditions those that `frames` would show at the file's rate (at most 25 a second). Empty where the condition
+        shows nothing, and for an item with images, which come as frames."""
 
 
 @runtime_checkable
@@ -48,7 +51,7 @@ class PlaysSounds(Protocol):
 
     @property
     def unheard(self) -> bool:
-        """Whether a system asked for what is to be seen, and never for what is to be heard under the condition."""
+        """Whether a system requested pictures, but never the sound that the condition lets it hear."""
 
     async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
         """The sound of each clip and recording whose sound belongs to the question, in the item's order; `window`
@@ -58,10 +61,10 @@ class PlaysSounds(Protocol):
 
 @runtime_checkable
 class ShowsOriginals(Protocol):
-    """A view that can also give its pictures as large as their files are, for a system that cuts details out."""
+    """A view that can also give its pictures unscaled, for a system that crops details."""
 
     async def originals(self) -> list[Frame]:
-        """The same as `frames()` of an item with images, in the same order and under the same condition, not scaled."""
+        """The frames of an item with images as `frames()` gives them, not scaled."""
 
 
 def view(item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()) -> View:
@@ -75,15 +78,15 @@ def view(item: Item, condition: str, library: MediaLibrary, *, seed: int = 0, ot
 def viewer(
     items: Sequence[Item], condition: str, library: MediaLibrary, *, seed: int = 0, others: Sequence[Item] = ()
 ) -> Callable[[Item], View]:
-    """The same for many items, in the order in which they will be asked: while a system looks at one, the
-    frames of the next ones are decoded (see `LookAhead`)."""
+    """The views of many items, in the order in which a system gets them: while it works on one, the frames of the next
+    ones are decoded (see `LookAhead`)."""
 
     def prepare(item: Item, request: Request) -> None:
         _MediaView(item, condition, library, seed, others).prepare(request)
 
     def ready(item: Item, request: Request) -> bool:
         made = _MediaView(item, condition, library, seed, others)
-        return made.at_hand(request.count, request.fps, None) is not None
+        return made.at_hand(request) is not None
 
     ahead = LookAhead(items, prepare, ready)
     return lambda item: _MediaView(item, condition, library, seed, others, ahead)
@@ -92,15 +95,14 @@ def viewer(
 def pictures_at(
     item: Item, condition: str, library: MediaLibrary, times: Sequence[float], *, seed: int = 0
 ) -> list[Frame]:
-    """What a system gets to see of an item's one clip at these moments (seconds of its video's clock), each asked for
-    by itself: by the same path and in the same bytes as from its view. Empty where the condition shows nothing.
-    Blocks. Raises `InputError` as `MediaLibrary.jpegs`."""
+    """The pictures of an item's one clip at these moments (seconds of its video's clock), as its view would show each
+    alone, byte for byte. Empty where the condition shows nothing. Blocks. Raises `InputError` as
+    `MediaLibrary.jpegs`."""
     return _MediaView(item, condition, library, seed, ()).at(times)
 
 
 class _MediaView:
-    """Several clips of one item are sampled each by itself and share the settings' cap; the span is the
-    first one's."""
+    """Clips of one item are sampled one by one and share the settings' cap; the span is the first clip's."""
 
     def __init__(
         self,
@@ -114,6 +116,7 @@ class _MediaView:
         self._condition: Condition = CONDITIONS.get(condition)
         self._name = condition
         self._item = item
+        self._clips = [medium for medium in item.media if isinstance(medium, VideoClip)]
         self._library = library
         self._seed = seed
         self._others = others
@@ -122,7 +125,7 @@ class _MediaView:
 
     @property
     def shown(self) -> tuple[ShownRecord, ...]:
-        """As `RecordsShown` says."""
+        """See `RecordsShown`."""
         return self._log.records
 
     @property
@@ -133,62 +136,89 @@ class _MediaView:
     def span(self) -> tuple[float, float] | None:
         if not self._condition.sees:
             return None
-        clip = next((medium for medium in self._item.media if isinstance(medium, VideoClip)), None)
-        if clip is not None:
-            return self._library.span(clip)
+        if self._clips:
+            return self._library.span(self._clips[0])
         heard = next((medium for medium in self._item.media if isinstance(medium, AudioClip)), None)
         return None if heard is None or not self._condition.hears else self._library.sound_span(heard)
 
     async def frames(
         self, *, count: int | None = None, fps: float | None = None, window: tuple[float, float] | None = None
     ) -> list[Frame]:
-        """As the protocol says. A moment's picture is the last one at or before it by presentation
-        timestamp; the time told is that moment. With `fps` and `count`: that rate, at most this many.
-        """
+        """See `View`. A moment's picture is the last one at or before it by presentation timestamp; the frame's time is
+        that moment. With `fps` and `count`: that rate, at most this many frames."""
         _check_window(window, "frames")
+        request = Request(count, fps, window)
         if not self._shows or not self._item.pictured:
             self._log.add(ShownRecord.of([], count=count, fps=fps, window=window))
             return []
-        loop = asyncio.get_running_loop()
         with aside("media"):
-            at_hand = self.at_hand(count, fps, window)
-            if at_hand is not None:
-                frames = self._recorded(at_hand, count, fps, window)
-            else:
-                frames = await loop.run_in_executor(self._library.workers(), self._made, count, fps, window)
+            at_hand = self.at_hand(request)
+            frames = await self._in_thread(self._made, request) if at_hand is None else self._logged(at_hand, request)
         if self._ahead is not None and window is None:
-            self._ahead.asked(self._item, Request(count, fps))
+            self._ahead.asked(self._item, request)
         return frames
 
     async def files(self) -> list[ClipFile]:
-        """As `ShowsFiles` says."""
+        """See `ShowsFiles`."""
         if not self._shows or any(isinstance(medium, Image) for medium in self._item.media):
             return []
-        loop = asyncio.get_running_loop()
         with aside("media"):
-            return await loop.run_in_executor(self._library.workers(), self._recorded_files)
+            return await self._in_thread(self._made_files)
 
     @property
     def sounding(self) -> bool:
-        """As `PlaysSounds` says."""
+        """See `PlaysSounds`."""
         return bool(self._item.sounding)
 
     @property
     def unheard(self) -> bool:
-        """As `PlaysSounds` says."""
+        """See `PlaysSounds`."""
         asked = {one.asked_as for one in self.shown}
         return self._hears and bool(asked) and "sounds" not in asked
 
     async def sounds(self, *, window: tuple[float, float] | None = None) -> list[Sound]:
-        """As `PlaysSounds` says; under `other-video` those of the other item, as far into it."""
+        """See `PlaysSounds`; under `other-video` the sounds of the other item, as far into it."""
         _check_window(window, "sounds")
         if not self._hears:
             if self.sounding:
                 self._log.add(ShownRecord.of([], asked_as="sounds", window=window))
             return []
-        loop = asyncio.get_running_loop()
         with aside("media"):
-            return await loop.run_in_executor(self._library.workers(), self._recorded_sounds, window)
+            return await self._in_thread(self._made_sounds, window)
+
+    async def originals(self) -> list[Frame]:
+        """See `ShowsOriginals`."""
+        whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
+        frames = await whole.frames()
+        for one in whole.shown:
+            self._log.add(one.model_copy(update={"asked_as": "originals"}))
+        return frames
+
+    def prepare(self, request: Request) -> None:
+        """Makes what `frames` would give for this request."""
+        if self._shows and self._item.pictured:
+            self._library.jpegs([slot.picture for slot in self.arranged(request)])
+
+    def at_hand(self, request: Request) -> list[Frame] | None:
+        """What `frames` gives, where these are images in memory; else None. Never blocks."""
+        if not self._condition.unchanged or not all(isinstance(one, Image) for one in self._item.pictured):
+            return None
+        slots = self.arranged(request)
+        jpegs = self._library.at_hand([slot.picture for slot in slots])
+        return None if jpegs is None else self._painted(slots, jpegs)
+
+    def at(self, times: Sequence[float]) -> list[Frame]:
+        """The picture of each moment, as if it were requested alone."""
+        if not self._clips or not self._shows:
+            return []
+        clip, span = self._clips[0], self._library.span(self._clips[0])
+        own = [FrameSlot(Picture(clip.source, time, clip.region, scan=clip.scan), time, "", span) for time in times]
+        return self._frames([slot for one in own for slot in self._under_condition([one], whole=False)])
+
+    def arranged(self, request: Request) -> list[FrameSlot]:
+        """What is shown for a request, before anything is decoded."""
+        slots, whole = self._slots(request)
+        return self._under_condition(slots, whole=whole)
 
     @property
     def _shows(self) -> bool:
@@ -198,49 +228,50 @@ class _MediaView:
     def _hears(self) -> bool:
         return self._condition.sees and self._condition.hears and self.sounding
 
-    def _sounds(self, window: tuple[float, float] | None) -> list[Sound]:
-        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
-        recordings = [medium for medium in self._item.media if isinstance(medium, AudioClip)]
-        slots = []
-        for medium in self._item.sounding:
-            what, alike = ("clip", clips) if isinstance(medium, VideoClip) else ("recording", recordings)
-            label = what if len(alike) == 1 else f"{what} {_place(medium, alike) + 1}"
-            start, end = clip = self._library.sound_span(medium)
-            if window is not None:
-                start, end = max(start, window[0]), min(end, window[1])
-            if start < end:
-                slots.append(SoundSlot(medium, (start, end), label, clip))
-        scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
-        heard = self._condition.listen(slots, scene)
-        return [
-            Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
-            for one, slot in zip(heard, slots, strict=True)
-        ]
+    async def _in_thread(self, make: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._library.workers(), make, *args)
 
-    async def originals(self) -> list[Frame]:
-        """As `ShowsOriginals` says."""
-        whole = _MediaView(self._item, self._name, self._library.unscaled(), self._seed, self._others)
-        frames = await whole.frames()
-        for one in whole.shown:
-            self._log.add(one.model_copy(update={"asked_as": "originals"}))
+    def _made(self, request: Request) -> list[Frame]:
+        return self._logged(self._frames(self.arranged(request)), request)
+
+    def _logged(self, frames: list[Frame], request: Request) -> list[Frame]:
+        count, fps, window = request.count, request.fps, request.window
+        self._log.add(ShownRecord.of(frames, count=count, fps=fps, window=window, media=self._identities()))
         return frames
+
+    def _made_files(self) -> list[ClipFile]:
+        files = self._files()
+        self._log.add(ShownRecord.of(files, asked_as="files", media=self._identities()))
+        return files
+
+    def _made_sounds(self, window: tuple[float, float] | None) -> list[Sound]:
+        sounds = self._sounds(window)
+        self._log.add(ShownRecord.of(sounds, asked_as="sounds", window=window, media=self._identities()))
+        return sounds
+
+    def _identities(self) -> dict[str, str]:
+        return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
+
+    def _frames(self, slots: Sequence[FrameSlot]) -> list[Frame]:
+        return self._painted(slots, self._library.jpegs([slot.picture for slot in slots]))
+
+    def _painted(self, slots: Sequence[FrameSlot], jpegs: Sequence[bytes]) -> list[Frame]:
+        pairs = zip(slots, jpegs, strict=True)
+        return [Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in pairs]
 
     def _files(self) -> list[ClipFile]:
         library, condition = self._library, self._condition
-        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
-        labels = [f"clip {number + 1}" if len(clips) > 1 else "" for number in range(len(clips))]
+        labels = [f"clip {number + 1}" if len(self._clips) > 1 else "" for number in range(len(self._clips))]
+        labelled = list(zip(self._clips, labels, strict=True))
         if condition.unchanged and library.settings.overlay == "none":
-            return [
-                ClipFile(library.mp4(clip), label, library.span(clip))
-                for clip, label in zip(clips, labels, strict=True)
-            ]
+            return [ClipFile(library.mp4(clip), label, library.span(clip)) for clip, label in labelled]
         files = []
         paint = condition.paint, self._name
-        for clip, label in zip(clips, labels, strict=True):
+        for clip, label in labelled:
             rate = library.probe(clip.source).fps or _USUAL_RATE
             item = self._item.model_copy(update={"media": (clip,)})
             alone = _MediaView(item, self._name, library, self._seed, self._others)
-            slots = alone.arranged(_MOST_PICTURES, min(rate, _USUAL_RATE), None)
+            slots = alone.arranged(Request(_MAX_PICTURES, min(rate, _USUAL_RATE)))
             span = library.span(clip)
             times = [(slot.time or 0.0) - span[0] for slot in slots]
             first = min(times, default=0.0)
@@ -250,100 +281,49 @@ class _MediaView:
                 break
         return files
 
-    def prepare(self, request: Request) -> None:
-        """Makes what `frames` would be asked for with this request, without giving it."""
-        if self._shows and self._item.pictured:
-            self._library.jpegs([slot.picture for slot in self.arranged(request.count, request.fps, None)])
-
-    def _made(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
-        return self._recorded(self._frames(count, fps, window), count, fps, window)
-
-    def _recorded(
-        self, frames: list[Frame], count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> list[Frame]:
-        self._log.add(ShownRecord.of(frames, count=count, fps=fps, window=window, media=self._identities()))
-        return frames
-
-    def at_hand(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame] | None:
-        """What `frames` gives, where these are images in memory; else None. Never blocks."""
-        if not self._condition.unchanged or not all(isinstance(one, Image) for one in self._item.pictured):
-            return None
-        slots = self.arranged(count, fps, window)
-        jpegs = self._library.at_hand([slot.picture for slot in slots])
-        return None if jpegs is None else self._painted(slots, jpegs)
-
-    def _recorded_files(self) -> list[ClipFile]:
-        files = self._files()
-        self._log.add(ShownRecord.of(files, asked_as="files", media=self._identities()))
-        return files
-
-    def _recorded_sounds(self, window: tuple[float, float] | None) -> list[Sound]:
-        sounds = self._sounds(window)
-        self._log.add(ShownRecord.of(sounds, asked_as="sounds", window=window, media=self._identities()))
-        return sounds
-
-    def _identities(self) -> dict[str, str]:
-        return {source: self._library.identity(source) for source in sorted({one.source for one in self._item.media})}
-
-    def _frames(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[Frame]:
-        return self._shown(self.arranged(count, fps, window))
-
-    def _shown(self, slots: Sequence[FrameSlot]) -> list[Frame]:
-        return self._painted(slots, self._library.jpegs([slot.picture for slot in slots]))
-
-    def _painted(self, slots: Sequence[FrameSlot], jpegs: Sequence[bytes]) -> list[Frame]:
+    def _sounds(self, window: tuple[float, float] | None) -> list[Sound]:
+        recordings = [medium for medium in self._item.media if isinstance(medium, AudioClip)]
+        slots = []
+        for medium in self._item.sounding:
+            what, alike = ("clip", self._clips) if isinstance(medium, VideoClip) else ("recording", recordings)
+            label = what if len(alike) == 1 else f"{what} {_place(medium, alike) + 1}"
+            clip = self._library.sound_span(medium)
+            start, end = _within(clip, window)
+            if start < end:
+                slots.append(SoundSlot(medium, (start, end), label, clip))
+        scene = ConditionContext(self._item, self._others, self._seed, self._library, window is None)
+        heard = self._condition.listen(slots, scene)
         return [
-            Frame(self._condition.paint(jpeg), slot.time, slot.label) for slot, jpeg in zip(slots, jpegs, strict=True)
+            Sound(self._library.sound(one.medium, one.span), one.label, slot.span)
+            for one, slot in zip(heard, slots, strict=True)
         ]
-
-    def at(self, times: Sequence[float]) -> list[Frame]:
-        """The picture of each moment, as if it were asked for alone."""
-        clip = next((medium for medium in self._item.media if isinstance(medium, VideoClip)), None)
-        if clip is None or not self._shows:
-            return []
-        span = self._library.span(clip)
-        own = [FrameSlot(Picture(clip.source, time, clip.region, scan=clip.scan), time, "", span) for time in times]
-        return self._shown([slot for one in own for slot in self._under_condition([one], whole=False)])
-
-    def arranged(self, count: int | None, fps: float | None, window: tuple[float, float] | None) -> list[FrameSlot]:
-        """What is shown for a request, before anything is decoded."""
-        slots, whole = self._slots(count, fps, window)
-        return self._under_condition(slots, whole=whole)
 
     def _under_condition(self, slots: list[FrameSlot], *, whole: bool) -> list[FrameSlot]:
         scene = ConditionContext(self._item, self._others, self._seed, self._library, whole)
         slots = self._condition.arrange(slots, scene)
         overlay = self._library.settings.overlay
-        return slots if overlay == "none" else [_painted(slot, overlay) for slot in slots]
+        return slots if overlay == "none" else [_with_clock(slot, overlay) for slot in slots]
 
-    def _slots(
-        self, count: int | None, fps: float | None, window: tuple[float, float] | None
-    ) -> tuple[list[FrameSlot], bool]:
+    def _slots(self, request: Request) -> tuple[list[FrameSlot], bool]:
         """What is shown without any condition, and whether that is of the whole clips."""
-        clips = [medium for medium in self._item.media if isinstance(medium, VideoClip)]
         settings = self._library.settings
-        shared = max(1, settings.max_frames // max(1, len(clips)))
+        shared = max(1, settings.max_frames // max(1, len(self._clips)))
         settings = settings.model_copy(update={"max_frames": shared})
         slots, whole = [], True
         for medium in self._item.pictured:
             if not isinstance(medium, VideoClip):
-                slots.append(
-                    FrameSlot(Picture(medium.source, None, medium.region, scan=medium.scan), None, medium.label)
-                )
+                picture = Picture(medium.source, None, medium.region, scan=medium.scan)
+                slots.append(FrameSlot(picture, None, medium.label))
                 continue
-            start, end = clip = self._library.span(medium)
-            if window is not None:
-                start, end = max(start, window[0]), min(end, window[1])
-                whole = whole and (start, end) == clip
+            clip = self._library.span(medium)
+            start, end = _within(clip, request.window)
+            whole = whole and (start, end) == clip
             if start >= end:
                 continue
-            prefix = f"clip {clips.index(medium) + 1}, " if len(clips) > 1 else ""
-            slots += [
-                FrameSlot(
-                    Picture(medium.source, time, medium.region, scan=medium.scan), time, prefix + time_label(time), clip
-                )
-                for time in sample_times(start, end, settings, count=count, fps=fps)
-            ]
+            prefix = f"clip {self._clips.index(medium) + 1}, " if len(self._clips) > 1 else ""
+            for time in sample_times(start, end, settings, count=request.count, fps=request.fps):
+                picture = Picture(medium.source, time, medium.region, scan=medium.scan)
+                slots.append(FrameSlot(picture, time, prefix + time_label(time), clip))
         return slots, whole
 
 
@@ -352,13 +332,95 @@ def _check_window(window: tuple[float, float] | None, what: str) -> None:
         raise InputError(what, found=f"window={window}", expected="its end after its start")
 
 
+def _within(clip: tuple[float, float], window: tuple[float, float] | None) -> tuple[float, float]:
+    return clip if window is None else (max(clip[0], window[0]), min(clip[1], window[1]))
+
+
 def _place(medium: object, among: Sequence[object]) -> int:
     return next(place for place, one in enumerate(among) if one is medium)
 
 
-def _painted(slot: FrameSlot, overlay: str) -> FrameSlot:
-    """With the time that is told, whatever the picture's own is: it must not give an order away."""
+def _with_clock(slot: FrameSlot, overlay: str) -> FrameSlot:
+    """Paints the time of the slot, not the picture's own: that would reveal the order."""
     if slot.clip is None or slot.time is None:
         return slot
     start = slot.clip[0] if overlay == "clip" else 0.0
     return replace(slot, picture=replace(slot.picture, shows=slot.time - start))
+
+
+_IDLE_S = 0.2  # for which a thread waits for tasks: starting one takes longer than most of them
+_AHEAD = 8
+"""Items beyond the last one that was requested; their frames go to the store, not into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The arguments of `View.frames`."""
+
+    count: int | None = None
+    fps: float | None = None
+    window: tuple[float, float] | None = None
+
+
+class LookAhead:
+    """Makes the frames of the next items in the background, by the request that the last item got.
+
+    It changes when frames are made and nothing else: a view serves frames from the store, and an error that occurs
+    ahead is raised when the item itself is requested. Items that are `ready` are skipped. The thread ends when it has
+    nothing to do, and with the process.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        prepare: Callable[[Item, Request], object],
+        ready: Callable[[Item, Request], bool] = lambda _item, _request: False,
+    ) -> None:
+        self._items = list(items)
+        self._places = {item.id: place for place, item in enumerate(items)}
+        self._prepare = prepare
+        self._ready = ready
+        self._guard = threading.Condition()
+        self._waiting: deque[tuple[int, Request]] = deque()
+        self._reached = self._planned = 0
+        self._working = False
+
+    def asked(self, item: Item, request: Request) -> None:
+        """Notes that an item's frames were requested, and served."""
+        place = self._places.get(item.id)
+        if place is None:
+            return
+        with self._guard:
+            self._reached = max(self._reached, place + 1)
+            end = min(len(self._items), self._reached + _AHEAD)
+            new = range(max(self._planned, self._reached), end)
+            self._waiting.extend((k, request) for k in new if not self._ready(self._items[k], request))
+            self._planned = max(self._planned, end)
+            if self._waiting and not self._working:
+                self._working = True
+                threading.Thread(target=self._work, name="look-ahead", daemon=True).start()
+            elif self._waiting:
+                self._guard.notify()
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            place, request = task
+            try:
+                self._prepare(self._items[place], request)
+            except ProctorError:
+                continue  # raised again when the item itself is requested
+            except RuntimeError as error:
+                if "interpreter shutdown" in str(error):
+                    return  # the program ends
+                raise
+
+    def _next(self) -> tuple[int, Request] | None:
+        with self._guard:
+            while True:
+                while self._waiting and self._waiting[0][0] < self._reached:
+                    self._waiting.popleft()  # the item itself was faster
+                if self._waiting:
+                    return self._waiting.popleft()
+                if not self._guard.wait(_IDLE_S):
+                    self._working = False
+                    return None

@@ -1,4 +1,4 @@
-"""From parsed answers to numbers, without asking a model."""
+"""Scores and metrics computed by code, without asking a model."""
 
 from typing import TYPE_CHECKING
 
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
         is_right,
         median_places,
     )
-    from proctor.metrics.corpus import (
-        ItemSums,
-        MetricEstimate,
-        count_estimates,
-        nominal_estimates,
-        percentage_estimates,
-        scale_estimates,
+    from proctor.metrics.corpus import ItemSums, MetricEstimate, estimates_of
+    from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics
+    from proctor.metrics.scorers import (
+        CORPUS_METRICS,
+        SCORERS,
+        SILENCE_HELPS,
+        FunctionMetric,
+        build_scorer,
+        code_scorers,
+        declared_metric,
+        in_range,
+        item_sums,
+        metric,
     )
-    from proctor.metrics.function import FunctionMetric, declared_metric, in_range, metric
-    from proctor.metrics.graded import GRADED_METRICS, POOLED_PRECISION, GradedScorer, graded_metrics, located_estimates
-    from proctor.metrics.named import set_estimates, time_estimates
-    from proctor.metrics.registry import CORPUS_METRICS, SCORERS, SILENCE_HELPS, build_scorer, code_scorers, item_sums
 else:
     export_lazily(__name__)
 
 __all__ = [
-    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS", "AccuracyScorer", "Constants",
-    "FunctionMetric", "GradedScorer", "ItemSums", "MetricEstimate", "build_scorer", "cause_of", "chance_level",
-    "chance_of", "code_scorers", "count_estimates", "declared_metric", "graded_metrics", "in_range", "is_right",
-    "item_sums", "located_estimates", "median_places", "metric", "nominal_estimates", "percentage_estimates",
-    "scale_estimates", "set_estimates", "time_estimates",
+    "CORPUS_METRICS", "GRADED_METRICS", "MISSING", "POOLED_PRECISION", "SCORERS", "SILENCE_HELPS", "AccuracyScorer",
+    "Constants", "FunctionMetric", "GradedScorer", "ItemSums", "MetricEstimate", "build_scorer", "cause_of",
+    "chance_level", "chance_of", "code_scorers", "declared_metric", "estimates_of", "graded_metrics", "in_range",
+    "is_right", "item_sums", "median_places", "metric",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Right or wrong by code, what random guessing reaches, and the constant answer that serves best."""
+"""Accuracy by exact comparison, the chance level, and the best constant answers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,8 @@ _CAUSES = {Status.TIMED_OUT: "timed out", Status.REFUSED: "refused", Status.ERRO
 class AccuracyScorer:
     """1.0 for an answer that matches the reference or one of its accepted alternatives, else 0.0.
 
-    Applies to every item that has a reference, but for free text and ratings, which need a judge or a
-    measure of their own. The label says why: "right", "wrong", or, as 0.0 all the same, "timed out",
-    "refused", "error" (the system's own fault), "missing" (a submission lacks it) and "unreadable" (no value could be
-    read from the text).
+    Applies to every item with a reference, except free text and ratings, which need a judge or a metric of their own.
+    The label gives the reason: "right", "wrong", or a cause of `cause_of`, which scores 0.0 as well.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import ChoiceFormat
@@ -50,45 +48,35 @@ class AccuracyScorer:
     'unreadable'
     """
 
-    @property
-    def name(self) -> str:
-        """ "code": no model is asked."""
-        return "code"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Accuracy alone."""
-        return (ACCURACY,)
+    name = "code"
+    metrics = (ACCURACY,)
 
     def applies(self, item: Item) -> bool:
         """Whether answers to this item can be compared with a reference by code."""
         return item.reference is not None and not isinstance(item.answer, FreeTextFormat | RatingsFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The one score of `mark`, in the form that every scorer has."""
+        """The score of `mark`, as the `Scorer` protocol wants it."""
         return [self.mark(item, answer)]
 
     def mark(self, item: Item, answer: Answer) -> Score:
-        """Marks one answer. Raises `ValueError` for what must never be marked: an answer to another
-        item, a failed one, or an item that this scorer does not apply to."""
+        """Scores one answer. Raises `ValueError` for an answer to another item, a failed one, and an item that this
+        scorer does not apply to."""
         if answer.item_id != item.id:
             raise ValueError(f"the answer is to item {answer.item_id!r}, not to {item.id!r}")
-        if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
+        cause = cause_of(answer)
         if not self.applies(item):
             raise ValueError(f"item {item.id!r}: its answers (format {item.answer.kind}) can't be marked by code")
-        label = cause_of(answer) or ("right" if is_right(item, answer.parsed) else "wrong")
-        return Score(
-            item_id=item.id, metric=ACCURACY.name, value=1.0 if label == "right" else 0.0, scorer=self.name, label=label
-        )
+        label = cause or ("right" if is_right(item, answer.parsed) else "wrong")
+        value = 1.0 if label == "right" else 0.0
+        return Score(item_id=item.id, metric=ACCURACY.name, value=value, scorer=self.name, label=label)
 
 
 def cause_of(answer: Answer) -> str:
-    """Why an answer holds no value to be compared: "timed out", "refused", "error" (the system's own fault), "missing"
-    (a submission lacks it) or "unreadable"; empty where it holds one. All of them are the system's own doing, and
-    wrong.
+    """Why an answer has no value: "timed out", "refused", "error" (the system's own fault), "missing" (a submission
+    lacks it) or "unreadable"; "" where it has one. All of these count as wrong.
 
-    Raises `ValueError` for a failed answer, which is nobody's.
+    Raises `ValueError` for a failed answer (an infrastructure error), which is never scored.
 
     >>> cause_of(Answer(item_id="q1", problem="expected one option")), cause_of(Answer(item_id="q1", parsed="B"))
     ('unreadable', '')
@@ -134,9 +122,9 @@ def chance_of(item: Item) -> float | None:
 
 
 def chance_level(metric: Metric, items: Sequence[Item]) -> float | None:
-    """The mean that random guessing reaches on those of the items that the metric scores: as the metric
-    declares it, for metrics of orders as the numbers of frames give it (see `order_chance`), or for accuracy as
-    the options do (see `chance_of`). None where one item has no such number, and without items.
+    """The mean of a metric under random guessing, over the items that it scores: as the metric declares it, for
+    metrics of orders by `order_chance`, for accuracy by `chance_of`. None where an item has no chance level, and
+    without items.
 
     >>> from proctor.core import ACCURACY
     >>> chance_level(ACCURACY, []) is None
@@ -160,9 +148,8 @@ _Slot = tuple[AnswerFormat, int]  # items that share a slot can share a constant
 class Constants:
     """The best constant answers of some items.
 
-    Items share a constant where they share the whole format (classes, tolerance) and the number of
-    options. Labels to be ordered are names of the item's own, as options are: there the constant is an
-    order of places, such as "third, first, second".
+    Items share a constant where they share the whole format (classes, tolerance) and the number of options. Labels to
+    be ordered are the item's own names, so that the constant is an order of places ("third, first, second").
 
     >>> from proctor.core.formats import BinaryFormat
     >>> items = [Item(id=f"q{number}", group="v1", question="Is a clip visible?", answer=BinaryFormat(),
@@ -192,12 +179,12 @@ class Constants:
 
 
 def best_constant(form: AnswerFormat, references: Sequence[Reference]) -> JsonValue:
-    """The constant for these references, at least one, all of the format `form`.
+    """The best constant for these references (at least one), all of the format `form`.
 
-    Timestamps, intervals, boxes and points: the median (where several may be named: of each place, among the references
-    with the most frequent number of them). Quantities: the median. Ratings: the median of each dimension. All others:
-    that reference answer which is right for the most items, accepted alternatives included; of equals the
-    smallest, so that the order of the items does not matter.
+    Timestamps, intervals, boxes, points and quantities: the median (of lists, at each place, among the references of
+    the most frequent length). Ratings: the median of each dimension. All others: the reference answer that is right for
+    the most items, accepted alternatives included; of equals the smallest, so that the order of the items does not
+    matter.
 
     >>> from proctor.core.formats import CountFormat
     >>> best_constant(CountFormat(), [Reference(answer=number) for number in (2, 0, 2, 3)])
@@ -256,25 +243,25 @@ def _size(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:
-    lists = [[float(str(moment)) for moment in answer] for answer in answers if isinstance(answer, list)]
-    lengths = Counter(len(moments) for moments in lists)
-    usual = min(lengths, key=lambda length: (-lengths[length], length))
-    table = np.array([moments for moments in lists if len(moments) == usual])
-    return [float(moment) for moment in np.median(table, axis=0)]
-
-
 def median_places(answers: Sequence[JsonValue]) -> JsonValue:
     """The median of each end at each place, among the lists of intervals or boxes with the most frequent length.
 
     >>> median_places([[[0, 10]], [[2, 14]], [[1, 11], [20, 30]]])
     [[1.0, 12.0]]
     """
-    lists = [extents(answer) for answer in answers]
+    return _median_list([extents(answer) for answer in answers])
+
+
+def _median_moments(answers: Sequence[JsonValue]) -> JsonValue:
+    return _median_list([[float(str(time)) for time in answer] for answer in answers if isinstance(answer, list)])
+
+
+def _median_list(lists: Sequence[Sequence[object]]) -> JsonValue:
+    """The median at each place, among the lists of the most frequent length (of equals the shortest)."""
     lengths = Counter(map(len, lists))
     usual = min(lengths, key=lambda length: (-lengths[length], length))
-    table = np.array([one for one in lists if len(one) == usual])
-    return [[float(end) for end in one] for one in np.median(table, axis=0)]
+    found: JsonValue = np.median(np.array([one for one in lists if len(one) == usual], np.float64), axis=0).tolist()
+    return found
 
 
 def _median_point(answers: Sequence[JsonValue]) -> JsonValue:

@@ -1,13 +1,14 @@
-"""Metrics over many items beyond right and wrong: how far off counts, times and sets are, and what chance would do.
+"""Metrics over many items: counts, percentages, classes, scales, sets and times.
 
-Each of them is a table of what is summed up over items, and a statistic of the sums (`ItemSums`), so that one function
-gives its value and its clustered interval.
+Each metric is a table of what is summed over items, and a statistic of the sums (`ItemSums`), so that one function
+gives its value and its clustered interval. An answer of None is late, missing or unreadable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from proctor.stats import Estimate, Floats, Groups, Resampling, mean_interval, r
 
 @dataclass(frozen=True, slots=True)
 class MetricEstimate:
-    """One number: what it is, its estimate, and of what part it is (a class, a tolerance), if of one.
+    """A metric's estimate; `part` is the class, tolerance or scale that it is of, "" for the whole.
 
     >>> MetricEstimate(Metric("mae", "Mean absolute error"), Estimate(0.5, 0.2, 0.9, 20, 4)).part
     ''
@@ -32,9 +33,11 @@ class MetricEstimate:
 
 @dataclass(frozen=True)
 class ItemSums:
-    """A metric by its sufficient statistics: `columns` holds for each item what is summed up, `statistic` makes one
-    number of each row of sums. Without a statistic it is the mean of the one column. An item with NaN is no part of it.
-    `outcomes` as `sums_interval` takes them."""
+    """A metric by its sufficient statistics.
+
+    `columns` holds for each item what is summed; `statistic` makes one number of each row of sums. Without a statistic
+    the metric is the mean of the one column. An item with NaN is left out. `outcomes` as `sums_interval` takes them.
+    """
 
     metric: Metric
     columns: Floats
@@ -53,32 +56,36 @@ class ItemSums:
             return self.metric
         return replace(self.metric, name=f"{self.metric.name}:{self.part}", label=f"{self.metric.label}, {self.part}")
 
-    def estimate(self, groups: Groups, plan: Resampling) -> MetricEstimate:
-        """The value with its interval, clustered by group, within the metric's range."""
-        within, there = plan.within(self.metric.low, self.metric.high), self.there
-        columns, named = self.columns[there], [group for group, kept in zip(groups, there, strict=True) if kept]
+    def estimate(self, groups: Groups, plan: Resampling = Resampling()) -> MetricEstimate:
+        """The value with its interval, clustered by group, within the metric's range. Raises `InputError` where there
+        are not as many groups as items."""
+        _check_lengths("groups", self.columns, groups)
+        within, included = plan.within(self.metric.low, self.metric.high), self.there
+        columns, kept = self.columns[included], [group for group, one in zip(groups, included, strict=True) if one]
         if self.statistic is None:
-            return MetricEstimate(self.metric, mean_interval(columns, named, within), self.part)
-        return MetricEstimate(
-            self.metric, sums_interval(columns, named, self.statistic, self.outcomes, plan=within), self.part
-        )
+            found = mean_interval(columns, kept, within)
+        else:
+            found = sums_interval(columns, kept, self.statistic, self.outcomes, plan=within)
+        return MetricEstimate(self.metric, found, self.part)
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """The items that are part of it."""
-        lacking = np.asarray(np.isnan(self.columns).any(axis=tuple(range(1, self.columns.ndim))), dtype=np.bool_)
-        return ~lacking
+        """Which items count: those without NaN."""
+        return np.asarray(~np.isnan(self.columns).any(axis=tuple(range(1, self.columns.ndim))), dtype=np.bool_)
 
 
-def check_lengths(what: str, references: Sequence[object], predictions: Sequence[object], groups: Groups) -> None:
-    """Raises `InputError` where lengths differ."""
-    if not len(references) == len(predictions) == len(groups):
-        found = f"{len(references)}, {len(predictions)} and {len(groups)}"
-        raise InputError(what, found=found, expected="as many references as predictions and groups")
+def estimates_of(sums: Iterable[ItemSums], groups: Groups, plan: Resampling = Resampling()) -> list[MetricEstimate]:
+    """The estimate of each metric, with intervals clustered by group.
 
-
-def estimates_of(sums: Iterable[ItemSums], groups: Groups, plan: Resampling) -> list[MetricEstimate]:
+    >>> [one.estimate.value for one in estimates_of(count_sums([0, 2], [0, 3]), ["a", "b"])][:2]
+    [0.5, 0.5]
+    """
     return [one.estimate(groups, plan) for one in sums]
+
+
+def _check_lengths(what: str, first: Sequence[object] | Floats, second: Sequence[object] | Groups) -> None:
+    if len(first) != len(second):
+        raise InputError(what, found=f"{len(second)}", expected=f"{len(first)}, one for each item")
 
 
 def share_of(part: Sequence[float], of: Sequence[float]) -> Callable[[Floats], Floats]:
@@ -90,9 +97,6 @@ def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
 
 
-ANSWERED_ONLY = "answered only"
-"""The part of an error that leaves missing answers out."""
-
 UNANSWERED = Metric(
     "unanswered",
     "Without a readable answer",
@@ -102,16 +106,15 @@ UNANSWERED = Metric(
 )
 
 
-def error_sums(metric: Metric, errors: Floats, worst: Floats) -> list[ItemSums]:
+def _error_sums(metric: Metric, errors: Floats, worst: Floats) -> list[ItemSums]:
     """The mean error over all questions, that over the answered ones alone, and the share that is not answered.
 
-    `errors` are NaN where there is no answer (late, missing, unreadable); such a question takes its `worst` error, so
-    that leaving out hard ones is no advantage. Where an unanswered question has no worst (NaN), there is no mean over
-    all questions, and the two others stand alone.
+    `errors` are NaN where there is no answer; such a question takes its `worst` error, so that leaving out hard ones is
+    no advantage. Where an unanswered question has no worst error (NaN), there is no mean over all questions.
     """
     there = ~np.isnan(errors)
     every = np.where(there, errors, worst)
-    found = [ItemSums(metric, errors, part=ANSWERED_ONLY), ItemSums(UNANSWERED, (~there).astype(np.float64))]
+    found = [ItemSums(metric, errors, part="answered only"), ItemSums(UNANSWERED, (~there).astype(np.float64))]
     return found if np.isnan(every).any() else [ItemSums(metric, every), *found]
 
 
@@ -129,34 +132,25 @@ WITHIN_ONE = Metric("within_one", "Within one", percent=True, formats=("count",)
 COUNT_METRICS = (COUNT_COST, COUNT_ERROR, WITHIN_ONE)
 
 
-def count_estimates(
-    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
-    """Normalised expected cost, mean absolute error (with and without what is not answered) and the share within one,
-    in this order.
+def count_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
+    """Normalised expected cost, mean absolute error (with and without unanswered questions) and the share within one.
 
     The cost of an answer is |prediction − reference|. The *normalised expected cost* is the mean cost over
     the mean cost of the best constant answer, the median of the references: 0 is perfect, 1 is what a system
     achieves that never looks (Ferrer 2022, arXiv:2209.05355; recommended for ordinal classes by Metrics
-    Reloaded, Maier-Hein et al. 2024, Nature Methods 21:195). An answer that is None (late, missing, unreadable)
-    costs what the farthest reference would, in the error as well, which stands beside that of the answered ones
-    alone (Willmott and Matsuura 2005, Climate Research 30:79); None is not within one (accuracy within n:
-    Gaudette and Japkowicz 2009, Canadian Conference on Artificial Intelligence, 207). The constant stays the same in
-    every sample of the interval.
+    Reloaded, Maier-Hein et al. 2024, Nature Methods 21:195). The constant stays the same in every sample of the
+    interval. An answer of None costs what the farthest reference would, in the error as well (Willmott and Matsuura
+    2005, Climate Research 30:79), and is not within one (accuracy within n: Gaudette and Japkowicz 2009, Canadian
+    Conference on Artificial Intelligence, 207).
 
     Edges: no items: values None; references that are all the same leave the cost None.
     Raises `InputError` where lengths differ.
 
-    >>> marks = count_estimates([0, 2, 4, 2], [0, 3, None, 2], ["a", "b", "c", "d"], Resampling(draws=100))
+    >>> marks = estimates_of(count_sums([0, 2, 4, 2], [0, 3, None, 2]), ["a", "b", "c", "d"], Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value, mark.estimate.n) for mark in marks]
     [('normalised_cost', 1.25, 4), ('absolute_error', 1.25, 4), ('absolute_error', 0.3333333333333333, 3), ('unanswered', 0.25, 4), ('within_one', 0.75, 4)]
     """
-    check_lengths("counts", references, predictions, groups)
-    return estimates_of(count_sums(references, predictions), groups, plan)
-
-
-def count_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
-    """What `count_estimates` sums up."""
+    _check_lengths("counts", references, predictions)
     truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
     there = np.isfinite(said)
     error = np.where(there, np.abs(said - truth), np.nan)
@@ -167,7 +161,41 @@ def count_sums(references: Sequence[float], predictions: Sequence[float | None])
     columns = np.stack([np.where(there, error, worst), np.abs(truth - median)], axis=1)
     cost = ItemSums(COUNT_COST, columns, share_of((1, 0), (0, 1)))
     near = ItemSums(WITHIN_ONE, (there & (error <= 1)).astype(np.float64))
-    return [cost, *error_sums(COUNT_ERROR, error, worst), near]
+    return [cost, *_error_sums(COUNT_ERROR, error, worst), near]
+
+
+WITHIN_POINTS = 5.0
+"""Percentage points within which an answer counts as near: the FOCUS toolkit's tolerance."""
+
+PERCENTAGE_ERROR = Metric(
+    "percentage_error",
+    "Mean absolute error (percentage points)",
+    high=float("inf"),
+    higher_is_better=False,
+    formats=("percentage",),
+)
+WITHIN = Metric("within_five_points", "Within five points", percent=True, formats=("percentage",))
+PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
+
+
+def percentage_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
+    """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
+    over the answered ones, and the share within five points.
+
+    An answer of None is as wrong as one from 0 to 100 can be: the larger of the reference and of 100 less the
+    reference; and it is not within five points.
+
+    Edges: no items: values None. Raises `InputError` where lengths differ.
+
+    >>> marks = estimates_of(percentage_sums([20, 50, 90], [24, None, 70]), ["a", "b", "c"], Resampling(draws=100))
+    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
+    [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
+    """
+    _check_lengths("percentages", references, predictions)
+    truth = np.asarray(references, dtype=np.float64)
+    error = np.abs(_numbers(predictions) - truth)
+    near = (np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS).astype(np.float64)
+    return [*_error_sums(PERCENTAGE_ERROR, error, np.maximum(truth, 100 - truth)), ItemSums(WITHIN, near)]
 
 
 BALANCED = Metric("balanced_accuracy", "Balanced accuracy", percent=True, formats=("binary", "choice", "preference"))
@@ -175,35 +203,27 @@ MCC = Metric("mcc", "Matthews correlation", low=-1.0, formats=("binary", "choice
 NOMINAL_METRICS = (BALANCED, MCC)
 
 
-def nominal_estimates(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
-    """Balanced accuracy and Matthews' correlation coefficient, in this order.
+def nominal_sums(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
+    """Balanced accuracy and Matthews' correlation coefficient.
 
     Balanced accuracy is the mean over the classes of the references of each one's recall (Brodersen et al. 2010,
     International Conference on Pattern Recognition, 3121). Matthews' correlation in its form for several
     classes is R_K of Gorodkin (2004, Computational Biology and Chemistry 28:367): with the table of
     references and predictions, (c · s − Σ t_k p_k) / √((s² − Σ p_k²)(s² − Σ t_k²)), c right ones of s, t_k
-    references and p_k predictions of class k; about 0 for guessing, 1 at best. None as a prediction (late,
-    missing, unreadable) is a class of its own, always wrong. In a sample that lacks a class of the references
-    the balanced accuracy is the mean over the classes that it has.
+    references and p_k predictions of class k; about 0 for guessing, 1 at best. None as a prediction is a class of its
+    own, always wrong; an answer that is `wrong` counts as the class that most of the other references have. In a sample
+    that lacks a class of the references the balanced accuracy is the mean over the classes that it has.
 
     Edges: no items: values None; one class alone in references, or in predictions: no correlation.
     Raises `InputError` where lengths differ.
 
-    >>> marks = nominal_estimates([True, True, True, False], [True, True, True, True], list("abcd"), Resampling(draws=100))
+    >>> marks = estimates_of(nominal_sums([True, True, True, False], [True] * 4), list("abcd"), Resampling(draws=100))
     >>> [(mark.metric.name, mark.estimate.value) for mark in marks]
     [('balanced_accuracy', 0.5), ('mcc', None)]
     """
-    check_lengths("answers", references, predictions, groups)
-    return estimates_of(nominal_sums(references, predictions), groups, plan)
-
-
-def nominal_sums(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
-) -> list[ItemSums]:
-    """What `nominal_estimates` sums up. `wrong` answers are read as wrong as can be: as the class that most of the other
-    references have."""
+    _check_lengths("answers", references, predictions)
     names = sorted({str(one) for one in (*references, *predictions) if one is not None})
     place = {name: number for number, name in enumerate(names)}
     k = len(names) + 1  # the last is: no answer
@@ -249,33 +269,6 @@ WEIGHTED_KAPPA = Metric("weighted_kappa", "Quadratic weighted kappa", low=-1.0, 
 SCALE_METRICS = (WEIGHTED_KAPPA,)
 
 
-def scale_estimates(
-    references: Sequence[float],
-    predictions: Sequence[float | None],
-    scales: Sequence[tuple[float, float]],
-    groups: Groups,
-    plan: Resampling = Resampling(),
-) -> list[MetricEstimate]:
-    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from
-    the same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for
-    guessing.
-
-    `scales` are the lowest and the highest level of each question. Questions on different scales are not pooled: each
-    scale has a kappa of its own, its `part` "1 to 5"; levels that nobody used keep their distance. An answer that is
-    None (late, missing, unreadable) counts as the end of the scale that is farther from the reference, so that leaving
-    out hard ones is no advantage.
-
-    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths
-    differ.
-
-    >>> marks = scale_estimates([1, 3, 5], [1, 4, None], [(1, 5)] * 3, ["a", "b", "c"])
-    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
-    [('weighted_kappa', '', 0.0)]
-    """
-    check_lengths("levels", references, predictions, groups)
-    return estimates_of(scale_sums(references, predictions, scales), groups, plan)
-
-
 def scale_sums(
     references: Sequence[float],
     predictions: Sequence[float | None],
@@ -283,8 +276,23 @@ def scale_sums(
     *,
     named: bool = False,
 ) -> list[ItemSums]:
-    """What `scale_estimates` sums up; questions on other scales are no part of a scale's. A scale that stands alone has
-    a name, too, where it is said to be one of several (`named`)."""
+    """Cohen's kappa with quadratic weights on a scale: 1 less the mean squared error over that of answers drawn from
+    the same two distributions in any pairing (Cohen 1968, Psychological Bulletin 70:213); 1 at best, about 0 for
+    guessing.
+
+    `scales` are the lowest and the highest level of each question. Questions on different scales are not pooled: each
+    scale has a kappa of its own, its `part` "1 to 5" (a single scale has no part unless `named`); levels that nobody
+    used keep their distance. An answer of None counts as the end of the scale that is farther from the reference, so
+    that leaving out hard ones is no advantage.
+
+    Edges: no items: nothing; all references and answers on one level: no kappa. Raises `InputError` where lengths
+    differ.
+
+    >>> marks = estimates_of(scale_sums([1, 3, 5], [1, 4, None], [(1, 5)] * 3), ["a", "b", "c"])
+    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks]
+    [('weighted_kappa', '', 0.0)]
+    """
+    _check_lengths("levels", references, predictions)
     truth, said = np.asarray(references, dtype=np.float64), _numbers(predictions)
     low, high = np.asarray(scales, dtype=np.float64).reshape(-1, 2).T
     said = np.where(np.isnan(said), np.where(truth - low > high - truth, low, high), said)
@@ -304,42 +312,156 @@ def _kappa(sums: Floats) -> Floats:
     return 1 - ratio(squares - 2 * products, np.where(by_chance > 1e-9 * np.maximum(squares, 1), by_chance, 0.0))
 
 
-WITHIN_POINTS = 5.0
-"""Percentage points within which an answer counts as near: the FOCUS toolkit's tolerance."""
+JACCARD = Metric("jaccard", "Jaccard index", percent=True, formats=("classes",))
+SET_PRECISION = Metric("class_precision", "Precision of a class", percent=True, formats=("classes",))
+SET_RECALL = Metric("class_recall", "Recall of a class", percent=True, formats=("classes",))
+SET_F1 = Metric("class_f1", "F1 of a class", percent=True, formats=("classes",))
+SET_METRICS = (JACCARD, SET_PRECISION, SET_RECALL, SET_F1)
 
-PERCENTAGE_ERROR = Metric(
-    "percentage_error",
-    "Mean absolute error (percentage points)",
+_PER_CLASS = (
+    (SET_PRECISION, share_of((1, 0, 0), (1, 1, 0))),
+    (SET_RECALL, share_of((1, 0, 0), (1, 0, 1))),
+    (SET_F1, share_of((2, 0, 0), (2, 1, 1))),
+)
+"""Of true positives, false positives and false negatives."""
+
+
+def set_sums(
+    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str] | None], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
+    """The mean Jaccard index of the answers, then precision, recall and F1 of every class that occurs.
+
+    Jaccard: what both name over what either names; two empty sets agree wholly (1), None agrees with nothing (0) and
+    names no class (Jaccard 1901; for sets of labels: Tsoumakas and Katakis 2007, International Journal of Data
+    Warehousing and Mining 3(3):1). Per class, with TP, FP and FN over all answers: precision TP/(TP+FP), recall
+    TP/(TP+FN), F1 2TP/(2TP+FP+FN) (van Rijsbergen 1979, Information Retrieval, chapter 7). An answer that is `wrong`
+    counts as if it named every class but those that are there.
+
+    Edges: no items: Jaccard None and no class; a class never named has no precision, one never there no
+    recall. Raises `InputError` where lengths differ.
+
+    >>> marks = estimates_of(set_sums([["clip"], []], [["clip", "mesh"], []]), ["a", "b"])
+    >>> [(mark.metric.name, mark.part, mark.estimate.value) for mark in marks][:3]
+    [('jaccard', '', 0.75), ('class_precision', 'clip', 1.0), ('class_recall', 'clip', 1.0)]
+    """
+    _check_lengths("sets", references, predictions)
+    truths = [frozenset(one) for one in references]
+    said = [None if one is None else frozenset(one) for one in predictions]
+    classes = frozenset().union(*truths, *(answer or () for answer in said))
+    for row in np.flatnonzero(wrong):
+        said[int(row)] = classes - truths[int(row)] or None
+    pairs = list(zip(truths, said, strict=True))
+    found = [ItemSums(JACCARD, np.array([_jaccard(*pair) for pair in pairs], dtype=np.float64))]
+    for name in sorted(classes):
+        both = [(name in truth, answer is not None and name in answer) for truth, answer in pairs]
+        columns = np.array(
+            [(true and named, named and not true, true and not named) for true, named in both], np.float64
+        )
+        found += [ItemSums(metric, columns, statistic, name) for metric, statistic in _PER_CLASS]
+    return found
+
+
+def _jaccard(truth: frozenset[str], answer: frozenset[str] | None) -> float:
+    if answer is None:
+        return 0.0
+    either = truth | answer
+    return len(truth & answer) / len(either) if either else 1.0
+
+
+TOLERANCES_S = (1.0, 5.0, 10.0, 30.0, 60.0)
+
+TIME_ERROR = Metric(
+    "time_error",
+    "Mean absolute error of matched times (s)",
     high=float("inf"),
     higher_is_better=False,
-    formats=("percentage",),
+    formats=("timestamps",),
 )
-WITHIN = Metric("within_five_points", "Within five points", percent=True, formats=("percentage",))
-PERCENTAGE_METRICS = (PERCENTAGE_ERROR, WITHIN)
+TIME_RECALL = Metric("time_recall", "Times found", percent=True, formats=("timestamps",))
+TIME_PRECISION = Metric("time_precision", "Named times that are right", percent=True, formats=("timestamps",))
+TIME_F1 = Metric("time_f1", "F1 of times", percent=True, formats=("timestamps",))
+TIME_METRICS = (TIME_ERROR, TIME_RECALL, TIME_PRECISION, TIME_F1)
+
+_PER_TOLERANCE = (
+    (TIME_RECALL, share_of((1, 0, 0), (0, 1, 0))),
+    (TIME_PRECISION, share_of((1, 0, 0), (0, 0, 1))),
+    (TIME_F1, share_of((2, 0, 0), (0, 1, 1))),
+)
+"""Of times found, of the reference, and named."""
 
 
-def percentage_estimates(
-    references: Sequence[float], predictions: Sequence[float | None], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
-    """The mean absolute error in points (Willmott and Matsuura 2005, Climate Research 30:79), over all questions and
-    over the answered ones, and the share within five points.
+def match_times(
+    reference: Sequence[float], prediction: Sequence[float], tolerance: float = float("inf")
+) -> list[tuple[int, int]]:
+    """Pairs (place in reference, place in prediction), one to one, at most `tolerance` seconds apart.
 
-    An answer that is None (late, missing, unreadable) is as wrong as one from 0 to 100 can be: the larger of the
-    reference and of 100 less the reference; and it is not within five points.
+    As many pairs as possible, and of those the least sum of errors (Hungarian method: Kuhn 1955, Naval
+    Research Logistics Quarterly 2:83). In the order of the reference's places.
+
+    >>> match_times([10, 20], [19, 11, 50], tolerance=5)
+    [(0, 1), (1, 0)]
+    >>> match_times([10, 14], [14, 18], tolerance=5)
+    [(0, 0), (1, 1)]
+    """
+    if not len(reference) or not len(prediction):
+        return []
+    apart = np.abs(np.subtract.outer(np.asarray(reference, float), np.asarray(prediction, float)))
+    # A pair that is not allowed costs more than all allowed ones together.
+    allowed = apart <= tolerance
+    barred = 1.0 + min(len(reference), len(prediction)) * float(apart[allowed].max(initial=0.0))
+    from scipy.optimize import linear_sum_assignment
+
+    rows, places = linear_sum_assignment(np.where(allowed, apart, barred))
+    return [(int(row), int(place)) for row, place in zip(rows, places, strict=True) if allowed[row, place]]
+
+
+def time_sums(
+    references: Sequence[Sequence[float]],
+    predictions: Sequence[Sequence[float] | None],
+    tolerances: Sequence[float] = TOLERANCES_S,
+    spans: Sequence[tuple[float, float] | None] | None = None,
+    wrong: Sequence[bool] = (),
+) -> list[ItemSums]:
+    """The mean absolute error of matched times (over all, and over the answered ones), then recall, precision and F1 at
+    every tolerance.
+
+    Each answer's times are matched one to one with its reference's (`match_times`). The error is the mean over answers
+    of the mean error of their pairs, matched without a limit (mean absolute error: Willmott and Matsuura 2005, Climate
+    Research 30:79). An answer without a time is as far off as possible within what was shown: `spans` are its start and
+    end for each question; without them there is only the error of the answered ones, with the share that is not
+    answered. Recall is found times over the references' times, precision found over named, F1 twice found over both,
+    all summed over answers (micro-averages: van Rijsbergen 1979, Information Retrieval, chapter 7). None names no time
+    and finds none. An answer that is `wrong` has no error either, and counts as if it named as many wrong times as the
+    reference has, one at least.
 
     Edges: no items: values None. Raises `InputError` where lengths differ.
 
-    >>> marks = percentage_estimates([20, 50, 90], [24, None, 70], ["a", "b", "c"], Resampling(draws=100))
-    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3), mark.estimate.n) for mark in marks[:2]]
-    [('percentage_error', '', 24.667, 3), ('percentage_error', 'answered only', 12.0, 2)]
+    >>> marks = estimates_of(time_sums([[10], [20, 40]], [[12], [41]], tolerances=(1, 5)), ["a", "b"])
+    >>> [(mark.metric.name, mark.part, round(mark.estimate.value, 3)) for mark in marks[:4]]
+    [('time_error', '', 1.5), ('time_error', 'answered only', 1.5), ('unanswered', '', 0.0), ('time_recall', '1 s', 0.333)]
     """
-    check_lengths("percentages", references, predictions, groups)
-    return estimates_of(percentage_sums(references, predictions), groups, plan)
+    _check_lengths("times", references, predictions)
+    predictions = [None if bad else one for one, bad in zip_longest(predictions, wrong)]
+    pairs = [(truth, list(one or ())) for truth, one in zip(references, predictions, strict=True)]
+    shown = [None] * len(references) if spans is None else spans
+    worst = np.array([_worst_time(*pair) for pair in zip(references, shown, strict=True)], dtype=np.float64)
+    found = _error_sums(TIME_ERROR, np.array([_time_error(*pair) for pair in pairs], dtype=np.float64), worst)
+    for tolerance in tolerances:
+        counts = [(len(match_times(truth, times, tolerance)), len(truth), len(times)) for truth, times in pairs]
+        columns = np.array(counts, dtype=np.float64).reshape(len(counts), 3)
+        for row in np.flatnonzero(wrong):
+            columns[row, 2] = max(1, len(references[int(row)]))
+        found += [ItemSums(metric, columns, statistic, f"{tolerance:g} s") for metric, statistic in _PER_TOLERANCE]
+    return found
 
 
-def percentage_sums(references: Sequence[float], predictions: Sequence[float | None]) -> list[ItemSums]:
-    """What `percentage_estimates` sums up."""
-    truth = np.asarray(references, dtype=np.float64)
-    error = np.abs(_numbers(predictions) - truth)
-    near = (np.nan_to_num(error, nan=np.inf) <= WITHIN_POINTS).astype(np.float64)
-    return [*error_sums(PERCENTAGE_ERROR, error, np.maximum(truth, 100 - truth)), ItemSums(WITHIN, near)]
+def _time_error(truth: Sequence[float], times: Sequence[float]) -> float:
+    pairs = match_times(truth, times)
+    return float(np.mean([abs(truth[i] - times[j]) for i, j in pairs])) if pairs else np.nan
+
+
+def _worst_time(truth: Sequence[float], span: tuple[float, float] | None) -> float:
+    """The mean over the reference's times of how far a time within the span can be from each."""
+    if span is None or not len(truth):
+        return np.nan
+    return float(np.mean([max(time - span[0], span[1] - time) for time in truth]))

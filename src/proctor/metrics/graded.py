@@ -1,7 +1,7 @@
-"""How nearly right: metrics of single answers for formats whose values are more than right or wrong.
+"""Graded metrics of single answers: overlap, relative error, error on a scale, shared words.
 
-They are scores like accuracy, so that results, comparisons and ranks take them as they are. Of several references
-that are accepted, each metric takes the one that is best for the answer.
+They are scores like accuracy, so that results, comparisons and ranks take them. Of several accepted references, each
+metric takes the one that is best for the answer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 from pydantic import JsonValue
 
-from proctor.core import Answer, Item, Metric, Score, Status
+from proctor.core import Answer, Item, Metric, Score
 from proctor.core.formats import ScaleFormat, covered, extents, iou, jaccard, matching, word_f1
 from proctor.metrics.accuracy import cause_of
-from proctor.metrics.corpus import ItemSums, MetricEstimate
-from proctor.stats import Floats, Groups, Resampling
+from proctor.metrics.corpus import ItemSums
+from proctor.stats import Floats
 
 _LOCATED = ("intervals", "boxes")
 
@@ -124,7 +124,7 @@ GRADED_METRICS = tuple(_GRADES)
 
 
 def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
-    """Those of `GRADED_METRICS` that mark some of these formats, for a benchmark to declare.
+    """The metrics of `GRADED_METRICS` for these formats, for a benchmark to declare.
 
     >>> [one.name for one in graded_metrics(["choice"])]
     []
@@ -134,8 +134,8 @@ def graded_metrics(kinds: Iterable[str]) -> tuple[Metric, ...]:
 
 
 class GradedScorer:
-    """Every metric of `GRADED_METRICS` that marks the item's format. What holds no value gets each metric's worst
-    value, with the cause as its label.
+    """Every metric of `GRADED_METRICS` for the item's format. An answer without a value gets each metric's worst value,
+    with the cause as its label.
 
     >>> from proctor.core import Reference
     >>> from proctor.core.formats import IntervalsFormat
@@ -145,35 +145,27 @@ class GradedScorer:
     [('iou', 0.8), ('recall_at_0.3', 1.0)]
     """
 
-    @property
-    def name(self) -> str:
-        """ "code": no model is asked."""
-        return "code"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All of them."""
-        return GRADED_METRICS
+    name = "code"
+    metrics = GRADED_METRICS
 
     def applies(self, item: Item) -> bool:
         """To the formats that one of the metrics names, with a reference."""
         return item.reference is not None and bool(graded_metrics([item.answer.kind]))
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, in the form that every scorer has."""
+        """The scores of `mark`, as the `Scorer` protocol wants it."""
         return self.mark(item, answer)
 
     def mark(self, item: Item, answer: Answer) -> list[Score]:
-        """Marks one answer; no score for an item that this scorer does not apply to. Raises `ValueError` for a failed
+        """Scores one answer; empty for an item that this scorer does not apply to. Raises `ValueError` for a failed
         one."""
-        if answer.status is Status.FAILED:
-            raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
+        cause = cause_of(answer)
         if item.reference is None:
             return []
-        keys, cause = (item.reference.answer, *item.reference.accepted), cause_of(answer)
         scores = []
         for metric in graded_metrics([item.answer.kind]):
-            values = [] if cause else [_GRADES[metric](item, key, answer.parsed) for key in keys]
+            keys = () if cause else (item.reference.answer, *item.reference.accepted)
+            values = [_GRADES[metric](item, key, answer.parsed) for key in keys]
             best = (max if metric.higher_is_better else min)(values, default=metric.worst)
             scores.append(Score(item_id=item.id, metric=metric.name, value=best, scorer=self.name, label=cause))
         return scores
@@ -186,28 +178,21 @@ MOST_RANKS = 10
 """As many intervals or boxes of an answer count for the pooled average precision (QVHighlights)."""
 
 
-def located_estimates(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], groups: Groups, plan: Resampling = Resampling()
-) -> list[MetricEstimate]:
+def located_sums(
+    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
+) -> list[ItemSums]:
     """The average precision of all answers together: over the overlaps 0.5, 0.55 … 0.95, then at 0.5 and at 0.75.
 
     One curve of precision over recall for all questions, as detection benchmarks compute it (see `average_precision`).
     Detectors rank all their predictions by their scores; answers in words have no scores, so that here the first
     interval of every answer comes before the second of any, and all of one rank are one step of the curve. None (late,
-    missing, unreadable) names nothing and finds nothing. Edges: no items: values None.
+    missing, unreadable) names nothing and finds nothing; an answer that is `wrong` counts as if it named as many wrong
+    intervals or boxes as the reference has. Edges: no items: values None.
 
-    >>> found = located_estimates([[[0, 10]], [[0, 10]]], [[[0, 9]], None], ["a", "b"])
+    >>> found = [one.estimate(["a", "b"]) for one in located_sums([[[0, 10]], [[0, 10]]], [[[0, 9]], None])]
     >>> [(one.part, one.estimate.value) for one in found][1:]
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
-    return [one.estimate(groups, plan) for one in located_sums(references, predictions)]
-
-
-def located_sums(
-    references: Sequence[JsonValue], predictions: Sequence[JsonValue], wrong: Sequence[bool] = ()
-) -> list[ItemSums]:
-    """What `located_estimates` sums up. `wrong` answers are read as wrong as can be: as if they named as many wrong
-    intervals or boxes as the reference has."""
     keys = [extents(one) for one in references]
     said = [extents(one)[:MOST_RANKS] for one in predictions]
     bad = {int(row): min(MOST_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}

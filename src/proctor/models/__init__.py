@@ -13,19 +13,19 @@ if TYPE_CHECKING:
         check_adapter,
         read_record,
         seen_media,
+        weights_hash,
     )
     from proctor.models.agent import Agent, AgentLimits, AgentReply, AgentTool, ToolResult
-    from proctor.models.batch_folder import BatchFolder
     from proctor.models.client import Footage, ModelClient, Part
+    from proctor.models.connections import BatchFolder
     from proctor.models.faults import rejection
-    from proctor.models.multimodal import MultimodalEncoder
-    from proctor.models.networks import Letterbox, NetworkProcess
     from proctor.models.prefix_cache import NOT_REUSED
     from proctor.models.prompts import Prompt, chosen_prompt, load_prompt, prompt_file
     from proctor.models.provider import reachable
     from proctor.models.reply import Reply
     from proctor.models.servers import near
-    from proctor.models.spec import ModelSpec, parse_price, parse_settings, weights_hash
+    from proctor.models.spec import ModelSpec, parse_price, parse_settings
+    from proctor.models.vision import Letterbox, MultimodalEncoder, NetworkProcess
     from proctor.models.weights import Choices, FixedForm, Query, Weights
     from proctor.models.weights_server import WeightsServer
 else:

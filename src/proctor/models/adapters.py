@@ -1,11 +1,12 @@
-"""A LoRA adapter on local weights: which folder it is, what it was trained on, and whether it does anything.
+"""Identity of local weights, and LoRA adapters on them: their folders, their training, and whether they have an effect.
 
-An adapter that loads without effect, or that was trained on other weights, answers like a model that it is not: both are
-refused.
+An adapter that loads without effect, or that was trained on other weights, would be evaluated under a wrong name: both
+are refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +17,41 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from proctor.core import ConfigurationError, InputError, count_of, pip_install, read_json, read_model
-from proctor.models.spec import weights_hash
 
 ORIGIN = "proctor.json"
 """The file beside trained weights that says what they were trained from."""
 SEEN = "seen.json"
-"""The file beside trained weights that says which media they know (`SeenMedia`)."""
+"""The file beside trained weights that lists the media of their training (`SeenMedia`)."""
 _CONFIG, _TENSORS = "adapter_config.json", "adapter_model.safetensors"
+
+
+_BLOCK = 2**16
+_BLOCKS = 64
+_NAMES = ("*.safetensors", "model.bin", "*.json", "*.jinja", "*.txt", "*.model")
+
+
+def weights_hash(folder: Path) -> str:
+    """A hash of a folder's weights, configuration, tokenizer and templates; "" without such a folder (a name of the hub,
+    whose files are unknown before they are loaded).
+
+    Of a large file, its size and 64 evenly spread blocks of 64 KB are hashed: training changes all of them, and tens of
+    gigabytes need not be read.
+    """
+    folder = folder.expanduser()
+    if not folder.is_dir():
+        return ""
+    digest = hashlib.sha256()
+    for file in sorted({file for name in _NAMES for file in folder.glob(name) if file.is_file()}):
+        size = file.stat().st_size
+        digest.update(f"{file.name} {size}\n".encode())
+        with file.open("rb") as stream:
+            if size <= _BLOCK * _BLOCKS:
+                digest.update(stream.read())
+                continue
+            for number in range(_BLOCKS):
+                stream.seek(number * (size - _BLOCK) // (_BLOCKS - 1))
+                digest.update(stream.read(_BLOCK))
+    return digest.hexdigest()
 
 
 class AdapterRecord(BaseModel):
@@ -34,8 +63,8 @@ class AdapterRecord(BaseModel):
 
 
 class SeenMedia(BaseModel):
-    """Which files trained weights know, by the hashes of their contents: those that they were trained on, and those on
-    which the best checkpoint was chosen."""
+    """The media of a training, by the hashes of their contents: those that the weights were `trained` on, and those by
+    which the checkpoint was `chosen`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,13 +73,13 @@ class SeenMedia(BaseModel):
 
 
 def read_record(adapter: Path) -> AdapterRecord | None:
-    """What the folder says; None where it says nothing, as one that was trained elsewhere. Raises `InputError`."""
+    """The record of an adapter; None without one (trained elsewhere). Raises `InputError`."""
     file = adapter / ORIGIN
     return read_model(file, AdapterRecord, "what an adapter was trained from") if file.is_file() else None
 
 
 def seen_media(where: str) -> SeenMedia:
-    """What BASE or BASE+ADAPTER knows, as far as their folders say so. Raises `InputError`."""
+    """The media of the training of BASE or BASE+ADAPTER, as far as their folders list them. Raises `InputError`."""
     base, adapter = base_and_adapter(where)
     files = [folder / SEEN for folder in (Path(base).expanduser(), adapter) if folder is not None]
     found = [read_model(file, SeenMedia, "the media of a training") for file in files if file.is_file()]
@@ -61,8 +90,8 @@ def seen_media(where: str) -> SeenMedia:
 
 
 def base_and_adapter(where: str) -> tuple[str, Path | None]:
-    """The base weights and the adapter of BASE+ADAPTER; a name without an adapter is the base alone, and so is a folder
-    that has a "+" in its own name.
+    """The base weights and the adapter of BASE+ADAPTER; a name without "+", and a folder with "+" in its own name, are
+    the base alone.
 
     >>> base_and_adapter("weights")
     ('weights', None)
@@ -78,7 +107,7 @@ def base_and_adapter(where: str) -> tuple[str, Path | None]:
 
 
 def local_hashes(where: str) -> dict[str, str]:
-    """What tells BASE or BASE+ADAPTER from other weights, for the record of a run; nothing of a name of the hub."""
+    """The hashes of BASE or BASE+ADAPTER, for the record of a run; empty for a name of the hub."""
     base, adapter = base_and_adapter(where)
     found = {"weights_sha256": weights_hash(Path(base))}
     if adapter is not None:
@@ -87,10 +116,8 @@ def local_hashes(where: str) -> dict[str, str]:
 
 
 def check_adapter(name: str, base: str, adapter: Path) -> None:
-    """Raises `ConfigurationError` for what is no LoRA adapter in safetensors, or belongs to other weights.
-
-    It belongs to this base where its record has the base's hash, or, without a record, where its own configuration
-    names this very base.
+    """Raises `ConfigurationError` for anything but a LoRA adapter in safetensors for this base: its record must have the
+    base's hash, or, without a record, its configuration must name this base.
     """
     if find_spec("peft") is None:
         raise ConfigurationError(f"{name}: peft missing: {pip_install('train')}")
@@ -117,8 +144,8 @@ def check_adapter(name: str, base: str, adapter: Path) -> None:
 
 
 def apply_adapter(name: str, model: Any, adapter: Path, probe: Callable[[], Any]) -> None:
-    """Puts the adapter on the model, every tensor of it in its place. `probe` gives logits of some input; they must be
-    other ones than without the adapter. Raises `ConfigurationError` for one of another shape, and for an inert one."""
+    """Loads the adapter onto the model. `probe` returns the logits of some input, which must differ from those without
+    the adapter. Raises `ConfigurationError` for an adapter of another shape, and for an inert one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # what one library still asks of the other
         report = model.load_adapter(str(adapter), adapter_kwargs={"local_files_only": True})

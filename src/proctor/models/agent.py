@@ -26,8 +26,8 @@ _SAID, _ARGUMENTS = 2000, 1000  # characters that are kept of what a model says 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gives: `told`, and pictures; `failed` where it could not do what was asked. `votes` are the keys
-    of judgements behind it, and `usage` what they consumed: it counts towards the agent's limits, and is recorded with
+    """A tool's result: `told` (text or JSON), and pictures; `failed` if it could not do what was requested. `votes` are
+    the keys of judgements behind it, and `usage` is theirs: it counts towards the agent's limits, and is recorded with
     them."""
 
     told: JsonValue
@@ -39,8 +39,8 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class AgentTool(Generic[A]):
-    """A tool: `about` tells the model when it helps, `form` is what it takes. What a model asks wrongly is a result that
-    failed; what `use` raises ends the agent."""
+    """A tool: `about` describes it to the model, `form` is the type of its arguments. Invalid arguments are a failed
+    result; an error raised by `use` ends the agent."""
 
     name: str
     about: str
@@ -49,9 +49,9 @@ class AgentTool(Generic[A]):
 
 
 class AgentLimits(BaseModel):
-    """An agent's bounds: replies of the model (`steps`), calls of tools in all, tokens in and out of all steps, and
-    dollars, as far as prices are known. In the last step, and when all calls are used up, nothing but the value can be
-    given; once tokens or dollars are spent there is no further step."""
+    """An agent's limits: replies of the model (`steps`), tool calls, tokens in and out of all steps, and dollars, as far
+    as prices are known. In the last step, and after the last call, the model can only give the value; once tokens or
+    dollars are spent there is no further step."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -62,7 +62,7 @@ class AgentLimits(BaseModel):
 
 
 class AgentReply(BaseModel):
-    """The arguments of the last call as JSON, and how the agent came there: a step each, pictures by their hashes."""
+    """The arguments of the final call as JSON, and the transcript of steps, with pictures by their hashes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -71,8 +71,8 @@ class AgentReply(BaseModel):
 
 
 class Agent:
-    """Asks `client` until it calls the tool `final` with a value of `form`. Text is never taken for a call, nor for the
-    value. What is not of the form, and several values that differ, are given back to the model.
+    """Calls the model until it calls the tool `final` with a value of `form`. Text never counts as a call or a value.
+    Invalid values, and several values that differ, are returned to the model as errors.
 
     Raises `ConfigurationError` for a model that takes no tools.
     """
@@ -97,7 +97,7 @@ class Agent:
             raise ConfigurationError(f"{client.name}: found a model that calls no tools, expected one that does")
 
     async def run(self, parts: Sequence[Part], system: str) -> Reply[AgentReply]:
-        """The value. Raises `SystemFaultError` where there is none within the limits, else as `ModelClient.ask`."""
+        """The value. Raises `SystemFaultError` without one within the limits, else as `ModelClient.ask`."""
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
         head: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(content_of(parts))]
@@ -139,7 +139,7 @@ class Agent:
         )
 
     async def _turn(self, response: ModelResponse, left: int) -> _Turn:
-        """What follows of a response: the value, or what the model is answered."""
+        """The result of a response: the value, or the answers to its calls."""
         from pydantic_ai.messages import ToolCallPart, UserPromptPart
 
         turn = _Turn()
@@ -164,7 +164,7 @@ class Agent:
         return turn
 
     def _read(self, call: ToolCallPart, form: type[A]) -> A | str:
-        """The value of a call's arguments, or what is wrong with them."""
+        """The value of a call's arguments, or their error."""
         try:
             return read_arguments(call, form)
         except UnreadableReplyError as error:
@@ -182,7 +182,7 @@ class Agent:
 
 @dataclass
 class _Turn:
-    """What a response led to: the value if there is one, the answers to its calls, and what is kept of them."""
+    """The result of a response: the value if there is one, the answers to its calls, and their record."""
 
     value: BaseModel | None = None
     answers: list[ModelRequestPart] = field(default_factory=list)
@@ -213,7 +213,7 @@ class _Turn:
 
 
 def _kept(raw: str) -> JsonValue:
-    """Arguments for the record: as JSON, or the beginning of what is none."""
+    """Arguments for the record: as JSON, or the beginning of an invalid text."""
     try:
         found: JsonValue = json.loads(raw)
         json.dumps(found, allow_nan=False)

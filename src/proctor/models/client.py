@@ -1,4 +1,4 @@
-"""One model, ready to be asked: retries, time-outs and accounting around the model library."""
+"""The model client: retries, time-outs and usage around the model library."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-    from proctor.models.batch_folder import BatchFolder
+    from proctor.models.connections import BatchFolder
     from proctor.models.local import LocalModel
     from proctor.models.servers import ModelServers
     from proctor.models.weights import Query, Weights
@@ -56,17 +56,17 @@ NO_SOUND = (
     "{}: this model takes no sound: use --condition muted, or a provider that takes it "
     "(google:…, openai-chat:gpt-audio, an OpenAI-compatible server with --base-url)"
 )
-_FORM_TRIES = 3  # how often a reply of a given form is asked for until one comes
-_EMPTY_TRIES = 2  # how often an empty reply is asked again before it is taken for the model's own
+_FORM_TRIES = 3  # requests for a reply of a given form
+_EMPTY_TRIES = 2  # repeated requests after an empty reply, before it counts as the model's reply
 _BROKEN = (ValueError, TypeError, AttributeError, LookupError, AssertionError)
-"""What the library raises on bodies that are JSON and not a reply at all (`"choices": []` …)."""
+"""What the library raises on JSON that is no reply (`"choices": []` …)."""
 
 
 class ModelClient:
-    """Asks one model. One connection pool for all requests; to be closed with `aclose()`.
+    """A client for one model, with one connection pool for all requests; close it with `aclose()`.
 
-    With `batch` replies come by that folder, and `ask` raises `PendingError` for those that are not there. Raises
-    `ConfigurationError` when it is made: unknown provider, no API key, unknown setting, a batch for another protocol.
+    With `batch`, replies are read from that folder, and `ask` raises `PendingError` for replies that are not there. The
+    constructor raises `ConfigurationError`: unknown provider, no API key, unknown setting, a batch for another protocol.
     """
 
     def __init__(self, spec: ModelSpec, batch: BatchFolder | None = None) -> None:
@@ -95,7 +95,7 @@ class ModelClient:
 
     @property
     def settings(self) -> dict[str, JsonValue]:
-        """What changes its replies, for the record; never a secret."""
+        """The settings that change replies, for the record; never a secret."""
         return {
             "model": self.spec.name,
             "base_url": self.spec.base_url,
@@ -107,22 +107,22 @@ class ModelClient:
 
     @property
     def takes_video(self) -> bool:
-        """Whether it can be sent a video file."""
+        """Whether it accepts video files."""
         return bool(self._model.profile.get("supports_video_input", True))
 
     @property
     def takes_audio(self) -> bool:
-        """Whether its protocol has a place for sound; a model behind it may still refuse it."""
+        """Whether its protocol has sound; the model may still refuse it."""
         return bool(self._model.profile.get("supports_audio_file_input", True))
 
     @property
     def takes_tools(self) -> bool:
-        """Whether it can be offered tools; a server may still refuse them."""
+        """Whether its protocol has tools; the server may still refuse them."""
         return bool(self._model.profile.get("supports_tools", True))
 
     @property
     def takes_footage(self) -> bool:
-        """Whether it takes a video as frames with their times (local weights, if their processor does)."""
+        """Whether it accepts a video as frames with times (local weights, if their processor does)."""
         return self.spec.is_local and not self.spec.hears
 
     async def aclose(self) -> None:
@@ -140,13 +140,13 @@ class ModelClient:
     ) -> Reply[T] | Reply[None]:
         """Sends texts, pictures, video files and sounds, in this order, and returns the reply.
 
-        Before each picture stands its label and time, before each sound its label. With `schema` the reply is a value
-        of that form: one that is not is asked for again, up to 3 times in all. Infrastructure errors are retried as
-        the specification says; their time, waits included, is the stopwatch's "retry".
+        Each picture follows its label and time, each sound its label. With `schema` the reply is a value of that form,
+        requested up to 3 times. Infrastructure errors are retried as the specification says; their time, waits
+        included, counts as the stopwatch's "retry".
 
-        Raises `InfrastructureError` (no reply came), `SystemFaultError` (no reply of the form, a context too long,
-        content that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
-        `ConfigurationError` (no access, no such model, no such setting, sound for a model that takes none).
+        Raises `InfrastructureError` (no reply), `SystemFaultError` (no reply of the form, context too long, content
+        that the provider rejects, out of memory), `RefusalError` (the model or a filter declined),
+        `ConfigurationError` (no access, no such model, no such setting, sound for a model without sound).
         """
         if not self.takes_audio and any(isinstance(part, Sound) for part in parts):
             raise ConfigurationError(NO_SOUND.format(self.name))
@@ -179,7 +179,7 @@ class ModelClient:
     async def converse(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
     ) -> tuple[ModelResponse, Usage]:
-        """The next response in a conversation, and what it and the empty ones before it consumed. Raises as `ask`."""
+        """The next response in a conversation, and the usage of it and of empty ones before it. Raises as `ask`."""
         usage, empty, faults = Usage(), 0, 0
         while True:
             outcome, seconds = await self._attempt(messages, parameters)
@@ -204,7 +204,7 @@ class ModelClient:
     async def _attempt(
         self, messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None
     ) -> tuple[ModelResponse | Fault, float]:
-        """What came of one request, and its seconds."""
+        """The response or fault of one request, and its seconds."""
         if self._servers is None:
             outcome, seconds = await self._timed(messages, parameters)
             if isinstance(outcome, Fault) and self.spec.base_url is not None:
@@ -247,13 +247,12 @@ class ModelClient:
         return {**self.spec.settings}  # type: ignore[typeddict-item]
 
     def use(self, weights: Weights) -> None:
-        """Has these weights, which are in memory, reply in place of those that the name says. Raises
-        `ConfigurationError` for a model elsewhere."""
+        """Replaces the local weights by these, which are in memory. Raises `ConfigurationError` for a remote model."""
         self._local().use(weights)
 
     def query(self, parts: Sequence[Part], *, system: str = "", schema: type[BaseModel] | None = None) -> Query:
-        """What local weights would be asked by `ask`, without asking them: what they can be trained on. Raises
-        `ConfigurationError` for a model elsewhere."""
+        """The query that `ask` would send to local weights, to train them on it. Raises `ConfigurationError` for a
+        remote model."""
         from pydantic_ai.models import ModelRequestParameters
 
         form = self._form(schema) if schema else ModelRequestParameters()
@@ -282,14 +281,14 @@ class ModelClient:
         return "tool" if profile.get("supports_tools", True) else "prompted"
 
     def _wait(self, earlier: int, asked_for: float | None) -> float:
-        """Full jitter over a doubling range; what the server asked for comes on top, up to the limit."""
+        """Full jitter over a doubling range; a wait requested by the server comes on top, up to the limit."""
         limit = self.spec.max_wait_s
         jitter = float(self._draw.uniform(0.0, min(limit, self.spec.backoff_s * 2.0 ** min(earlier, 30))))
         return jitter if asked_for is None else min(limit, asked_for + min(jitter, 1.0))
 
 
 def _placed(error: ProctorError, url: str) -> ProctorError:
-    """A fault with the server's address, where that may be what is wrong."""
+    """The error with the server's address, where the address may be wrong."""
     said = str(error)
     if said.startswith("Connection error"):
         return type(error)(f"{said} at {url}")
@@ -311,38 +310,35 @@ def _reply(response: ModelResponse, usage: Usage, value: V, tokens: tuple[Token,
 
 
 def content_of(parts: Sequence[Part]) -> list[UserContent]:
-    """Texts, pictures and sounds as the model library takes them."""
+    """Texts, pictures, videos and sounds in the model library's types."""
     from pydantic_ai.messages import BinaryContent
 
+    # With an identifier given, the library does not hash the bytes to make one up.
     content: list[UserContent] = []
     for part in parts:
-        if isinstance(part, str):
-            content.append(part)
-            continue
-        if isinstance(part, Footage):
-            for frame in part.frames:
-                place = {"footage": id(part), "seconds": frame.time or 0.0}
-                content.append(
-                    BinaryContent(frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place)
-                )
-            continue
-        if isinstance(part, ClipFile):
-            content += [part.label] if part.label else []
-            content.append(BinaryContent(part.mp4, media_type="video/mp4", identifier="clip"))
-            continue
-        if isinstance(part, Sound):
-            content += [part.label] if part.label else []
-            content.append(BinaryContent(part.wav, media_type="audio/wav", identifier="sound"))
-            continue
-        if caption := _caption(part):
-            content.append(caption)
-        # With a name given, the library does not hash the picture to make one up.
-        content.append(BinaryContent(part.jpeg, media_type="image/jpeg", identifier="frame"))
+        match part:
+            case str():
+                content.append(part)
+            case Footage():
+                for frame in part.frames:
+                    place = {"footage": id(part), "seconds": frame.time or 0.0}
+                    content.append(
+                        BinaryContent(frame.jpeg, media_type="image/jpeg", identifier="frame", vendor_metadata=place)
+                    )
+            case ClipFile():
+                content += [part.label] if part.label else []
+                content.append(BinaryContent(part.mp4, media_type="video/mp4", identifier="clip"))
+            case Sound():
+                content += [part.label] if part.label else []
+                content.append(BinaryContent(part.wav, media_type="audio/wav", identifier="sound"))
+            case Frame():
+                content += [caption] if (caption := _caption(part)) else []
+                content.append(BinaryContent(part.jpeg, media_type="image/jpeg", identifier="frame"))
     return content
 
 
 def _caption(frame: Frame) -> str:
-    """Label and time of a picture, the time only where the label does not say it."""
+    """Label and time of a picture, the time only if the label does not hold it."""
     time_text = "" if frame.time is None else f"t = {frame.time:.1f} s"
     known = [text for text in (frame.label, time_text if time_text not in frame.label else "") if text]
     return ", ".join(known)

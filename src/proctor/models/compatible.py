@@ -1,5 +1,5 @@
-"""Models behind servers that speak OpenAI's protocol: the model library makes the requests and reads the replies, and
-between the two stand one serializer and one HTTP client, both chosen for their speed (decision 0064)."""
+"""Models behind servers that speak OpenAI's protocol: the model library builds requests and interprets replies, with a
+faster serializer and a faster HTTP client in between (decision 0064)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.usage import RequestUsage
 
 from proctor.media import StoredPicture
-from proctor.models.batch_folder import BatchFolder
-from proctor.models.body_limit import ENCODINGS
-from proctor.models.connections import Connections, Posted
+from proctor.models.connections import ENCODINGS, BatchFolder, Connections, Posted
 from proctor.models.faults import told_in
 from proctor.models.servers import ModelServers
 
-_ERROR = 300  # the first status that is no reply of the model
+_ERROR = 300  # this status and higher ones are errors
 _TOO_BUSY = {429, 503}
 
 
@@ -46,9 +44,9 @@ class _VideoPart(TypedDict):
 
 
 class CompatibleModel(OpenAIChatModel):
-    """Sends a video file as a `video_url` part with the bytes in it, which these servers know and OpenAI's own
-    protocol does not. Every such server knows `max_tokens`, not all know its newer name; and they hold a reply to a
-    JSON schema whatever the model, while tool calls need a switch on most."""
+    """Sends a video file as a `video_url` part with the bytes in it, which these servers accept and OpenAI's own protocol
+    does not. All of them know `max_tokens`, not all its newer name; they enforce a JSON schema for every model, while
+    most need a switch for tool calls."""
 
     _unsupported_file_inputs = frozenset()
 
@@ -68,15 +66,15 @@ class CompatibleModel(OpenAIChatModel):
         self.connections: Connections | BatchFolder = connections
 
     def post_by(self, connections: Connections | BatchFolder) -> None:
-        """Has requests go out this way from now on."""
+        """Sends requests by these connections from now on."""
         self.connections = cast("_Client", self.client).connections = connections
 
     def _validate_completion(self, response: ChatCompletion) -> Any:
-        """It was, when it was read."""
+        """Nothing to do: `_completion` has validated it."""
         return response
 
     def _map_usage(self, response: ChatCompletion) -> RequestUsage:
-        """The protocol's own counts; the library looks for those of all providers."""
+        """The protocol's counts alone; the library would search for those of all providers."""
         if (told := response.usage) is None:
             return RequestUsage(unmeasured_requests=1)
         cached = told.prompt_tokens_details and told.prompt_tokens_details.cached_tokens
@@ -96,7 +94,7 @@ class CompatibleModel(OpenAIChatModel):
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """A picture on its way into a body: what stands before its base64 text, and the text."""
+    """A picture on its way into a body: the head of its data URI, and its base64 text."""
 
     head: bytes
     base64: bytes
@@ -108,12 +106,12 @@ def _data_uri(item: BinaryContent) -> _Picture:
 
 
 _MARK = token_hex(16).encode()
-"""Where a picture belongs in a body; nobody can know it, and write it into a question."""
+"""Marks the place of a picture in a body; it is random, so that no question can contain it."""
 
 
 def _pieces(body: dict[str, Any]) -> list[bytes]:
-    """A body as JSON, in pieces: each picture is one, as it is kept, and so neither copied nor looked through for what
-    needs an escape."""
+    """A body as JSON, in pieces. Each picture is a piece of its own, so that it is neither copied nor searched for
+    characters to escape."""
     pictures: list[bytes] = []
 
     def put(one: object) -> orjson.Fragment:
@@ -146,8 +144,8 @@ class _Chat(AsyncChat):
 
 
 class _Completions(AsyncCompletions):
-    """Sends a request as it is, and gives the reply as it comes. OpenAI's client would compare each part of a message
-    with every type that it knows, and its HTTP client look at each connection for each request."""
+    """Sends a request unchanged. OpenAI's client would compare each part of a message with all its types, and its HTTP
+    client would check every connection for each request."""
 
     async def create(self, *, extra_body: Any = None, extra_headers: Any = None, **more: Any) -> Any:
         more.pop("timeout", None)  # the caller's
@@ -174,7 +172,7 @@ class _Completions(AsyncCompletions):
 
 
 def _refusal(url: str, posted: Posted) -> APIStatusError:
-    """The error that OpenAI's client makes of such a status."""
+    """The error that OpenAI's client raises for such a status."""
     said: object = posted.body.decode(errors="replace").strip()
     with suppress(ValueError):
         said = _read(posted.body)
@@ -205,7 +203,7 @@ class _Choice(Choice):
 
 
 class _Completion(ChatCompletion):
-    """A reply as compatible servers write it: as the model library takes it, read in one step instead of three."""
+    """A reply of a compatible server in the type of the model library, read in one step instead of three."""
 
     choices: list[_Choice]  # type: ignore[assignment]
     service_tier: str | None = None  # type: ignore[assignment]
@@ -213,7 +211,7 @@ class _Completion(ChatCompletion):
 
 
 def _completion(posted: Posted) -> ChatCompletion | str:
-    """The reply, or a text for what is no JSON and is not said to be. Raises `ValueError` for broken JSON, and
+    """The reply, or its text if it is no JSON and does not claim to be. Raises `ValueError` for broken JSON, and
     `UnexpectedModelBehavior` for JSON that is no reply."""
     try:
         said = _read(posted.body)
@@ -237,8 +235,8 @@ def _completion(posted: Posted) -> ChatCompletion | str:
 
 
 def _read(body: bytes) -> Any:
-    """JSON as Python reads it: orjson would refuse half characters, which some servers write, and make fractions of large
-    integers."""
+    """JSON by the standard library: orjson refuses lone surrogates, which some servers send, and converts large integers
+    to floats."""
     try:
         return json.loads(body)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""What went wrong with one attempt: whether another try may help, how long to wait, what to say."""
+"""Errors of one attempt: whether to retry, how long to wait, and the message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from proctor.core import ConfigurationError, InfrastructureError, ProctorError, RefusalError, SystemFaultError
-from proctor.models.body_limit import BodyError
+from proctor.models.connections import BodyError
 
 _SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
@@ -22,10 +22,9 @@ _READ_CHARS = 100_000  # a body of megabytes says no more in its one line than i
 
 
 def one_line(text: str) -> str:
-    """The text in one line of at most 240 characters, without secrets and without pictures.
+    """The text in one line of at most 240 characters, without secrets and pictures.
 
-    What counts as a secret: the value of every environment variable that is named like one, and what has
-    the shape of a provider's key.
+    Secrets are the values of environment variables that are named like one, and text in the form of a provider's key.
 
     >>> one_line("Incorrect API key provided: sk-abcdef1234567890.")
     'Incorrect API key provided: ***.'
@@ -65,8 +64,8 @@ _CONTENT = re.compile(
 
 @dataclass(frozen=True)
 class Fault:
-    """A failed attempt. `error` is raised where no further one follows; `wait_s` is what the server asked
-    for, None where it asked for nothing. `elsewhere` is said where another server can be asked at once."""
+    """A failed attempt. `error` is raised if no further attempt follows; `wait_s` is the wait that the server requested
+    (None: none). `elsewhere`: another server can be called at once."""
 
     error: ProctorError
     again: bool
@@ -76,11 +75,11 @@ class Fault:
 
 
 def understand(error: Exception) -> Fault:
-    """Says what an exception of the model library means for the item that was asked.
+    """Maps an exception of the model library to a fault.
 
-    Access denied or no such model can't get better (`ConfigurationError`); a filter that stopped the answer is the
-    model's refusal; a context too long is the system's own fault; what else the provider rejects is told apart by
-    `rejection`; everything else is an infrastructure error, and another try may get over it.
+    Access denied and no such model are final (`ConfigurationError`); a filter that stopped the answer is a refusal; a
+    context too long is the system's own fault; other rejections are classified by `rejection`; everything else is an
+    infrastructure error, which is retried.
     """
     from pydantic_ai.exceptions import (
         ContentFilterError,
@@ -120,7 +119,7 @@ def understand(error: Exception) -> Fault:
 
 
 def _of_body(error: BaseException) -> BodyError | None:
-    """The body's fault that led to an error of the libraries above."""
+    """The `BodyError` that caused an error of the libraries."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, BodyError):
         cause = cause.__cause__ or cause.__context__
@@ -128,12 +127,12 @@ def _of_body(error: BaseException) -> BodyError | None:
 
 
 def rejection(said: str, code: str = "") -> ProctorError:
-    """What it means that a provider rejects a request (HTTP 400, 422), from its words and its code.
+    """Classifies a provider's rejection of a request (HTTP 400, 422) by its message and code.
 
-    A content policy: the question's refusal. Too long, too large, or media that it can't use: the system's own fault.
-    A setting that it does not know, or pictures for a model that takes none: every item would be rejected
-    (`ConfigurationError`). Of any other reason nobody can say whose it is: `InfrastructureError`, to be asked again by
-    another pass, so that the run stays incomplete.
+    A content policy: `RefusalError`. Too long, too large, or unusable media: `SystemFaultError`, the system's own
+    fault. An unknown setting, or pictures for a model without vision, which would reject every item:
+    `ConfigurationError`. Any other reason: `InfrastructureError`, so that another pass tries again and the run stays
+    incomplete.
 
     >>> type(rejection("Invalid prompt: flagged by our content policy")).__name__
     'RefusalError'
@@ -172,7 +171,7 @@ def _words(error: Exception) -> str:
 
 
 def told_in(body: object) -> str:
-    """The provider's own words in an error body, whichever of the usual forms it has."""
+    """The provider's message in an error body, in any of the usual forms."""
     if isinstance(body, dict):
         inner = body.get("error", body)
         for holder in (inner, body):

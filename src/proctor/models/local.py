@@ -1,4 +1,4 @@
-"""Local weights as a model of the model library: loaded once, asked in batches."""
+"""Local weights as a model of the model library: loaded once, queried in batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from proctor.models.weights import Choices, Clip, FixedForm, GeneratedText, Quer
 Q = TypeVar("Q")
 R = TypeVar("R")
 
-_GATHERING_S = 0.01  # so long the first one waits for others that are about to be asked
+_GATHERING_S = 0.01  # the first query waits for others to share its batch
 
 
 @dataclass
@@ -52,8 +52,8 @@ class _Waiting(Generic[Q, R]):
 
 
 class Batches(Generic[Q, R]):
-    """`load` is called once before the first batch, `run` with up to `size` questions of one `kind` and a
-    function that says whether nobody waits for their answers any more; both in a thread of their own."""
+    """Runs queries in batches, in a thread of its own. `load` is called before each batch, `run` with up to `size`
+    queries of one `kind` and a function that says whether all their answers are given up."""
 
     def __init__(
         self,
@@ -71,13 +71,13 @@ class Batches(Generic[Q, R]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="weights")
 
     async def ask(self, query: Q) -> R:
-        """The answer to one question. Raises what `load` or `run` raised."""
+        """The answer to one query. Raises what `load` or `run` raised."""
         loop = asyncio.get_running_loop()
         waiting: _Waiting[Q, R] = _Waiting(query, loop.create_future(), loop.create_future())
         self._queue.append(waiting)
         if self._worker is None:
             self._worker = loop.create_task(self._work())
-        with aside("retry"):  # others are at work: no time of this question's
+        with aside("retry"):  # waiting for other batches is not this query's time
             await waiting.started
         return await waiting.done
 
@@ -115,7 +115,7 @@ class Batches(Generic[Q, R]):
                 one.done.set_result(answer)
 
     def _next(self) -> list[_Waiting[Q, R]]:
-        """The questions to be answered together: the oldest one, and others of its kind."""
+        """The next batch: the oldest query, and others of its kind."""
         waiting = [one for one in self._queue if not one.given_up]
         batch = [one for one in waiting if self._kind(one.query) == self._kind(waiting[0].query)][: self._size]
         self._queue = deque(one for one in waiting if one not in batch)
@@ -140,10 +140,10 @@ _PREFIX_CACHE_GB = 2.0
 
 
 class LocalModelSettings(ModelSettings, total=False):
-    """Settings of local weights alone: `device` is "auto" (a GPU where there is one), "cpu", "cuda" or
-    "cuda:1"; `dtype` is "auto" (the weights' own), "float32", "bfloat16" or "float16"; `batch_size` is how
-    many questions run together at most, of those that are under way at once; `prefix_cache_gb` is how many
-    gigabytes of what was computed of pictures are kept for other questions about them, 0 for none."""
+    """Settings of local weights: `device` is "auto" (a GPU if there is one), "cpu", "cuda" or "cuda:1"; `dtype` is "auto"
+    (the weights' own), "float32", "bfloat16" or "float16"; `batch_size` is the largest number of questions that run
+    together; `prefix_cache_gb` is how many gigabytes of computations of pictures are kept for other questions about
+    them (0: none)."""
 
     device: str
     dtype: str
@@ -153,9 +153,10 @@ class LocalModelSettings(ModelSettings, total=False):
 
 
 class LocalModel(Model):
-    """Raises `ConfigurationError` where a package is missing or a path holds no weights; what only loading
-    shows (unknown model, a processor that needs more) is one as well, with the first question."""
+    """Local weights. Raises `ConfigurationError` where a package is missing or a path holds no weights, and with the
+    first question where loading fails (unknown model, a processor that needs more)."""
 
+    settings_type = LocalModelSettings
     unsupported_settings: ClassVar[frozenset[str]] = frozenset(  # type: ignore[assignment]  # names of fields
         set(ModelSettings.__annotations__) - {"max_tokens", "temperature", "top_p", "top_k", "seed", "stop_sequences"}
     )
@@ -185,7 +186,7 @@ class LocalModel(Model):
         self.use(Weights(name, where, settings.get("device", "auto"), settings.get("dtype", "auto"), kept))
 
     def use(self, weights: Weights) -> None:
-        """From now on these weights reply, such as those that are in training."""
+        """Replaces the weights, for example by those in training."""
         self._batches: Batches[Query, GeneratedText] = Batches(weights.load, weights.generate, self._size, _kind)
 
     @property
@@ -202,8 +203,7 @@ class LocalModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """One reply. Waiting for the weights to be loaded, and for a place in a batch, is not the model's
-        time."""
+        """One reply. Waiting for the weights to load, and for a batch, is not the model's time."""
         query = self.query(messages, model_settings, model_request_parameters)
         said = await self._batches.ask(query)
         return ModelResponse(
@@ -223,7 +223,7 @@ class LocalModel(Model):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> Query:
-        """What the weights are asked by this request."""
+        """The query of this request."""
         prepared, parameters = self.prepare_request(model_settings, model_request_parameters)
         return _query(messages, parameters, self._choices(prepared or {}))
 
@@ -239,12 +239,12 @@ class LocalModel(Model):
 
 
 def _kind(query: Query) -> object:
-    """Questions with as many pictures, and clips as long, run together: every processor can line those up."""
+    """Questions with equal numbers of pictures, and clips of equal length, can share a batch in every processor."""
     return len(query.pictures), *(len(clip.jpegs) for clip in query.clips), query.form
 
 
 def _form(parameters: ModelRequestParameters) -> FixedForm | None:
-    """The form that is asked for and can be filled in. Raises `ConfigurationError` for another one."""
+    """The requested form, if any. Raises `ConfigurationError` for one that can't be filled in."""
     if parameters.output_mode != "native" or parameters.output_object is None:
         return None
     fields: dict[str, dict[str, object]] = parameters.output_object.json_schema.get("properties", {})
@@ -259,7 +259,7 @@ def _form(parameters: ModelRequestParameters) -> FixedForm | None:
 
 
 def _listed(form: FixedForm | None, said: GeneratedText) -> dict[str, object] | None:
-    """The probabilities of a form's places as OpenAI's protocol lists them; the text between is one certain token."""
+    """The probabilities of a form's places in OpenAI's format; the text between is one token of probability 1."""
     if form is None:
         return None
     tokens = [_token(form.texts[0], {form.texts[0]: 1.0})]
@@ -293,7 +293,7 @@ def _query(messages: Sequence[ModelMessage], parameters: ModelRequestParameters,
 
 
 def _in_clips(content: Sequence[object]) -> list[str | bytes | Clip]:
-    """Texts and pictures as they come; the frames of one footage as one clip."""
+    """Texts and pictures in order; the frames of one footage as one clip."""
     parts: list[str | bytes | Clip] = []
     for footage, group in groupby(content, key=_footage):
         some = list(group)

@@ -1,8 +1,8 @@
-"""What local weights computed of the pictures that questions begin with, kept for the next questions about them.
+"""Prefix caching for local weights: what was computed of the pictures that questions begin with is reused.
 
-Questions about one video show the same frames and differ in what is asked below them. The keys and values that the
-attention computes of everything up to the last picture do not depend on what follows, so they are computed once; the
-pictures themselves are neither resized nor encoded again.
+Questions about one video show the same frames and differ in the text below them. The attention's keys and values up to
+the last picture do not depend on what follows, so they are computed once, and the pictures are neither resized nor
+encoded again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from proctor.models.weights import Query, Weights
 
 NOT_REUSED = "prefix_not_reused"
-"""Where an answer's `extra` says why nothing computed of its pictures is taken up again."""
+"""The key in an answer's `extra` for the reason why computations of its pictures can't be reused."""
 
 _PER_TOKEN = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
 _PLACING = ("image_grid_thw",)
-"""What families with positions of several axes (Qwen-VL) place the tokens of pictures by."""
+"""The inputs by which model families with positions of several axes (Qwen-VL) place the tokens of pictures."""
 
 _WITHIN = {"float32": 1e-4, "float64": 1e-4}
 _WITHIN_SHORT = 5e-2
-"""How far logits may differ with reuse and without, as a share of their range: by numbers of 32 bits, and of 16."""
+"""The largest difference of logits with and without reuse, as a share of their range: for 32 bits, and for 16."""
 
 _BROKEN = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, TypeError)
 
@@ -41,13 +41,12 @@ Key = tuple[object, ...]
 
 
 class NotReusableError(Exception):
-    """Says in one line why a model's computations can't be taken up again."""
+    """A one-line reason why a model's computations can't be reused."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a model is to be given for a batch: how many tokens of each question were computed for another one, and
-    why none could be."""
+    """The model inputs of a batch, the number of reused tokens of each question, and the reason if none could be."""
 
     inputs: Any
     cached: Sequence[int]
@@ -56,8 +55,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Prefix:
-    """All up to the last picture: its tokens, what stands for each picture in the text, what places the pictures,
-    keys and values by layer, and its size in bytes."""
+    """A question up to its last picture: tokens, the text in place of each picture, the inputs that place the pictures,
+    keys and values by layer, and the size in bytes."""
 
     ids: tuple[int, ...]
     pictures: tuple[str, ...]
@@ -68,7 +67,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class _Row:
-    """One question: its tokens, their positions (… × 1 × tokens), what it begins with, and whether that was there."""
+    """One question: its tokens, their positions (… × 1 × tokens), its prefix, and whether that was cached."""
 
     ids: tuple[int, ...]
     positions: Any
@@ -77,7 +76,7 @@ class _Row:
 
 
 class KeptPrefixes:
-    """Prefixes by what they were computed of, the least recently used given up first, `most` bytes in all.
+    """A cache of prefixes, `most` bytes in all; the least recently used is dropped first.
 
     >>> kept = KeptPrefixes(10)
     >>> for name, size in (("a", 4), ("b", 4), ("c", 4), ("too large", 11)):
@@ -96,13 +95,13 @@ class KeptPrefixes:
         return sum(one.size for one in self._kept.values())
 
     def get(self, key: Key) -> Prefix | None:
-        """The one, which is now the most recently used."""
+        """The prefix, which becomes the most recently used."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
     def put(self, key: Key, prefix: Prefix) -> None:
-        """Keeps it, if it is not too large by itself."""
+        """Adds a prefix, unless it alone is too large."""
         self._kept.pop(key, None)
         if prefix.size > self.most:
             return
@@ -111,15 +110,15 @@ class KeptPrefixes:
             self._kept.popitem(last=False)
 
     def clear(self) -> bool:
-        """Gives up all; whether there was any."""
+        """Drops all prefixes; returns whether there were any."""
         had = bool(self._kept)
         self._kept.clear()
         return had
 
 
 class PrefixReuse:
-    """Reuse on loaded weights, within `most` bytes. What a model allows is found out by `try_out`; where it does not,
-    `reason` says why. For one thread."""
+    """Prefix reuse on loaded weights, within `most` bytes. `try_out` tests whether the model allows it; if not, `reason`
+    says why. Not for several threads at once."""
 
     def __init__(self, weights: Weights, most: float) -> None:
         self.kept = KeptPrefixes(most)
@@ -131,7 +130,7 @@ class PrefixReuse:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Everything is computed again in here."""
+        """Disables reuse inside."""
         self._paused = True
         try:
             yield
@@ -139,8 +138,8 @@ class PrefixReuse:
             self._paused = False
 
     def try_out(self) -> None:
-        """Asks two questions about a made-up picture with reuse and without: their logits have to be the same, within
-        rounding. Sets `reason` where they are not, and where the model can't be asked so at all."""
+        """Compares the logits of two questions about a synthetic picture with reuse and without: they must be equal
+        within rounding. Sets `reason` where they are not, and where the model does not support reuse."""
         from jinja2 import TemplateError
 
         from proctor.models.weights import Choices, Query
@@ -158,8 +157,8 @@ class PrefixReuse:
         self.kept.clear()
 
     def asked(self, queries: Sequence[Query]) -> Asked:
-        """A batch as the model is to be given it; with nothing reused where it holds texts alone or clips, where its
-        pictures are too many to be kept, or for `reason`."""
+        """The model inputs of a batch; nothing is reused for texts alone, for clips, for more pictures than can be kept,
+        or for `reason`."""
         reason = self.reason if queries[0].pictures else ""
         if queries[0].clips:
             reason = "clips are computed again for each question"
@@ -172,7 +171,7 @@ class PrefixReuse:
         return Asked(self._weights.prompts(queries), [0] * len(queries), reason)
 
     def _check_model(self) -> None:
-        """Raises `NotReusableError` for what is known beforehand to be impossible."""
+        """Raises `NotReusableError` for a model whose configuration rules reuse out."""
         from transformers.cache_utils import DynamicLayer
 
         model = self._weights.model
@@ -212,7 +211,7 @@ class PrefixReuse:
         return DynamicCache(config=self._weights.model.config.get_text_config(decoder=True))
 
     def _row(self, query: Query) -> _Row:
-        """A question whose prefix is computed. Raises `NotReusableError` where it can't be, or is too large to keep."""
+        """A question with its prefix, computed if necessary. Raises `NotReusableError` where that fails or is too large."""
         if len(query.pictures) > self._most_pictures:
             raise NotReusableError(_TOO_MANY)
         last = max(place for place, part in enumerate(query.parts) if not isinstance(part, str))
@@ -247,8 +246,8 @@ class PrefixReuse:
         return _Row(ids, positions, prefix, False)
 
     def _ids(self, query: Query, pictures: Sequence[str]) -> tuple[tuple[int, ...], int]:
-        """The tokens of a question with these texts in place of its pictures, and how many there are up to the last
-        one's end. Raises `NotReusableError` where no token ends there, or where the words hold a picture's token."""
+        """The tokens of a question with these texts in place of its pictures, and their number up to the end of the last
+        picture. Raises `NotReusableError` where no token ends there, or where the text holds a picture's token."""
         processor, tokenizer = self._weights.processor, self._weights.tokenizer
         plain = self._weights.written(query)
         if plain.count(processor.image_token) != len(pictures):
@@ -264,7 +263,7 @@ class PrefixReuse:
         return ids, len(head)
 
     def _run(self, given: Any, positions: Any, count: int) -> tuple[tuple[Any, Any], ...]:
-        """Keys and values by layer of a question's first tokens."""
+        """Keys and values by layer, of the first `count` tokens."""
         model, cache = self._weights.model, self._cache()
         begun = {name: value[..., :count] if name in _PER_TOKEN else value for name, value in given.items()}
         kept = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
@@ -274,7 +273,7 @@ class PrefixReuse:
         return tuple((layer.keys, layer.values) for layer in cache.layers)
 
     def _positions(self, ids: Sequence[int], placing: dict[str, Any]) -> Any:
-        """Where the tokens of one question stand, as the model itself counts when it generates."""
+        """The positions of one question's tokens, as the model counts them when it generates."""
         import torch
 
         weights = self._weights
@@ -287,7 +286,7 @@ class PrefixReuse:
         return weights.model._prepare_position_ids_for_generation(row, told)  # noqa: SLF001 - as `generate` does
 
     def _batch(self, rows: Sequence[_Row]) -> dict[str, Any]:
-        """The prefixes, each with padding before it, then the rest of each question, again with padding before it."""
+        """The prefixes, padded on the left, then the rest of each question, padded on the left."""
         import torch
         from torch.nn.functional import pad
 
@@ -312,7 +311,7 @@ class PrefixReuse:
         }
 
     def _stacked(self, prefixes: Sequence[Prefix], width: int) -> Any:
-        """Keys and values of several questions; nothing is copied where they begin the same."""
+        """Keys and values of several questions; nothing is copied if all share one prefix."""
         import torch
         from torch.nn.functional import pad
 
@@ -329,7 +328,7 @@ class PrefixReuse:
 
 
 def _slope() -> bytes:
-    """A picture that is no square, darker above than below."""
+    """A picture that is not square, darker above than below."""
     from PIL import Image
 
     out = io.BytesIO()

@@ -1,7 +1,7 @@
 """Prompts are template files: read, hashed and rendered in a sandbox.
 
-A file holds the user's message, or two blocks, `{% block system %}` and `{% block user %}`; then what
-stands outside of them is commentary.
+A file holds the user's message, or two blocks, `{% block system %}` and `{% block user %}`; text outside of blocks is
+commentary.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt ready to be filled in; `text` is its file's, `sha256` the hash of its bytes, for the record. `variant`
-    names it where it is not the usual one."""
+    """A prompt template; `text` is that of its file, `sha256` the hash of its bytes, for the record. `variant` names it
+    if it is not the default one."""
 
     name: str
     sha256: str
@@ -38,12 +38,12 @@ class Prompt:
 
     @property
     def mark(self) -> str:
-        """What the variant adds to the name of a judge that uses it: another prompt makes another judge."""
+        """The suffix for the name of a judge that uses a variant: another prompt makes another judge."""
         return f":{self.variant}" if self.variant else ""
 
     def render(self, **values: object) -> tuple[str, str]:
-        """The system's and the user's message. Raises `InputError` where the template uses a value that
-        is not given, or fails on one."""
+        """The system's and the user's message. Raises `InputError` where the template uses a missing value, or
+        fails."""
         from jinja2 import TemplateError
 
         known = self._template.blocks
@@ -61,15 +61,14 @@ class Prompt:
 
 
 def template_ends(text: str) -> bool:
-    """Whether a template by an unknown author comes to an end, tried in a process with bounds of time and memory:
-    one that loops indefinitely, or fills the memory, would take this one with it."""
+    """Whether a template by an unknown author terminates, tested in a process with limits of time and memory."""
     done = subprocess.run(  # noqa: S603 - this interpreter, and a file of this package
         [sys.executable, template_check.__file__],
         input=text.encode("utf-8", "replace"),
         capture_output=True,
         check=False,
     )
-    return done.returncode in (0, 1)  # 1: what is no template is told where it is compiled
+    return done.returncode in (0, 1)  # 1: an invalid template, reported when it is compiled
 
 
 def load_prompt(path: Path) -> Prompt:
@@ -113,8 +112,8 @@ def _compiled(text: str) -> Template:
 
 
 def prompt_file(folder: Path, usual: str, choice: str) -> Path:
-    """The file of a prompt that is chosen by name (`paper` is USUAL.paper.txt.j2 in the folder) or as a file of
-    one's own. Raises `InputError` that lists the names for one that is neither."""
+    """The file of a prompt by the name of a variant (`paper` is USUAL.paper.txt.j2 in the folder) or by its path. Raises
+    `InputError` that lists the names."""
     named = {file.name.removeprefix(f"{usual}.").removesuffix(_SUFFIX): file for file in _variants(folder, usual)}
     if choice in named:
         return named[choice]
@@ -126,7 +125,7 @@ def prompt_file(folder: Path, usual: str, choice: str) -> Path:
 
 
 def chosen_prompt(usual: Path, chosen: Path | None) -> Prompt:
-    """The usual prompt, or another one in its place, whose `variant` then says which."""
+    """The default prompt, or the chosen one with its `variant`."""
     if chosen is None or chosen == usual:
         return load_prompt(usual)
     own = usual.name.removesuffix(_SUFFIX)

@@ -1,4 +1,4 @@
-"""From a specification to a model of pydantic-ai: one HTTP client, no retries but ours."""
+"""Builds a pydantic-ai model from a specification, with one HTTP client and without the library's own retries."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from proctor.core import ConfigurationError, first_problem, one_of
-from proctor.models.body_limit import ENCODINGS, limit_body
-from proctor.models.connections import Connections
+from proctor.models.connections import ENCODINGS, Connections, limit_body
 from proctor.models.faults import one_line
 from proctor.models.spec import RESERVED, ModelSpec
 
@@ -39,8 +38,7 @@ _MAKERS = {"gpt": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic
 
 
 def http_client(timeout_s: float) -> httpx2.AsyncClient:
-    """A client whose pool is large enough for every request that an engine has in flight, and that reads no reply
-    without end."""
+    """A client with a pool for every request that an engine has in flight, and a limit for the size of replies."""
     import httpx2
     from pydantic_ai.models import create_async_httpx2_client
 
@@ -62,7 +60,7 @@ def _tls() -> SSLContext:
 
 @cache
 def _trusted(*named: str | None) -> SSLContext:
-    """The certificates that this machine trusts, or those of the variables named; they are read once."""
+    """The certificates that this machine trusts, or those of the named variables; read once."""
     import httpx2
 
     del named
@@ -74,7 +72,7 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai import UsageExtractionFailedWarning
     from pydantic_ai.exceptions import UserError
 
-    # A server that counts its tokens wrongly is recorded as one that does not count; nobody is told 500 times.
+    # A server that miscounts tokens is recorded as one without counts; a warning for each reply helps nobody.
     warnings.filterwarnings("ignore", category=UsageExtractionFailedWarning)
     try:
         model = _made(spec, http)
@@ -86,30 +84,31 @@ def build_model(spec: ModelSpec, http: httpx2.AsyncClient) -> Model:
         _check_settings(model, spec)
         _no_retries(model)
         return model
-    with suppress(UserError, ImportError):  # a wrong setting is wrong with any key: told before somebody gets one
+    with suppress(UserError, ImportError):  # report a wrong setting before the missing key
         _check_settings(_made(spec, http, "none"), spec)
     raise ConfigurationError(f"{spec.name}: {reason}")
 
 
 class _NoKeyError(Exception):
-    """A server elsewhere, and no key for it."""
+    """No API key for a remote server."""
 
 
 def _made(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None = None) -> Model:
-    """The model with this key, or with that of the environment."""
+    """The model with this key (None: that of the environment)."""
     if spec.replicas and not _is_compatible(spec):
         raise ConfigurationError(f"{spec.name}: found several servers, expected one: only OpenAI's protocol is spread")
-    return _local(spec) or _hearing(spec, http, key) or _compatible(spec, http, key) or _of_provider(spec, http, key)
+    if spec.is_local:
+        return _local(spec)
+    if spec.hears:
+        return _transcription(spec, http, key)
+    return _compatible(spec, http, key) if _is_compatible(spec) else _of_provider(spec, http, key)
 
 
-def _local(spec: ModelSpec) -> Model | None:
-    """Weights that run in this process, or None where the name asks for a server."""
-    if not spec.is_local:
-        return None
+def _local(spec: ModelSpec) -> Model:
     if spec.base_url is not None:
         raise ConfigurationError(f"{spec.name}: local weights take no base URL")
     if spec.hears:
-        from proctor.models.whisper import FasterWhisperModel
+        from proctor.models.speech import FasterWhisperModel
 
         return FasterWhisperModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
     from proctor.models.local import LocalModel
@@ -117,18 +116,15 @@ def _local(spec: ModelSpec) -> Model | None:
     return LocalModel(spec.name, {**spec.settings}, spec.seed)  # type: ignore[typeddict-item]
 
 
-def _hearing(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
-    """A server that recognises speech, or None where the name asks for another kind of model."""
-    if not spec.hears:
-        return None
-    from proctor.models.transcription import TranscriptionModel
+def _transcription(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
+    from proctor.models.speech import TranscriptionModel
 
     url = spec.base_url or _OPENAI
     return TranscriptionModel(spec.name, url, key or _key(url), http)
 
 
 def _key(url: str) -> str | None:
-    """The key for an OpenAI-compatible server; one in the own network needs none."""
+    """The key for an OpenAI-compatible server; a server in the local network needs none."""
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not _is_local(url):
         raise _NoKeyError(f"no API key for {url}: set OPENAI_API_KEY (to any text where the server needs none)")
@@ -136,16 +132,14 @@ def _key(url: str) -> str | None:
 
 
 def _is_compatible(spec: ModelSpec) -> bool:
+    """Whether the name and the base URL mean an OpenAI-compatible server."""
     provider = spec.name.partition(":")[0]
     if spec.base_url is None or spec.is_local or spec.hears:
         return False
     return not _known(provider) or provider in {"openai", "openai-chat"}
 
 
-def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model | None:
-    """A model behind OpenAI-compatible servers, or None where the name asks for another protocol."""
-    if not _is_compatible(spec):
-        return None
+def _compatible(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> Model:
     from proctor.models.compatible import CompatibleModel
 
     provider, _, model = spec.name.partition(":")
@@ -178,7 +172,7 @@ def _of_provider(spec: ModelSpec, http: httpx2.AsyncClient, key: str | None) -> 
 
 
 def _in_our_words(said: str) -> str:
-    """What the library says of a model that it can't make, without its advice to programmers."""
+    """The library's error for a model that it can't build, without its advice to programmers."""
     key = re.search(r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN)\b", said)
     if key is not None:
         return f"no API key: set the environment variable {key[0]} (a server of your own: name it with --base-url)"
@@ -186,7 +180,7 @@ def _in_our_words(said: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    """What is wrong with a model's name, and what was probably meant."""
+    """The error for an unknown model name, with a suggestion."""
     provider, colon, model = name.partition(":")
     expected = "expected provider:model, like openai:…, anthropic:… or google:…"
     own = "for a server of your own add --base-url http://HOST:PORT/v1"
@@ -207,7 +201,7 @@ def _known(provider: str) -> bool:
         infer_provider_class(provider)
     except ValueError:
         return False
-    except ImportError:  # known, and its package is missing: said when it is built
+    except ImportError:  # a known provider whose package is missing: reported when the model is built
         return True
     return True
 
@@ -222,12 +216,8 @@ def _is_local(url: str) -> bool:
 
 
 def _check_settings(model: Model, spec: ModelSpec) -> None:
-    """The library ignores a setting that it does not know: a typing error must not pass as a setting."""
-    known: dict[str, Any] = {}
-    for module in {kind.__module__ for kind in type(model).__mro__}:
-        for name, kind in vars(sys.modules[module]).items():
-            if name.endswith("ModelSettings") and is_typeddict(kind):
-                known |= get_type_hints(kind)
+    """Raises `ConfigurationError` for an unknown setting, which the library would ignore, and for a wrong value."""
+    known = _known_settings(model)
     usable = sorted(set(known) - set(model.unsupported_settings) - set(RESERVED))
     for key, value in spec.settings.items():
         if key not in usable:
@@ -245,8 +235,20 @@ def _check_settings(model: Model, spec: ModelSpec) -> None:
         raise ConfigurationError(f"{spec.name}: model setting {key!r}: found {value!r}, {reason}")
 
 
+def _known_settings(model: Model) -> dict[str, Any]:
+    """The types of a model's settings by name: from its `settings_type`, or from its module in the library."""
+    if own := getattr(model, "settings_type", None):
+        return get_type_hints(own)
+    known: dict[str, Any] = {}
+    for module in {kind.__module__ for kind in type(model).__mro__}:
+        for name, kind in vars(sys.modules[module]).items():
+            if name.endswith("ModelSettings") and is_typeddict(kind):
+                known |= get_type_hints(kind)
+    return known
+
+
 def _no_retries(model: Model) -> None:
-    """One layer of retries only: the library's own would hide faults, and their time, from ours."""
+    """Disables the library's own retries, which would hide faults, and their time, from the client."""
     client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
@@ -258,10 +260,10 @@ _NOT_FOUND = 404
 
 
 async def reachable(base_urls: Iterable[str]) -> None:
-    """Asks each OpenAI-compatible server for its list of models, which costs nothing.
+    """Requests the list of models from each OpenAI-compatible server, which costs nothing.
 
-    Raises `ConfigurationError`, with the address, where nobody listens, where the key is refused, and where the list
-    is below `/v1` of the address instead. Any other reply will do: not every server has such a list.
+    Raises `ConfigurationError`, with the address, where no server listens, where the key is refused, and where the list
+    is below `/v1` of the address instead. Any other reply passes: not every server has such a list.
     """
     urls = list(dict.fromkeys(base_urls))
     await asyncio.gather(*(_check(url) for url in urls))
@@ -279,7 +281,7 @@ async def _check(url: str) -> None:
 
 
 async def _listed(url: str) -> tuple[int, str]:
-    """The status of a server's list of models, 0 where it sent none, and its words in case of an error."""
+    """The status of a server's list of models (0 without a reply), and its message in case of refused access."""
     import httpx2
 
     key = os.environ.get("OPENAI_API_KEY")
@@ -289,13 +291,9 @@ async def _listed(url: str) -> tuple[int, str]:
             reply = await http.get(f"{url}/models", headers=headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise ConfigurationError(
-                f"nobody answers at {url} ({_reason(error)}): is the server running, and is --base-url right?"
+                f"nobody answers at {url} ({str(error) or type(error).__name__}): is the server running, and is --base-url right?"
             ) from error
         except httpx2.HTTPError:
             return 0, ""  # somebody is there
     said = one_line(reply.text)[:200] if reply.status_code in _REFUSED else ""
     return reply.status_code, f": {said}" if said else ""
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

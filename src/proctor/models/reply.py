@@ -1,4 +1,4 @@
-"""From a response of the model library to a reply: text, a value of the form asked for, usage."""
+"""Replies: text, value, usage and token probabilities of a response of the model library."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ V_co = TypeVar("V_co", bound=BaseModel | None, covariant=True)
 T = TypeVar("T", bound=BaseModel)
 
 _AROUND = " \n\t`.*"
-_MOST_OBJECTS = 50
-_MOST_CHARS = 100_000
-"""How many braces of a text are tried for a value of the form, and how long such a value may be."""
+_MAX_OBJECTS = 50
+_MAX_CHARS = 100_000
+"""The number of braces that are tried for a value of the form, and the longest value."""
 
-_MOST_TOKENS = 10**9
+_MAX_TOKENS = 10**9
 _ROUNDED = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of a reply, and what could have stood in its place with which probability, itself included:
-    those that the server lists, so that they need not add up to 1."""
+    """A token of a reply, and the probabilities of the listed alternatives, itself included; they need not add up to
+    1."""
 
     text: bytes
     chances: Mapping[bytes, float]
@@ -38,13 +38,12 @@ class Token:
 
 @dataclass(frozen=True)
 class Reply(Generic[V_co]):
-    """One reply. `value` is of the form that was asked for (None where none was), `usage` is what all
-    requests for it consumed, `model` is what the server says it is.
+    """One reply. `value` is of the requested form (None without one), `usage` is that of all requests for it, `model` is
+    the name that the server gives.
 
-    `finish_reason` is "stop", "length" (cut off: the text is what came until then), another word of the
-    library's, or None where the server gave none. `tokens` make up the text where their probabilities
-    were asked for by a setting (`openai_logprobs`) and the server gives them; else there are none. `not_reused` says why
-    local weights can't take up what they computed of the pictures for another question.
+    `finish_reason` is "stop", "length" (cut off), another word of the library's, or None without one. `tokens` make up
+    the text where a setting (`openai_logprobs`) requests their probabilities and the server gives them; else there are
+    none. `not_reused` is the reason why local weights can't reuse their computations of the pictures.
     """
 
     text: str
@@ -57,20 +56,20 @@ class Reply(Generic[V_co]):
 
     @property
     def cut_off(self) -> bool:
-        """Whether the limit of tokens ended it."""
+        """Whether the token limit ended it."""
         return self.finish_reason == "length"
 
 
 class UnreadableReplyError(Exception):
-    """The model's words are not of the form asked for; says in one line why."""
+    """The reply is not of the requested form; the message is a one-line reason."""
 
 
 def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = ()) -> T:
-    """The value that a reply states, in a tool call or as its text.
+    """The value of a reply, from a tool call or its text.
 
-    The text is JSON, at most inside one code fence; or it begins or ends with one JSON value of the form and holds no
-    other, with words or a second fence beside it. Such a value is not taken where it stands in what was `asked`
-    already: then it is a quotation, perhaps of the very answer that is judged. Raises `UnreadableReplyError`.
+    The text is JSON, possibly inside one code fence; or it begins or ends with the only JSON value of the form, with
+    words or a second fence beside it. Such a value is refused if the texts `asked` contain it: then it may be a
+    quotation of the very answer that is judged. Raises `UnreadableReplyError`.
     """
     from pydantic_ai.messages import ToolCallPart
 
@@ -90,8 +89,8 @@ def read_value(response: ModelResponse, schema: type[T], asked: Sequence[str] = 
 
 
 def read_arguments(call: ToolCallPart, schema: type[T]) -> T:
-    """The arguments of a tool call as a value of the form, read as they came: the library would keep the last of a key
-    that stands there twice. Raises `UnreadableReplyError`."""
+    """The arguments of a tool call as a value of the form, from their raw text: the library would accept repeated keys.
+    Raises `UnreadableReplyError`."""
     try:
         return _validated(arguments_text(call), schema)
     except ValidationError as error:
@@ -100,26 +99,25 @@ def read_arguments(call: ToolCallPart, schema: type[T]) -> T:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """The arguments of a tool call as they came, JSON or not."""
+    """The raw arguments of a tool call, JSON or not."""
     return call.args if isinstance(call.args, str) else json.dumps(call.args or {}, ensure_ascii=False)
 
 
 def _validated(text: str, schema: type[T]) -> T:
-    """The value of a text that is JSON and nothing else. A key given twice is an `UnreadableReplyError`: which of the
-    two values is meant, nobody can say."""
+    """The value of a text that is JSON and nothing else. A repeated key is ambiguous: an `UnreadableReplyError`."""
     value = schema.model_validate_json(text)
     try:
         json.loads(text, object_pairs_hook=unique_keys)
     except JsonError as error:
         raise UnreadableReplyError(f"found {error.found}, expected each key once") from None
-    except (ValueError, RecursionError):  # what pydantic reads and Python does not: nothing to object to
+    except (ValueError, RecursionError):  # pydantic reads some texts that Python does not
         pass
     return value
 
 
 def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
-    """The one value of the form with which a text begins or ends; None where there is none, where there are several
-    that differ, or where what was asked holds the same one: then it is quoted from there."""
+    """The only value of the form in a text, at its beginning or end; None without one, with several that differ, or if
+    the question holds the same one (a quotation)."""
     found = _values_within(text, schema)
     if not found or any(value != found[0][2] for _, _, value in found):
         return None
@@ -131,15 +129,15 @@ def _value_within(text: str, schema: type[T], asked: Sequence[str]) -> T | None:
 
 
 def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
-    """All values of a form that stand in a text, each with its start and end, as far as it is looked through."""
+    """The values of a form in a text, each with its start and end; at most 50 braces are tried."""
     found: list[tuple[int, int, T]] = []
     decoder, place = json.JSONDecoder(), -1
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_OBJECTS):
         place = text.find("{", place + 1)
         if place < 0:
             break
         try:
-            end = place + decoder.raw_decode(text[place : place + _MOST_CHARS])[1]
+            end = place + decoder.raw_decode(text[place : place + _MAX_CHARS])[1]
             found.append((place, end, _validated(text[place:end], schema)))
         except (ValueError, RecursionError, UnreadableReplyError):
             continue
@@ -148,9 +146,9 @@ def _values_within(text: str, schema: type[T]) -> list[tuple[int, int, T]]:
 
 
 def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
-    """Tokens and price of one request; a price that the library's own (offline) list lacks is None.
+    """Tokens and price of one request; the price is None where the library's (offline) list lacks it.
 
-    `unpriced` are the models that were looked for in vain before: the search costs more than the rest.
+    `unpriced` collects models without a price, since the search for one is slow.
     """
     usage, model, cost = response.usage, response.model_name or "", None
     if model not in unpriced:
@@ -161,7 +159,7 @@ def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
         except (ValueError, ArithmeticError):  # usage that came incomplete, or that no price fits
             cost = None
     told = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
-    if not all(0 <= count <= _MOST_TOKENS for count in told):  # no such request was made: nothing is known of it
+    if not all(0 <= count <= _MAX_TOKENS for count in told):  # impossible counts: nothing is known
         return Usage(requests=1)
     return Usage(
         requests=1,
@@ -173,8 +171,8 @@ def read_usage(response: ModelResponse, unpriced: set[str]) -> Usage:
 
 
 def read_tokens(response: ModelResponse) -> tuple[Token, ...]:
-    """The tokens of a reply with their probabilities, as OpenAI's protocols give them; none where they did not come.
-    Raises `UnreadableReplyError` where they came in another form, or with what is no probability."""
+    """The tokens of a reply with their probabilities, in the form of OpenAI's protocols; empty without them. Raises
+    `UnreadableReplyError` for another form, and for invalid probabilities."""
     from pydantic_ai.messages import TextPart
 
     texts = [part.provider_details for part in response.parts if isinstance(part, TextPart)]
@@ -196,7 +194,7 @@ def _token(said: Mapping[str, Any]) -> Token:
 
 
 def _chance(said: Mapping[str, Any]) -> float:
-    """A probability of 0 to 1; servers round, and may so be a little above."""
+    """A probability from 0 to 1; by rounding, servers may send one slightly above."""
     logprob = float(said["logprob"])
     if not logprob <= _ROUNDED:
         raise ValueError("not the logarithm of a probability")
@@ -204,7 +202,7 @@ def _chance(said: Mapping[str, Any]) -> float:
 
 
 def _bytes(said: Mapping[str, Any]) -> bytes:
-    """A token may end within a character; servers that list no bytes give its text."""
+    """The bytes of a token, which may end within a character; its text if the server lists no bytes."""
     return bytes(said["bytes"]) if said["bytes"] is not None else str(said["token"]).encode()
 
 

@@ -1,4 +1,4 @@
-"""Several servers with one model: which of them a call goes to, and how many calls each is given at once."""
+"""Load balancing over several servers with one model: which server gets a call, and how many at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _GROWTH = 1.5
 _WORTH = 1.1  # growth goes on while it brings a tenth more replies a second
 _CUT = 0.7
 _SETTLED_WINDOWS = 10  # after which growth is tried again
-_MOST_DOWN_S = 60.0
-_MOST_HANGS = 3
+_MAX_DOWN_S = 60.0
+_MAX_HANGS = 3
 _UNEVEN = 1.25  # times the servers' mean load: a video goes elsewhere where its server has more than that
 
 _near: ContextVar[str] = ContextVar("near", default="")
@@ -28,8 +28,8 @@ _chosen: ContextVar[ModelServer] = ContextVar("chosen")
 
 @contextmanager
 def near(what: str) -> Iterator[None]:
-    """Calls inside go to the server that had the earlier ones near the same thing (a video, which it may still have at
-    hand), unless that one has too much to do."""
+    """Calls inside go to the server that had earlier calls about the same thing (a video that it may have cached),
+    unless that server is overloaded."""
     token = _near.set(what)
     try:
         yield
@@ -38,11 +38,11 @@ def near(what: str) -> Iterator[None]:
 
 
 class ModelServer:
-    """One server: what it has to do, and how it fares.
+    """The state of one server: its outstanding calls, its limit of concurrent calls, and its failures.
 
-    Its limit of calls at once begins at 8 where there are others, and grows by half as long as that brings a tenth more
-    replies a second; else it goes back, and growth is tried again later. Where the server has too much to do by its own
-    words (HTTP 429, 503), the limit falls to 0.7 of what it had, and grows by one call at a time from then on.
+    With other servers, the limit starts at 8 and grows by half as long as that brings a tenth more replies a second;
+    else it goes back, and growth is tried again later. After an overload (HTTP 429, 503) the limit falls to 0.7 of the
+    outstanding calls, and grows by one call at a time from then on.
     """
 
     def __init__(self, url: str, limit: float) -> None:
@@ -60,38 +60,38 @@ class ModelServer:
 
     @property
     def full(self) -> bool:
-        """Whether it has as many calls as it may."""
+        """Whether its limit is reached."""
         return self.outstanding + 1 > max(1.0, self.limit)
 
     def ready(self, now: float) -> bool:
-        """Whether it may be asked; one that was down gets one call to show that it is back."""
+        """Whether it may get a call; a server that was down gets a single one first."""
         return self.down_until <= now and (not self._failures or not self.outstanding)
 
     def lost(self, now: float) -> None:
-        """Nobody was there: it is left alone for 1 s, twice as long each time, at most a minute."""
+        """Notes that no connection was possible: no calls for 1 s, doubled each time, at most a minute."""
         if now >= self.down_until:
-            self.down_until = now + min(_MOST_DOWN_S, 2.0 ** min(self._failures, 10))
+            self.down_until = now + min(_MAX_DOWN_S, 2.0 ** min(self._failures, 10))
             self._failures += 1
 
     def hung(self, now: float) -> None:
-        """A call took longer than it may. Three in a row are taken for nobody there."""
+        """Notes a time-out. Three in a row count as a lost connection."""
         self._hangs += 1
-        if self._hangs >= _MOST_HANGS:
+        if self._hangs >= _MAX_HANGS:
             self.lost(now)
 
     def refused(self, now: float, begun: float) -> None:
-        """It has too much to do. Calls that began before the limit fell last say nothing new."""
+        """Notes an overload. Calls that began before the last reduction are ignored."""
         if begun >= self._cut_at:
             self.limit = max(1.0, _CUT * min(self.limit, self.outstanding))
             self._cut_at, self._careful = now, True
             self._begin()
 
     def replied(self, now: float) -> None:
-        """A reply came, good or bad."""
+        """Notes a reply of any kind."""
         self._failures, self._hangs, self.down_until = 0, 0, -math.inf
         self._used_up = self._used_up or self.full
         self._replies += 1
-        if self._replies == 0:  # from here on replies are of calls under this limit
+        if self._replies == 0:  # from here on, replies are to calls under this limit
             self._window_from, self._used_up = now, False
         elif self._replies >= 2 * self.limit and now > self._window_from:
             if self._used_up:
@@ -99,11 +99,11 @@ class ModelServer:
             self._begin()
 
     def _begin(self) -> None:
-        """A new window of replies, after as many as may still be under way."""
+        """Begins a new window of replies, after those that are still outstanding."""
         self._replies = -math.ceil(min(self.limit, self.outstanding)) - 1
 
     def _adapt(self, rate: float) -> None:
-        """Another limit, at the end of a window of replies in which the last one was used up."""
+        """Changes the limit at the end of a window in which it was reached."""
         if self._careful:
             self.limit += 1.0
         elif self._settled > _SETTLED_WINDOWS or (not self._settled and rate > _WORTH * self._rate):
@@ -115,8 +115,8 @@ class ModelServer:
 
 
 class ModelServers:
-    """The servers of one model, in one event loop at a time. With one of them a limit falls only where it asks for
-    that."""
+    """The servers of one model, for one event loop at a time. A single server has no limit until it reports an
+    overload."""
 
     def __init__(self, urls: Sequence[str]) -> None:
         first = _FIRST_LIMIT if len(urls) > 1 else math.inf
@@ -126,8 +126,8 @@ class ModelServers:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[ModelServer]:
-        """A server for one call, which counts as outstanding inside. Waits until one may be given a call more: time in
-        the queue, not the model's."""
+        """A server for one call, which counts as outstanding inside. Waits until a server may get a call; the wait
+        counts as time in the queue, not the model's."""
         loop = asyncio.get_running_loop()
         server = self._free(loop.time())
         while server is None:
@@ -137,7 +137,7 @@ class ModelServers:
                 try:
                     await waiter
                 except asyncio.CancelledError:
-                    self._wake()  # it may have been this one's turn
+                    self._wake()  # passes the turn on
                     raise
             server = self._free(loop.time())
         server.outstanding += 1
@@ -151,16 +151,16 @@ class ModelServers:
 
     @property
     def chosen(self) -> ModelServer:
-        """The server of the call that is made."""
+        """The server of the current call."""
         return _chosen.get(self.all[0])
 
     def elsewhere(self, server: ModelServer) -> bool:
-        """Whether a server is down and another one is not: a call that failed there can be made again at once."""
+        """Whether a server is down and another one is not, so that a failed call can be repeated there at once."""
         now = asyncio.get_running_loop().time()
         return server.down_until > now and any(other.down_until <= now for other in self.all)
 
     def _wake(self) -> None:
-        """As many as may be given a call now; each looks for itself."""
+        """Wakes as many waiting calls as there is room for; each chooses its server itself."""
         places = sum(max(0, int(min(one.limit, 1e6)) - one.outstanding) for one in self.all)
         while self._waiting and places > 0:
             waiter = self._waiting.popleft()
@@ -189,6 +189,6 @@ class ModelServers:
 
 
 def _weight(key: str, url: str) -> bytes:
-    """Of a server for what is near (rendezvous hashing): each key has an order of servers of its own, in which one that
-    comes or goes moves nothing but its own."""
+    """The weight of a server for a key (rendezvous hashing): each key has its own order of servers, and a server that
+    comes or goes moves only its own keys."""
     return blake2b(f"{key}\n{url}".encode(), digest_size=8).digest()

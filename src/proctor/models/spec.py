@@ -1,12 +1,10 @@
-"""Which model is asked, where, and how patiently."""
+"""The specification of a model: its name, servers, settings, time-outs and retries."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from proctor.core import ConfigurationError, InputError, Usage, UsageError, looks_secret
 
 TRANSCRIPTION, WHISPER = "openai-transcription:", "faster-whisper:"
-"""What the names of recognisers of speech begin with."""
+"""Prefixes of the names of speech recognisers."""
 
 RESERVED = {
     "timeout": "the time-out of the specification",
@@ -23,27 +21,27 @@ RESERVED = {
     "max_retries": "the retries of the specification",
     "extra_headers": "the provider's environment variables, since headers may hold keys",
 }
-"""Settings of the library that do not pass through, and what is used instead."""
+"""Settings of the library that are not passed through, and their replacements."""
 
 
 _MILLION = 1_000_000
 
 
 class ModelSpec(BaseModel):
-    """A model and how to ask it: plain JSON, without secrets (those come from the environment).
+    """A model and how to call it: plain JSON, without secrets (those come from the environment).
 
-    `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of
-    pydantic-ai), or `transformers:PATH_OR_ID` for weights that run in this process; a recogniser of speech is
+    `name` is `provider:model` (`openai:…`, `anthropic:…`, `google:…` and every other provider of pydantic-ai), or
+    `transformers:PATH_OR_ID` for weights that run in this process; a speech recogniser is
     `openai-transcription:MODEL` (a server that speaks OpenAI's transcription protocol) or `faster-whisper:PATH`.
-    `base_url` is an OpenAI-compatible server's (vLLM, SGLang, Ollama), `name` then may be the bare name of a model
-    there; `replicas` are further servers with the same model, among which calls are spread.
-    `settings` pass through to the provider (temperature, max_tokens …).
-    `timeout_s` bounds one attempt, from connecting to the last byte. `retries` further attempts follow a
-    an infrastructure error, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most
-    `max_wait_s`. `structured` is how a reply of a given form is asked for: by the provider's JSON schema
-    mode (`native`), by a tool call, or in words (`prompted`); `auto` takes the first that the model knows.
-    `price` is that of a million input and a million output tokens in US dollars, for a model that the price list lacks;
-    it changes no reply.
+    `base_url` is the address of an OpenAI-compatible server (vLLM, SGLang, Ollama), where `name` may be the bare name
+    of a model; `replicas` are further servers with the same model, among which calls are spread. `settings` are passed
+    to the provider (temperature, max_tokens …).
+
+    `timeout_s` limits one attempt, from connecting to the last byte. An infrastructure error is followed by up to
+    `retries` attempts, after waiting `backoff_s` · 2ⁿ with full jitter drawn from `seed`, at most `max_wait_s`.
+    `structured` is how a reply of a given form is requested: by the provider's JSON schema mode (`native`), by a tool
+    call, or in words (`prompted`); `auto` takes the first that the model supports. `price` is that of a million input
+    and a million output tokens in US dollars, for a model that the price list lacks; it changes no reply.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
@@ -61,7 +59,7 @@ class ModelSpec(BaseModel):
     price: tuple[float, float] | None = None
 
     def priced(self, usage: Usage) -> Usage:
-        """What one request consumed, with its cost by `price` where none is known; without tokens it stays unknown.
+        """The usage with its cost by `price`, if none is known; without tokens the cost stays unknown.
 
         >>> spec = ModelSpec(name="local", price=(0.5, 2.0))
         >>> spec.priced(Usage(requests=1, input_tokens=1_000_000, output_tokens=250_000)).cost_usd
@@ -81,12 +79,12 @@ class ModelSpec(BaseModel):
 
     @property
     def hears(self) -> bool:
-        """Whether it is a recogniser of speech: it takes one sound, and gives its words with times."""
+        """Whether it is a speech recogniser: it takes one sound, and returns words with times."""
         return self.name.startswith((TRANSCRIPTION, WHISPER))
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The address of each server; none where the provider's own is meant.
+        """The address of each server; empty for the provider's own.
 
         >>> ModelSpec(name="m", base_url="http://a/v1", replicas=("http://b/v1/",)).servers
         ('http://a/v1', 'http://b/v1')
@@ -94,7 +92,7 @@ class ModelSpec(BaseModel):
         return () if self.base_url is None else (self.base_url, *self.replicas)
 
     def served_by(self, urls: Sequence[str]) -> ModelSpec:
-        """The same model at these servers, too. Raises `ConfigurationError` for what is no address of another one."""
+        """The same model with further servers. Raises `ConfigurationError` for an invalid or repeated address."""
         return self if not urls else ModelSpec(**{**dict(self), "replicas": (*self.replicas, *urls)})
 
     @field_validator("replicas")
@@ -139,7 +137,7 @@ class ModelSpec(BaseModel):
 
 
 def parse_price(text: str) -> tuple[float, float]:
-    """Dollars for a million input and a million output tokens, of INPUT/OUTPUT. Raises `UsageError` for anything else.
+    """Dollars for a million input and a million output tokens, from INPUT/OUTPUT. Raises `UsageError`.
 
     >>> parse_price("0.15/0.60")
     (0.15, 0.6)
@@ -152,8 +150,7 @@ def parse_price(text: str) -> tuple[float, float]:
 
 
 def parse_settings(pairs: Iterable[str], what: str = "model settings") -> dict[str, JsonValue]:
-    """Settings from `key=value` texts (`what` they are, for errors); a value is JSON where it can be read so, else the
-    text itself.
+    """Settings from `key=value` texts (`what` names them in errors); a value is JSON if it is valid, else the text.
 
     Raises `InputError` for a text without `=`, and for a key that comes twice.
 
@@ -183,32 +180,3 @@ def _keys(value: JsonValue) -> Iterable[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _keys(inner)
-
-
-_BLOCK = 2**16
-_BLOCKS = 64
-_NAMES = ("*.safetensors", "model.bin", "*.json", "*.jinja", "*.txt", "*.model")
-
-
-def weights_hash(folder: Path) -> str:
-    """A hash of a folder's weights, configuration, tokenizer and templates; "" where there is no such folder (a name of
-    the hub, whose files are not known before they are loaded).
-
-    Of a large file its size and 64 blocks of 64 KB count, spread over the whole of it: training changes all of them,
-    and tens of gigabytes need not be read.
-    """
-    folder = folder.expanduser()
-    if not folder.is_dir():
-        return ""
-    digest = hashlib.sha256()
-    for file in sorted({file for name in _NAMES for file in folder.glob(name) if file.is_file()}):
-        size = file.stat().st_size
-        digest.update(f"{file.name} {size}\n".encode())
-        with file.open("rb") as stream:
-            if size <= _BLOCK * _BLOCKS:
-                digest.update(stream.read())
-                continue
-            for number in range(_BLOCKS):
-                stream.seek(number * (size - _BLOCK) // (_BLOCKS - 1))
-                digest.update(stream.read(_BLOCK))
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Weights of the `transformers` library: what they are asked, and what they say, in batches."""
+"""Local weights of the `transformers` library, queried in batches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from proctor.models.prefix_cache import Asked, PrefixReuse
 from proctor.models.prompts import template_ends
 
 TICKS = 1000
-"""A processor counts frames at a rate: at a number per second, every time has a number of its own."""
+"""Frames per second that a processor is given: at this rate every time in milliseconds has its own frame index."""
 
 
 def video_metadata(seconds: tuple[float, ...]) -> dict[str, object]:
-    """What a processor must know of sampled frames, or it invents their times: it takes index over rate.
+    """Metadata of sampled frames, from which a processor computes their times (index over rate).
 
     >>> known = video_metadata((0.0, 1.5, 4.0))
     >>> [index / known["fps"] for index in known["frames_indices"]], known["total_num_frames"]
@@ -35,7 +35,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Choices:
-    """How words are chosen: the likeliest one at temperature 0, else drawn with a seed."""
+    """How tokens are chosen: the most likely one at temperature 0, else sampled with a seed."""
 
     max_tokens: int
     temperature: float = 0.0
@@ -55,7 +55,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class FixedForm:
-    """A text with places to fill in, each with one of its options: between two `texts` each, so one more than places.
+    """A text with places to fill in, each with one of its options; there is one more of the `texts` than places.
 
     >>> FixedForm(('{"overall": ', "}"), (("0", "1", "2"),)).filled(["2"])
     '{"overall": 2}'
@@ -71,8 +71,8 @@ class FixedForm:
 
 @dataclass(frozen=True)
 class Query:
-    """One question: what stands before it, and texts, pictures (JPEG) and clips in their order. With a form, the reply is
-    that form filled in."""
+    """One question: the system message, and texts, pictures (JPEG) and clips in order. With a form, the reply is the
+    filled form."""
 
     system: str
     parts: tuple[str | bytes | Clip, ...]
@@ -81,20 +81,18 @@ class Query:
 
     @property
     def pictures(self) -> list[bytes]:
-        """The pictures alone."""
         return [part for part in self.parts if isinstance(part, bytes)]
 
     @property
     def clips(self) -> list[Clip]:
-        """The clips alone."""
         return [part for part in self.parts if isinstance(part, Clip)]
 
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """One reply; `cut_off` where the limit of tokens ended it. Of a form that was filled in, `chances` are the
-    probabilities of the options of each place; what they lack to 1 is on other tokens. `cached_tokens` of what was
-    asked were computed for another question, or none for the reason `not_reused`."""
+    """One reply; `cut_off`: the token limit ended it. For a filled form, `chances` are the probabilities of the options
+    of each place (the rest to 1 is on other tokens). `cached_tokens` of the input were computed for another question,
+    or none for the reason `not_reused`."""
 
     text: str
     input_tokens: int
@@ -106,10 +104,12 @@ class GeneratedText:
 
 
 class Weights:
-    """`where` is a folder or a model's id; an id is looked for in the library's cache, and fetched unless
-    HF_HUB_OFFLINE=1; BASE+FOLDER is one with an adapter. A model of pictures and texts, or of texts alone. What it
-    computes of pictures is kept for other questions about them, `kept_bytes` at most, unless it is in training. For
-    one thread."""
+    """A model of pictures and texts, or of texts alone. Not for several threads at once.
+
+    `where` is a folder or a model's id, which is searched in the library's cache, and fetched unless HF_HUB_OFFLINE=1;
+    BASE+FOLDER adds an adapter. Computations of pictures are kept for other questions about them, at most `kept_bytes`,
+    unless the model is in training.
+    """
 
     def __init__(self, name: str, where: str, device: str = "auto", dtype: str = "auto", kept_bytes: float = 0) -> None:
         self._name = name
@@ -131,8 +131,8 @@ class Weights:
         return made
 
     def load(self, *, empty: bool = False) -> None:
-        """Loads it, the first time; `empty` leaves out the numbers, so that it can be measured and not asked. Raises
-        `ConfigurationError` that says what is missing."""
+        """Loads the model, once; with `empty` without its numbers, to measure it. Raises `ConfigurationError` that says
+        what is missing."""
         if self._model is not None:
             return
         try:
@@ -149,7 +149,7 @@ class Weights:
             self.reuse_prefixes(self._kept_bytes)
 
     def reuse_prefixes(self, most_bytes: float) -> None:
-        """From now on what is computed of pictures is kept, as long as nothing changes the weights."""
+        """Keeps computations of pictures from now on; the weights must not change."""
         if self.takes_pictures:
             self._reuse = PrefixReuse(self, most_bytes)
             self._reuse.try_out()
@@ -161,7 +161,7 @@ class Weights:
 
     @property
     def processor(self) -> Any:
-        """What makes numbers of texts and pictures: the library's processor, or of a model of texts the tokenizer."""
+        """The library's processor, or the tokenizer of a text-only model."""
         return self._processor
 
     @property
@@ -171,7 +171,7 @@ class Weights:
 
     @property
     def takes_pictures(self) -> bool:
-        """Whether it sees, or reads alone."""
+        """Whether the model takes pictures, or texts alone."""
         return self.tokenizer is not self._processor
 
     @property
@@ -182,8 +182,8 @@ class Weights:
         return frozenset(ends if isinstance(ends, list) else [own if ends is None else ends])
 
     def generate(self, queries: Sequence[Query], given_up: Callable[[], bool]) -> list[GeneratedText]:
-        """The replies to questions with as many pictures each, the same choices and the same form. A batch that is too
-        large for the memory is halved. Raises `SystemFaultError` where one question alone is too large."""
+        """The replies to questions with equal numbers of pictures, equal choices and the same form. A batch that is too
+        large for the memory is halved. Raises `SystemFaultError` where a single question is too large."""
         import torch
 
         try:
@@ -191,7 +191,7 @@ class Weights:
         except torch.OutOfMemoryError:
             kept = self._reuse is not None and self._reuse.kept.clear()
             torch.cuda.empty_cache()
-        if len(queries) == 1 and self._reuse is not None and kept:  # which may have been what was too much
+        if len(queries) == 1 and self._reuse is not None and kept:  # the kept computations may have filled the memory
             with self._reuse.paused():
                 return self.generate(queries, given_up)
         if len(queries) == 1:
@@ -200,19 +200,19 @@ class Weights:
         return self.generate(queries[:half], given_up) + self.generate(queries[half:], given_up)
 
     def encoded(self, queries: Sequence[Query], **wanted: Any) -> Any:
-        """Questions as the model reads them, up to where its reply begins; padded on the left. `wanted` is for the
+        """Questions as model inputs, up to the beginning of the reply, padded on the left. `wanted` are options of the
         processor."""
         return self._inputs([_messages(query) for query in queries], [query.clips for query in queries], wanted)
 
     def prompts(self, queries: Sequence[Query], **wanted: Any) -> Any:
-        """The same where the model is."""
+        """As `encoded`, on the model's device."""
         given = self.encoded(queries, **wanted)
         if self.takes_pictures:
             return given.to(self._model.device, dtype=self._model.dtype)
         return given.to(self._model.device)
 
     def messages(self, query: Query) -> list[Message]:
-        """A question as it is given to the chat template."""
+        """A question as messages for the chat template."""
         from jinja2 import TemplateError
 
         found = self._worded(_messages(query))
@@ -223,7 +223,7 @@ class Weights:
         return found
 
     def written(self, query: Query) -> str:
-        """A question as the chat template writes it, with a placeholder for each picture."""
+        """A question as text by the chat template, with a placeholder for each picture."""
         from jinja2 import TemplateError
 
         messages = _messages(query, opened=False)
@@ -236,8 +236,8 @@ class Weights:
         return messages if self.takes_pictures else [_in_words(one) for one in messages]
 
     def reply_tokens(self, reply: str) -> list[int]:
-        """The tokens that the model would have to say to reply just this and end, by its own chat template: what it is
-        trained to say. Raises `InputError` for a reply with special tokens in it."""
+        """The tokens of exactly this reply and its end, by the model's own chat template: the target of training. Raises
+        `InputError` for a reply with special tokens."""
         special = set(self.tokenizer.all_special_ids) & set(self._ids(reply))
         if special:
             found = f"the special token {self.tokenizer.decode([min(special)])!r}"
@@ -286,7 +286,7 @@ class Weights:
         return processor, model.to(device).eval()
 
     def _probe(self) -> Any:
-        """The logits of a question, with a picture where the model takes any."""
+        """The logits of a question, with a picture if the model takes any."""
         import torch
 
         parts: tuple[str | bytes, ...] = (_grey(), "?") if self.takes_pictures else ("?",)
@@ -312,7 +312,7 @@ class Weights:
         ]
 
     def _asked(self, queries: Sequence[Query]) -> Asked:
-        """Questions as the model is given them, with what it computed of their pictures before."""
+        """Questions as model inputs, with earlier computations of their pictures."""
         import torch
 
         if self._reuse is None:
@@ -321,7 +321,7 @@ class Weights:
             return self._reuse.asked(queries)
 
     def _filled(self, queries: Sequence[Query]) -> list[GeneratedText]:
-        """Forms filled in: their fixed text is put in the model's mouth, and only what stands in the places is drawn."""
+        """Fills forms: their fixed text is forced, and only the places are sampled."""
         import torch
 
         form = queries[0].form or FixedForm((), ())
@@ -358,7 +358,7 @@ class Weights:
 
     def _skeleton(self, form: FixedForm) -> tuple[list[int], dict[int, list[int]]]:
         """The tokens of a form up to its last place, and by place the tokens of its options. Raises
-        `ConfigurationError` for a tokenizer that has not a token for each option alone."""
+        `ConfigurationError` where an option is not a single token of its own."""
         usual = [options[0] for options in form.options]
         ids = self.reply_tokens(form.filled(usual))
         places: dict[int, list[int]] = {}
@@ -433,7 +433,7 @@ def _said(role: str, text: str) -> Message:
 
 
 def _in_words(message: Message) -> Message:
-    """A message to a model of texts."""
+    """A message for a text-only model."""
     return {"role": message["role"], "content": "\n".join(part["text"] for part in message["content"])}
 
 
@@ -464,7 +464,7 @@ def _messages(query: Query, *, opened: bool = True) -> list[Message]:
 
 
 def _without_system(messages: list[Message]) -> list[Message]:
-    """The system's words as the first of the user's."""
+    """The system message as the beginning of the user's."""
     if messages[0]["role"] != "system":
         return messages
     system, user = messages
@@ -476,7 +476,7 @@ def _ended_by(given_up: Callable[[], bool]) -> Any:
     from transformers import StoppingCriteria, StoppingCriteriaList
 
     class NobodyWaits(StoppingCriteria):  # type: ignore[misc]  # the library has no types
-        """Ends when the answers are not wanted any more."""
+        """Stops when all answers are given up."""
 
         def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
             del scores, kwargs

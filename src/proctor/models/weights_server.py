@@ -1,7 +1,7 @@
-"""A server on this machine that speaks OpenAI's chat completions, for checking what weights say once they are served.
+"""A local server with OpenAI's chat completions protocol, to check weights as they are served.
 
-One question at a time, the likeliest words, with the probabilities of what else could have been said. It is no server
-for many: use vLLM or another for that.
+It answers one question at a time by greedy decoding, with the probabilities of alternatives. For production use vLLM or
+another server.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, Self
 from proctor.core import InputError, ProctorError
 from proctor.models.weights import Choices, Query, Weights
 
-_LARGEST = 64 * 2**20
+_MAX_BODY = 64 * 2**20
 _LISTED = 20
 _IMPOSSIBLE = -9999.0
 _HANGS_S = 600.0
 
 
 class WeightsServer:
-    """Serves loaded weights under `url` while inside `with`, to this machine alone."""
+    """Serves loaded weights under `url` inside `with`, to this machine only."""
 
     def __init__(self, weights: Weights, name: str) -> None:
         lock = threading.Lock()
@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = int(self.headers.get("Content-Length") or -1)
-        if self.path != "/v1/chat/completions" or not 0 <= size <= _LARGEST:
+        if self.path != "/v1/chat/completions" or not 0 <= size <= _MAX_BODY:
             self._send(404 if size >= 0 else 411, _error("no such page, or a body that is too large"))
             return
         try:
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, *_: object) -> None:
-        """Nothing is written of what is asked."""
+        """Logs nothing."""
 
 
 def _error(message: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _completion(weights: Weights, name: str, body: dict[str, Any]) -> dict[str, 
 
 
 def _query(body: dict[str, Any]) -> Query:
-    """The question of a request. Raises `InputError` for one that holds more than texts and pictures."""
+    """The query of a request. Raises `InputError` for content other than texts and pictures."""
     system: list[str] = []
     parts: list[str | bytes | Any] = []
     for message in body["messages"]:
@@ -144,8 +144,8 @@ Alternatives = dict[str, float]
 
 
 def _likeliest(weights: Weights, query: Query) -> tuple[int, list[tuple[str, Alternatives]], bool]:
-    """How many tokens were asked, the likeliest reply token by token with the log-probabilities of what could have
-    stood there, and whether the model ended it."""
+    """The number of input tokens, the greedy reply token by token with the log-probabilities of alternatives, and
+    whether the model ended it."""
     import torch
 
     inputs = weights.prompts([query])

@@ -17,8 +17,7 @@ import pytest
 
 from proctor.construction.pipeline import Project, funnel, history, redo_record, run_stages
 from proctor.core import ConfigurationError
-from proctor.media.audio import RATE, cut_sound
-from proctor.media.speech_parts import speech_parts
+from proctor.media.audio import RATE, cut_sound, speech_parts
 from proctor.models import ModelClient, ModelSpec
 from proctor.runs import Store
 from tests.support.ear import SENTENCES, ear, frames_of, project_of, transcribed
@@ -242,7 +241,7 @@ def test_faster_whisper_needs_its_package_and_files(
         ModelClient(ModelSpec(name=f"faster-whisper:{tmp_path}"))
     with pytest.raises(ConfigurationError, match="unknown model setting 'beams'"):
         ModelClient(ModelSpec(name=f"faster-whisper:{weights}", settings={"beams": 3}))
-    monkeypatch.setattr("proctor.models.whisper.find_spec", lambda _: None)
+    monkeypatch.setattr("proctor.models.speech.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"is not installed: pip install 'proctor-eval\[asr\]'"):
         ModelClient(ModelSpec(name=f"faster-whisper:{weights}"))
 

@@ -11,7 +11,7 @@ import av
 import numpy as np
 import pytest
 
-from proctor.media.inspection import metadata_of
+from proctor.media.video import metadata_of
 from tests.support.labelled_pictures import LaidText, Pixels, moving_tissue, with_text
 from tests.support.program import proctor
 

@@ -1,4 +1,4 @@
-"""Orders: one compared with the right one, and many over items, with intervals and what chance would do."""
+"""Metrics of orders: one answer against the right order, many over items with intervals, and the chance level."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from proctor.metrics.text import RATIONALE_F1
 from proctor.stats import Floats, Groups, Resampling, correlation, mean_interval
 
 InvalidOrders = Literal["wrong", "partial"]
-"""What becomes of an order that misses, repeats or invents a label: it is wrong in every figure, or the pairs that it
-has in order count."""
+"""How an order that misses, repeats or invents a label counts: as wrong in every metric, or by the pairs that it has in
+order."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderComparison:
-    """What was counted on one order of `frames` labels.
+    """The counts of one order of `frames` labels.
 
     `places[i]` is where the label that belongs at place i was put (from 0, counting known labels at their
     first place only), None where it is missing. `adjacent_right` counts the neighbours of the right order
@@ -56,7 +56,7 @@ class OrderComparison:
         return not (self.missing or self.repeated or self.unknown)
 
     def counted(self, invalid: InvalidOrders) -> OrderComparison:
-        """The same as it counts: with "wrong", an invalid order has nothing in order, as if there were none.
+        """The comparison under a policy: with "wrong", an invalid order counts as no order.
 
         >>> found = compare_orders("ABCD", "ABC")
         >>> found.counted("partial").adjacent_right, found.counted("wrong").adjacent_right
@@ -129,7 +129,7 @@ class OrderComparison:
 
 
 def compare_orders(reference: Sequence[str], prediction: Sequence[str] | None) -> OrderComparison:
-    """Holds a predicted order against the right one.
+    """Compares a predicted order with the right one.
 
     `reference` holds two or more different labels, first to last; `prediction` any labels, None or empty for
     no answer. A label that is missing makes its pairs wrong, one that is repeated counts at its first place,
@@ -162,30 +162,30 @@ def _in_order(first: int | None, second: int | None) -> bool:
     return first is not None and second is not None and first < second
 
 
-_MOST_COUNTED = 8  # frames: of more, no one counts the runs of all orders
+_MAX_COUNTED = 8  # frames: the runs of all n! orders are enumerated
 
 
 def order_chance(metric: str, frames: Sequence[int]) -> float | None:
-    """The mean that random orders reach on items with these numbers of frames, by the name of a metric of
-    `ORDERING_METRICS` or of `RUN_METRICS`.
+    """The mean of a metric (of `ORDERING_METRICS` or `RUN_METRICS`, by name) for random orders of items with these
+    numbers of frames.
 
     1/n! for the exact order, 2/n! for it up to reversal, 1/n for the first and for the last frame, 1/2 for neighbours,
-    0 for tau; for the longest run the mean over all n! orders, which is counted for up to 8 frames. None for another
-    metric, without items, and where it is not counted.
+    0 for tau; for the longest run the mean over all n! orders, enumerated for up to 8 frames. None for another
+    metric, without items, and for longer runs.
 
     >>> order_chance("up_to_reversal", [4]) == 2 / 24, order_chance("first_right", [4, 6]) == (1 / 4 + 1 / 6) / 2
     (True, True)
     >>> round(order_chance("longest_run", [4]), 4), order_chance("longest_run", [9]), order_chance("accuracy", [])
     (0.5729, None, None)
     """
-    found = [_of_one(metric, count) for count in frames]
+    found = [_chance_of_one(metric, count) for count in frames]
     known = [one for one in found if one is not None]
     return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
-def _of_one(metric: str, frames: int) -> float | None:
+def _chance_of_one(metric: str, frames: int) -> float | None:
     if metric == "longest_run":
-        return _run(frames) if frames <= _MOST_COUNTED else None
+        return _mean_run(frames) if frames <= _MAX_COUNTED else None
     shares = {
         "accuracy": 1 / factorial(frames),
         "task_accuracy": 1 / factorial(frames),
@@ -200,21 +200,16 @@ def _of_one(metric: str, frames: int) -> float | None:
 
 
 @cache
-def _run(frames: int) -> float:
+def _mean_run(frames: int) -> float:
     labels = range(frames)
     key = [str(one) for one in labels]
     runs = sum(compare_orders(key, [str(one) for one in order]).longest_run for order in permutations(labels))
     return runs / factorial(frames) / frames
 
 
-PAIR_CHANCE = 0.5
-"""The pairwise accuracy of a random order."""
-
 _FORMATS = ("ordering",)
 TASK = Metric("task_accuracy", "Task accuracy (exact order)", percent=True, formats=_FORMATS)
-PAIR = Metric(
-    "pairwise_accuracy", "Pairwise accuracy", percent=True, chance=PAIR_CHANCE, formats=_FORMATS, per="neighbours"
-)
+PAIR = Metric("pairwise_accuracy", "Pairwise accuracy", percent=True, chance=0.5, formats=_FORMATS, per="neighbours")
 TAU = Metric("kendall_tau", "Kendall's tau", low=-1.0, chance=0.0, formats=_FORMATS)
 RUN = Metric("longest_run", "Longest run in order, of all frames", percent=True, formats=_FORMATS)
 FIRST = Metric("first_right", "First frame right", percent=True, formats=_FORMATS)
@@ -224,7 +219,7 @@ PARTIAL = Metric(
     "pairwise_partial",
     "Pairwise accuracy, partial credit for invalid orders",
     percent=True,
-    chance=PAIR_CHANCE,
+    chance=0.5,
     formats=_FORMATS,
     per="neighbours",
 )
@@ -236,17 +231,6 @@ VALID = Metric(
     levels=("valid", "invalid", "no order"),
 )
 ORDERING_METRICS = (TASK, PAIR, TAU, RUN, FIRST, LAST, EITHER_WAY)
-
-
-def exact_chance(frames: Sequence[int]) -> float | None:
-    """The task accuracy of random orders: the mean of 1/n! over items with these numbers of frames; None for no item.
-
-    >>> exact_chance([4]), exact_chance([6])
-    (0.041666666666666664, 0.001388888888888889)
-    >>> exact_chance([4, 6]) == (1 / 24 + 1 / 720) / 2
-    True
-    """
-    return sum(1 / factorial(count) for count in frames) / len(frames) if frames else None
 
 
 def overall_score(
@@ -401,7 +385,7 @@ def tracking_estimate(
 
 
 RUN_METRICS = (*ORDERING_METRICS[1:], PARTIAL, VALID)
-"""What is marked beside accuracy, which is the task accuracy."""
+"""The metrics of `OrderingScorer`: all but the task accuracy, which is `accuracy`."""
 
 NEIGHBOURS = "neighbours"
 """The tag of an item that says how many pairs of neighbours its order has: pairwise accuracy is the share of all of
@@ -412,8 +396,8 @@ class OrderingScorer:
     """`RUN_METRICS` for every answer to an item whose reference is an order.
 
     An answer without an order (too late, refused, unreadable) has nothing in order: 0, and tau −1; and so has an
-    invalid one, which misses, repeats or invents a label. What its pairs are worth stands apart (`PARTIAL`). Of several
-    orders that are accepted, the one counts that the answer is nearest to: most neighbours in order, then most pairs.
+    invalid one, which misses, repeats or invents a label. `PARTIAL` gives credit for its pairs. Of several accepted
+    orders the nearest to the answer counts: most neighbours in order, then most pairs.
 
     >>> from proctor.core import Reference
     >>> item = Item(id="q1", group="v1", question="In which order?", answer=OrderingFormat(labels=("A", "B", "C")),
@@ -423,26 +407,19 @@ class OrderingScorer:
     [('pairwise_accuracy', 0.5), ('kendall_tau', 0.33), ('longest_run', 0.67)]
     """
 
-    @property
-    def name(self) -> str:
-        """ "code": no model is asked."""
-        return "code"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All but the task accuracy, which is accuracy."""
-        return RUN_METRICS
+    name = "code"
+    metrics = RUN_METRICS
 
     def applies(self, item: Item) -> bool:
         """To orders with a reference."""
         return item.reference is not None and isinstance(item.answer, OrderingFormat)
 
     async def score(self, item: Item, answer: Answer) -> list[Score]:
-        """The scores of `mark`, in the form that every scorer has."""
+        """The scores of `mark`, as the `Scorer` protocol wants it."""
         return self.mark(item, answer)
 
     def mark(self, item: Item, answer: Answer) -> list[Score]:
-        """Marks one answer. Raises `ValueError` for a failed one, and for an item that it does not apply to."""
+        """Scores one answer. Raises `ValueError` for a failed one, and for an item that it does not apply to."""
         if answer.status is Status.FAILED:
             raise ValueError(f"item {item.id!r}: a failed answer is no answer and is never scored")
         if item.reference is None or not self.applies(item):
@@ -455,8 +432,8 @@ class OrderingScorer:
 
 
 def compared(reference: Reference, answer: Answer) -> OrderComparison:
-    """An answer's order compared with the reference; of several that are accepted against the one that it is nearest
-    to. What holds no order is held as none.
+    """An answer's order compared with the nearest of the accepted references. An answer without an order counts as
+    an empty one.
 
     >>> known = Reference(answer=["B", "A", "C"], accepted=[["A", "B", "C"]])
     >>> compared(known, Answer(item_id="q1", text="A > B > C", parsed=["A", "B", "C"])).exact

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.metrics.text.bertscore import BertScore, BertScoreSettings, load_bertscore
-    from proctor.metrics.text.catalogue import best, mean, text_metrics
     from proctor.metrics.text.encoders import (
         EMBEDDED_ENCODER,
         Encoder,
@@ -19,16 +17,20 @@ if TYPE_CHECKING:
         encoder_limit,
         load_encoder,
     )
+    from proctor.metrics.text.learned import BertScore, BertScoreSettings, load_bertscore
     from proctor.metrics.text.overlap import bleu, chrf, reference_weight, rouge_l, tokens, weighted_bleu
     from proctor.metrics.text.scorers import (
         NO_RATIONALE,
         RATIONALE_F1,
         RationaleScorer,
         SimilarityScorer,
+        best,
         gives_rationales,
+        mean,
         rationale_f1,
         rationale_of,
         similarity_values,
+        text_metrics,
     )
 else:
     export_lazily(__name__)

@@ -1,4 +1,4 @@
-"""A vector for every token of a text, from any encoder of the `transformers` library (the extra `semantic`)."""
+"""Encoders of texts: a vector for every token (`transformers`) or for a whole text; the extra `semantic`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _LAYERS = {
     "xlm-roberta-large": 17,
     "microsoft/deberta-xlarge-mnli": 40,
 }
-"""The layer whose vectors agreed best with human ratings of translations, as the original's authors found."""
+"""The layer whose vectors agree best with human ratings of translations, by the authors of BERTScore."""
 
 _BATCH_TOKENS = 1024
-_NO_LIMIT = 100_000  # tokenizers without a limit say a number with thirty digits
+_NO_LIMIT = 100_000  # tokenizers without a limit state a number with thirty digits
 _WITH_PREFIX_SPACE = ("roberta", "gpt2", "bart", "longformer")
 
 
@@ -50,11 +50,11 @@ class MissingExtraError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """Which encoder: `name` is `EMBEDDED_ENCODER`, a folder or a model's id; `layer` counts from 1 (0: the
+    """The settings of an encoder: `name` is `EMBEDDED_ENCODER`, a folder or a model's id; `layer` counts from 1 (0: the
     embeddings alone), None takes the known best one. `device` is "cpu", "cuda" … or "auto".
 
-    Texts that are longer than the encoder can read are read in overlapping windows ("windows"), or cut as the
-    original does ("cut"). Either is counted.
+    Texts beyond the encoder's limit are read in overlapping windows ("windows"), or cut as in `bert-score` ("cut").
+    Both are counted.
     """
 
     name: str = EMBEDDED_ENCODER
@@ -65,9 +65,9 @@ class EncoderSettings:
 
 @dataclass(frozen=True, slots=True)
 class TextTokens:
-    """One text: the ids of its tokens, those at its ends included that the encoder adds, and a vector of
-    length 1 for each (tokens × dimensions). `empty`: it has no token of its own. `long`: it is longer than the
-    encoder can read at once. `unknown` of its tokens stand for words that the encoder does not know."""
+    """One text: the ids of its tokens, including special tokens at its ends, and a vector of length 1 for each (tokens ×
+    dimensions). `empty`: it has no token of its own. `long`: it exceeds the encoder's limit. `unknown` of its tokens
+    are unknown words."""
 
     ids: Ids
     vectors: Vectors
@@ -81,8 +81,7 @@ Encoded = Mapping[str, TextTokens]
 
 
 class TokenEncoder(Protocol):
-    """Turns texts into tokens with vectors. `name` and `layer` say which, `ends` are the ids of tokens that
-    stand for no words."""
+    """Turns texts into tokens with vectors. `ends` are the ids of special tokens, which stand for no words."""
 
     @property
     def name(self) -> str: ...
@@ -98,8 +97,8 @@ class TokenEncoder(Protocol):
 
 
 def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
-    """Loads an encoder, no more of its layers than are used. An id that is no folder is looked for in the
-    library's cache, and fetched from the hub unless HF_HUB_OFFLINE=1.
+    """Loads an encoder up to the layer in use. An id that is no folder is searched in the library's cache, and fetched
+    from the hub unless HF_HUB_OFFLINE=1.
 
     Raises `MissingExtraError` without the extra `semantic`, `ConfigurationError` where the encoder can't be
     loaded, and `InputError` for a layer that it does not have or that is not known.
@@ -113,7 +112,7 @@ def load_encoder(settings: EncoderSettings = EncoderSettings()) -> TokenEncoder:
     where = encoder_folder(settings.name)
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # that weights of unused layers are left out is no news
+    logging.set_verbosity_error()  # no warnings about the layers that are left out
     try:
         config = AutoConfig.from_pretrained(where)
         layer = _layer(settings, int(config.num_hidden_layers))
@@ -142,8 +141,7 @@ def _missing(what: str, error: ImportError) -> MissingExtraError:
 
 
 def encoder_folder(name: str) -> str:
-    """Where an encoder's files are: the embedded one has a name, others are named by their folder. Raises
-    `MissingExtraError` where the embedded one is not installed."""
+    """The folder (or id) of an encoder by its name. Raises `MissingExtraError` where the embedded one is not installed."""
     if name != EMBEDDED_ENCODER:
         return name
     try:
@@ -163,7 +161,7 @@ def _layer(settings: EncoderSettings, most: int) -> int:
 
 
 def encoder_limit(tokenizer: Any, config: Any) -> int:
-    """How many tokens it can read at once, those at the ends included."""
+    """The largest number of tokens that the encoder reads at once, including special tokens."""
     if tokenizer.model_max_length < _NO_LIMIT:
         return int(tokenizer.model_max_length)
     positions = int(getattr(config, "max_position_embeddings", 0) or 0)
@@ -173,7 +171,7 @@ def encoder_limit(tokenizer: Any, config: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of a text that is read at once, and which of its vectors belong where in the text."""
+    """A part of a text that is read at once, and where its vectors belong in the text."""
 
     ids: list[int]
     target: int
@@ -219,8 +217,8 @@ class _Transformer:
         }
 
     def _pieces(self, ids: list[int], start: int) -> Iterator[_Piece]:
-        """The text whole where it fits, else windows that overlap by half: each token is taken from the window
-        in whose middle it stands best, so that it has a quarter of a window on either side."""
+        """The whole text if it fits, else windows that overlap by half: each token is taken from the window in whose
+        middle it is, so that it has at least a quarter of a window of context on either side."""
         room = self._limit - len(self._head) - len(self._tail)
         step = max(1, room // 2)
         lead = len(self._head)
@@ -237,8 +235,8 @@ class _Transformer:
             done = upto
 
     def _vectors(self, pieces: Sequence[_Piece], total: int) -> Vectors:
-        """Pieces of like length are read together, so that next to nothing is padding. On the processor each core
-        reads batches of its own: cores that share a batch wait for each other many times in each layer."""
+        """Reads pieces of similar length together, so that there is little padding. On the CPU each core reads its own
+        batches: cores that share a batch wait for each other many times in each layer."""
         import torch
 
         found = np.empty((total, int(self._model.config.hidden_size)), dtype=np.float32)
@@ -276,7 +274,7 @@ class _Transformer:
 
 
 def _added(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The tokens that the encoder wants before and after a text."""
+    """The special tokens before and after a text."""
     bare = tokenizer("a", add_special_tokens=False).input_ids
     dressed = tokenizer("a").input_ids
     for place in range(len(dressed) - len(bare) + 1):
@@ -358,5 +356,5 @@ def default_encoder() -> Encoder:
 
 @cache
 def default_similarity() -> Similarity:
-    """Likeness by `default_encoder`, whose errors it raises."""
+    """The similarity by `default_encoder`, whose errors it raises."""
     return Similarity(default_encoder())

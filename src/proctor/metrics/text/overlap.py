@@ -1,4 +1,4 @@
-"""Tokens of texts in any script, for metrics that count them."""
+"""Text similarity by shared words and characters: ROUGE, BLEU, chrF, in any script."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rouge_n(candidate: str, reference: str, n: int = 1, units: Units = "words") 
     return 2 * (first & second).total() / total if first and second else 0.0
 
 
-def rouge_l(candidate: str, reference: str, units: Units = "words") -> float:
+def rouge_l(candidate: str, reference: str) -> float:
     """ROUGE-L as F1, 0 to 1: twice the longest common subsequence over the sum of both lengths.
 
     The texts are taken whole, not by sentence. 0 where either text has no tokens.
@@ -69,7 +69,7 @@ def rouge_l(candidate: str, reference: str, units: Units = "words") -> float:
     >>> rouge_l("the cat sat here", "the dog sat")
     0.5714285714285714
     """
-    first, second = tokens(candidate, units), tokens(reference, units)
+    first, second = tokens(candidate), tokens(reference)
     if not first or not second:
         return 0.0
     return 2 * _common(first, second) / (len(first) + len(second))
@@ -112,16 +112,16 @@ def bleu(candidate: str, references: Sequence[str], language: str = "en") -> flo
     return float(_bleu(_TOKENIZERS.get(language, "13a")).sentence_score(candidate, references).score) / 100
 
 
-def chrf(candidate: str, references: Sequence[str], word_order: int = 0) -> float:
+def chrf(candidate: str, references: Sequence[str]) -> float:
     """chrF of one text against the best of the references, 0 to 1 (Popović 2015, WMT): the F score, β = 2, of
-    character n-grams up to 6; `word_order` 2 gives chrF++. It needs no tokenizer, so it suits any script.
+    character n-grams up to 6. It needs no tokenizer, so it suits any script.
 
     >>> round(chrf("the cat sat", ["the cat ran"]), 3)
     0.521
     """
     if not candidate.strip():
         return 0.0
-    return float(_chrf(word_order).sentence_score(candidate, references).score) / 100
+    return float(_chrf().sentence_score(candidate, references).score) / 100
 
 
 def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[float], language: str = "en") -> float:
@@ -172,8 +172,8 @@ def _weighted_hits(
     """Numerators and denominators of `weighted_bleu` for n-grams of every order."""
     hits, total = [], []
     for order in range(1, orders + 1):
-        theirs = [(weight, _grams(other, order)) for weight, other in zip(weights, others, strict=True)]
-        own = _grams(words, order)
+        theirs = [(weight, _ngrams(other, order)) for weight, other in zip(weights, others, strict=True)]
+        own = _ngrams(words, order)
         best = (
             max((weight * min(count, grams[gram]) for weight, grams in theirs if grams[gram]), default=0.0)
             for gram, count in own.items()
@@ -200,10 +200,6 @@ def _words(metric: BLEU, text: str) -> list[str]:
     return str(metric.tokenizer(text.lower().rstrip())).split()
 
 
-def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[k : k + order]) for k in range(len(words) - order + 1))
-
-
 @cache
 def _bleu(tokenizer: str, *, lowercase: bool = False) -> BLEU:
     from sacrebleu.metrics.bleu import BLEU
@@ -212,7 +208,7 @@ def _bleu(tokenizer: str, *, lowercase: bool = False) -> BLEU:
 
 
 @cache
-def _chrf(word_order: int) -> CHRF:
+def _chrf() -> CHRF:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(word_order=word_order)
+    return CHRF()

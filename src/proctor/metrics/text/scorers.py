@@ -1,20 +1,193 @@
-"""Text metrics and BERTScores of rationales as scorers of answers."""
+"""The text metrics by name, each over several references, and the scorers that use them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from proctor.core import Answer, Item, Metric, RatingScheme, Score, Status
+from proctor.core import Answer, InputError, Item, Metric, RatingScheme, Score, Status, count_of
 from proctor.core.formats import FreeTextFormat, OrderingFormat
-from proctor.metrics.text.bertscore import BertScore
-from proctor.metrics.text.catalogue import TextMetric
+from proctor.metrics.text.encoders import EncoderSettings, default_similarity
+from proctor.metrics.text.learned import (
+    BertScore,
+    BertScoreSettings,
+    BertSimilarity,
+    Bleurt,
+    load_bertscore,
+    load_bleurt,
+)
+from proctor.metrics.text.overlap import bleu, chrf, rouge_l, rouge_n
+
+Pairwise = Callable[[str, str, str], float]
+"""From candidate, reference and language to a number from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class TextMetric:
+    """How alike a text is to its references, 0 to 1 (embeddings: from −1); more is better.
+
+    `prepare` takes all texts beforehand, and `prepare_pairs` all (candidate, reference) pairs: some metrics are faster
+    in batches. `notes` are remarks for a reader of the scores, once they are computed; `extra` names the optional
+    dependencies that it needs.
+
+    >>> TEXT_METRICS["rouge-1-best"].score("chronic eczema", ["Eczema.", "Chronic eczema"], "en")
+    1.0
+    """
+
+    name: str
+    label: str
+    score: Callable[[str, Sequence[str], str], float]
+    prepare: Callable[[Sequence[str]], None] = lambda _: None
+    extra: str = ""
+    prepare_pairs: Callable[[Sequence[tuple[str, str]]], None] = lambda _: None
+    notes: Callable[[], tuple[str, ...]] = lambda: ()
+
+
+def best(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> float:
+    """The greatest value over the references. Raises `InputError` where there is none.
+
+    >>> best(lambda text, reference, language: float(text == reference), "a", ["b", "a"], "en")
+    1.0
+    """
+    return max(_each(pairwise, candidate, references, language))
+
+
+def mean(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> float:
+    """The mean value over the references. Raises `InputError` where there is none.
+
+    >>> mean(lambda text, reference, language: float(text == reference), "a", ["b", "a"], "en")
+    0.5
+    """
+    values = _each(pairwise, candidate, references, language)
+    return sum(values) / len(values)
+
+
+def _each(pairwise: Pairwise, candidate: str, references: Sequence[str], language: str) -> list[float]:
+    if not references:
+        raise InputError("references", found="none", expected="one or more")
+    return [pairwise(candidate, reference, language) for reference in references]
+
+
+def _without_language(alike: Callable[[str, str], float]) -> Pairwise:
+    return lambda candidate, reference, _language: alike(candidate, reference)
+
+
+def _best_and_mean(name: str, label: str, pairwise: Pairwise, **more: Any) -> list[TextMetric]:
+    return [
+        TextMetric(f"{name}-{over.__name__}", f"{label}, {over.__name__}", partial(over, pairwise), **more)
+        for over in (best, mean)
+    ]
+
+
+@cache
+def _bert(name: str = "", layer: int | None = None) -> BertSimilarity:
+    """BERTScore by an encoder, the embedded one without a name. Loaded at its first use."""
+    encoder = EncoderSettings(name=name, layer=layer) if name else EncoderSettings()
+    return BertSimilarity(lambda: load_bertscore(BertScoreSettings(encoder)))
+
+
+def _bertscores(name: str = "bertscore", encoder: str = "", layer: int | None = None) -> list[TextMetric]:
+    bert = _bert(encoder, layer)
+    return _best_and_mean(
+        name,
+        f"BERTScore F1 ({encoder})" if encoder else "BERTScore F1",
+        _without_language(bert),
+        extra="semantic",
+        prepare=bert.prepare,
+        prepare_pairs=bert.prepare_pairs,
+        notes=lambda: bert.notes,
+    )
+
+
+@cache
+def _bleurt(folder: str) -> Bleurt:
+    return load_bleurt(Path(folder))
+
+
+def _bleurts(folder: str) -> list[TextMetric]:
+    bleurt = _bleurt(folder)
+
+    def notes() -> tuple[str, ...]:
+        return (f"{count_of(bleurt.cut, 'pair')} cut: longer than the checkpoint reads",) if bleurt.cut else ()
+
+    return _best_and_mean(
+        f"bleurt:{folder}",
+        "BLEURT",
+        _without_language(bleurt),
+        extra="semantic",
+        prepare_pairs=bleurt.prepare_pairs,
+        notes=notes,
+    )
+
+
+def _declared() -> dict[str, TextMetric]:
+    metrics = [
+        *_best_and_mean("rouge-1", "ROUGE-1", _without_language(rouge_n)),
+        *_best_and_mean(
+            "rouge-1-characters", "ROUGE-1 of characters", _without_language(partial(rouge_n, units="characters"))
+        ),
+        *_best_and_mean("rouge-2", "ROUGE-2", _without_language(partial(rouge_n, n=2))),
+        *_best_and_mean("rouge-l", "ROUGE-L", _without_language(rouge_l)),
+        *_best_and_mean("bleu", "BLEU", lambda candidate, reference, language: bleu(candidate, [reference], language)),
+        *_best_and_mean("chrf", "chrF", lambda candidate, reference, _language: chrf(candidate, [reference])),
+        TextMetric("bleu-all", "BLEU, all references together", bleu),
+        *_best_and_mean(
+            "embedding",
+            "Sentence embeddings",
+            lambda candidate, reference, _language: default_similarity()(candidate, reference),
+            extra="semantic",
+            prepare=lambda texts: default_similarity().prepare(texts),
+        ),
+        *_bertscores(),
+    ]
+    return {metric.name: metric for metric in metrics}
+
+
+TEXT_METRICS = _declared()
+"""All text metrics by name: `-best` and `-mean` over the references."""
+
+
+def text_metrics(names: Sequence[str] = ()) -> list[TextMetric]:
+    """The metrics with these names, each once; without names, all that need no extra.
+
+    Beside the names in `TEXT_METRICS`, "all" is all of them; "bertscore:ENCODER" and "bertscore:ENCODER@LAYER" are
+    BERTScore, best and mean, by another encoder (a folder or a model's id); "bleurt:FOLDER" is BLEURT by the
+    checkpoint in a folder, best and mean. Raises `InputError` for an unknown name, and what `load_bleurt` raises.
+
+    >>> [metric.name for metric in text_metrics(["bleu-all", "bertscore:roberta-large@17", "bleu-all"])]
+    ['bleu-all', 'bertscore:roberta-large@17-best', 'bertscore:roberta-large@17-mean']
+    """
+    if not names:
+        return [metric for metric in TEXT_METRICS.values() if not metric.extra]
+    found = [metric for name in names for metric in _named(name)]
+    return list({metric.name: metric for metric in found}.values())
+
+
+def _named(name: str) -> list[TextMetric]:
+    if name == "all":
+        return list(TEXT_METRICS.values())
+    if name in TEXT_METRICS:
+        return [TEXT_METRICS[name]]
+    kind, _, rest = name.partition(":")
+    if kind == "bleurt" and rest:
+        return _bleurts(rest)
+    if kind == "bertscore" and rest:
+        encoder, at, layer = rest.rpartition("@")
+        numbered = bool(at) and layer.isdecimal()
+        return _bertscores(name, encoder if numbered else rest, int(layer) if numbered else None)
+    expected = f"one of {', '.join(TEXT_METRICS)}, all, bertscore:ENCODER[@LAYER], bleurt:FOLDER"
+    raise InputError("text metric", found=repr(name), expected=expected)
+
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 def similarity_values(metric: TextMetric, texts: Mapping[Key, tuple[str, Sequence[str], str]]) -> dict[Key, float]:
-    """How alike each text is to its references, by the metric, 0 to 1; each with its language. All at once is faster.
+    """The similarity of each text to its references, 0 to 1. `texts` holds text, references and language by key; one
+    call for all is faster than many.
 
     >>> from proctor.metrics.text import text_metrics
     >>> similarity_values(text_metrics(["rouge-1-best"])[0], {"q": ("a b", ["a b", "c"], "en")})
@@ -27,11 +200,10 @@ def similarity_values(metric: TextMetric, texts: Mapping[Key, tuple[str, Sequenc
 
 
 class SimilarityScorer:
-    """Scores answers in free text by one metric on text, without a model of language that is asked.
+    """Scores free-text answers by one text metric.
 
-    With a scheme each dimension gets the same: from its lowest level (nothing in common) to its highest, the other way
-    round where lower is better. Without one there is one metric of the scorer's own name. An answer that its system
-    never gave has nothing in common with anything.
+    With a scheme the similarity is mapped to each dimension's range, reversed where lower is better. Without one there
+    is one metric of the scorer's own name. An answer that was never given scores as an empty text.
 
     >>> import asyncio
     >>> from proctor.core import Dimension, Reference
@@ -90,7 +262,7 @@ class SimilarityScorer:
         ]
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the texts that were scored."""
+        """Remarks on the texts that were scored."""
         return self._metric.notes()
 
 
@@ -126,8 +298,7 @@ def rationale_of(answer: Answer) -> str:
 
 
 def gives_rationales(answers: Iterable[Answer]) -> bool:
-    """Whether rationales were asked for, or kept, in a run: any answer has one, even an empty one. Where none has,
-    there is nothing to measure, and a score of 0 would be made up.
+    """Whether any answer of a run has a rationale, even an empty one. Where none has, there is nothing to measure.
 
     >>> gives_rationales([Answer(item_id="q1", parsed=["B", "A"])])
     False
@@ -138,8 +309,8 @@ def gives_rationales(answers: Iterable[Answer]) -> bool:
 
 
 def rationale_f1(said: Mapping[str, tuple[str, str]], bertscore: BertScore) -> tuple[dict[str, float], tuple[str, ...]]:
-    """By key the BERTScore F1, 0 to 1, of (rationale, reference's rationale); one without text is 0, and so is one
-    below 0 (which a rescaled F1 can be). And what the scorer notes of the texts."""
+    """By key the BERTScore F1, 0 to 1, of (rationale, reference's rationale), and the scorer's notes. An empty
+    rationale scores 0, and so does one below 0 (which a rescaled F1 can be)."""
     told = {key: pair for key, pair in said.items() if pair[0].strip()}
     scores = bertscore.score(list(told.values()))
     known = dict(zip(told, scores.f1.tolist(), strict=True))
@@ -147,11 +318,10 @@ def rationale_f1(said: Mapping[str, tuple[str, str]], bertscore: BertScore) -> t
 
 
 class RationaleScorer:
-    """`RATIONALE_F1` for answers in a run: 0 for an answer without a valid order (each label once) or without a
-    rationale.
+    """`RATIONALE_F1` of answers: 0 without a valid order (each label once) or without a rationale.
 
-    `prepare` may be told all answers beforehand, which are then scored at once. The name holds the BERTScore's hash,
-    since another encoder gives other numbers.
+    `prepare` scores many answers in one batch. The name holds the BERTScore's hash, since another encoder gives other
+    numbers.
     """
 
     def __init__(self, bertscore: BertScore) -> None:

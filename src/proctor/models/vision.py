@@ -1,14 +1,16 @@
-"""Networks in ONNX: run by a bounded process of their own, and how a picture is fitted into their input."""
+"""Networks that look at pictures: encoders of pictures and texts, and ONNX networks in a process of their own."""
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import math
 import select
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -22,16 +24,79 @@ from proctor.models import network_process
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+Vectors = NDArray[np.float64]
+
+
+class MultimodalEncoder:
+    """A `transformers` model with a picture and a text encoder in one space (CLIP, SigLIP, DermLIP …), by path or id.
+    Loaded at its first use, on the CPU.
+
+    Every method raises `ConfigurationError` where it can't be loaded, or is no such model.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._loaded: tuple[Any, Any] | None = None
+        self._lock = threading.Lock()  # several answers may want it first
+
+    def see(self, jpegs: Sequence[bytes]) -> Vectors:
+        """The vectors of pictures (pictures × dimensions), each of length 1."""
+        import torch
+        from PIL import Image
+
+        processor, model = self._load()
+        pictures = [Image.open(io.BytesIO(jpeg)).convert("RGB") for jpeg in jpegs]
+        with self._lock, torch.inference_mode():
+            return _unit(model.get_image_features(**processor(images=pictures, return_tensors="pt")))
+
+    def read(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of texts (texts × dimensions), each of length 1. Texts beyond the model's limit are cut."""
+        import torch
+
+        processor, model = self._load()
+        with self._lock, torch.inference_mode():
+            told = processor(text=list(texts), return_tensors="pt", padding="max_length", truncation=True)
+            return _unit(model.get_text_features(**told))
+
+    def _load(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                try:
+                    from transformers import AutoModel, AutoProcessor
+                    from transformers.utils import logging
+
+                    logging.disable_progress_bar()
+                    processor = AutoProcessor.from_pretrained(self.where)
+                    model = AutoModel.from_pretrained(self.where).eval()
+                except (ImportError, OSError, ValueError, KeyError) as error:
+                    reason = str(error).strip().partition("\n")[0]
+                    raise ConfigurationError(f"the encoder {self.where!r} can't be loaded: {reason}") from error
+                if not (hasattr(model, "get_image_features") and hasattr(model, "get_text_features")):
+                    raise ConfigurationError(
+                        f"the encoder {self.where!r} is a {type(model).__name__}: expected one of pictures and texts"
+                    )
+                self._loaded = processor, model
+            return self._loaded
+
+
+def _unit(features: Any) -> Vectors:
+    """The vectors at length 1; newer versions of the library wrap them."""
+    vectors = np.asarray(getattr(features, "pooler_output", features).float().numpy(), dtype=np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
+    return unit
+
+
 Floats = NDArray[np.float32]
 
 _EXPECTED = "an exported ONNX network"
 _GREY = 114
-_PATIENCE_S = 600.0  # by the clock, where the bound is the processor's time: one that waits takes none
+_PATIENCE_S = 600.0  # of wall time, since the limit of processor time does not stop a process that waits
 
 
 @dataclass(frozen=True, slots=True)
 class Letterbox:
-    """How a picture was fitted into the network's input: scaled alike both ways, centred, the rest grey."""
+    """How a picture is fitted into a network's input: scaled with its aspect ratio, centred, on grey."""
 
     scale: float
     left: int
@@ -68,9 +133,9 @@ class Letterbox:
 
 
 class NetworkProcess:
-    """The program that runs a network (see `network_process`): started with it, ended with this object.
+    """The process that runs an ONNX network (see `network_process`), which ends with this object.
 
-    Raises `ConfigurationError`, which names what is asked for and the remedy, where onnxruntime is not installed."""
+    Raises `ConfigurationError` with the purpose (`what`) and the `remedy` where onnxruntime is not installed."""
 
     def __init__(self, weights: Path, what: str, remedy: str) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
@@ -85,7 +150,7 @@ class NetworkProcess:
         self._end = when_gone(self, _ended, child)
 
     def load(self, content: bytes) -> dict[str, Any]:
-        """What the network says of its inputs and outputs."""
+        """Loads a network; the description of its inputs and outputs."""
         with self._guard:
             said = self._asked(len(content).to_bytes(8), content)
         if "found" in said:

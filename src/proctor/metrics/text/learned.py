@@ -1,4 +1,4 @@
-"""BERTScore: how alike the tokens of two texts are in context, each matched to its nearest in the other."""
+"""Text similarity by learned models: BERTScore and BLEURT."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from math import log
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core import InputError, input_text
-from proctor.metrics.text.encoders import Encoded, EncoderSettings, TextTokens, TokenEncoder, load_encoder
+from proctor.core import ConfigurationError, InputError, input_text, pip_install, read_json
+from proctor.metrics.text.encoders import (
+    Encoded,
+    EncoderSettings,
+    MissingExtraError,
+    TextTokens,
+    TokenEncoder,
+    load_encoder,
+)
 
 Baseline = tuple[float, float, float]
-"""Of precision, recall and F1, each below 1."""
+"""The baselines of precision, recall and F1, each below 1."""
 
 _COLUMNS = ["LAYER", "P", "R", "F"]
 
@@ -72,8 +81,8 @@ def _numbers(file: Path, number: int, line: list[str]) -> Baseline:
 Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 
-_VERSION = "0.3.12"  # what bert-score 0.3.13 prints of itself
-_MOST_UNKNOWN = 0.2  # above this share of unknown words likeness is that of "unknown" with itself
+_VERSION = "0.3.12"  # as bert-score 0.3.13 prints
+_MAX_UNKNOWN = 0.2  # with a larger share of unknown words, a score mostly compares "unknown" with itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class BertScoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class BertScores:
-    """Of many pairs, in their order. `notes` say in sentences how many texts were empty, long or weightless."""
+    """The scores of many pairs, in order. `notes` count texts that were empty, long or without weight, in sentences."""
 
     precision: Floats
     recall: Floats
@@ -132,7 +141,7 @@ class BertScore:
 
     @property
     def hash(self) -> str:
-        """The setting in one word, as `bert-score` prints it for this version of `transformers`."""
+        """The settings in one word, as `bert-score` prints them for this version of `transformers`."""
         weights = "idf" if self._idf else "no-idf"
         name = (
             f"{self._encoder.name}_L{self._encoder.layer}_{weights}_version={_VERSION}(hug_trans="
@@ -175,15 +184,15 @@ class BertScore:
         return lambda text: (0.0 if text.empty else 1.0) * np.array([known[one] for one in text.ids.tolist()])
 
     def notes(self, encoded: Encoded, *, light: int = 0) -> tuple[str, ...]:
-        """How many of these texts the encoder can't read, are empty or long, in sentences; `light` is how many have no
-        token with weight, the empty ones among them."""
+        """Sentences that count the texts of unknown words, empty texts and long ones; `light` is the number of texts
+        without a token of weight, including empty ones."""
         empty = sum(text.empty for text in encoded.values())
         long = sum(text.long for text in encoded.values())
         beyond = f"longer than {self._encoder.name} reads at once"
         how = "cut there, as bert-score does"
         if self._encoder.long_texts == "windows":
             how = "read in overlapping windows, where bert-score cuts"
-        unread = sum(text.unknown > _MOST_UNKNOWN * len(text.ids) for text in encoded.values())
+        unread = sum(text.unknown > _MAX_UNKNOWN * len(text.ids) for text in encoded.values())
         unknown = f"in words that {self._encoder.name} does not know: name an encoder of their language"
         told = (
             (unread, unknown, "", ""),
@@ -215,11 +224,11 @@ def load_bertscore(settings: BertScoreSettings = BertScoreSettings()) -> BertSco
 
 
 class BertSimilarity:
-    """The F1 of two texts as a metric on text. `prepare` may be told all texts beforehand: they are encoded at
-    once, and kept until others are told.
+    """The F1 of two texts as a text metric. `prepare` encodes many texts in one batch, and keeps them until the next
+    call.
 
-    `load` gives the BERTScore when it is first needed; `notes` are the setting's hash, and how many of the texts
-    that were told last are empty or long.
+    `load` returns the BERTScore at its first use; `notes` are the hash of its settings, and remarks on the texts that
+    were prepared last.
     """
 
     def __init__(self, load: Callable[[], BertScore]) -> None:
@@ -290,3 +299,159 @@ def _one_by_one(
         if len(known[candidate].ids) and len(known[reference].ids):
             found[k] = np.ravel(_one(candidate, [reference], known, weighed))
     return found[:, 0], found[:, 1]
+
+
+_BATCH = 32
+_MAX_TOKENS = 512
+_WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+
+
+class Bleurt:
+    """BLEURT (Sellam et al. 2020, ACL) by a checkpoint for PyTorch: about 0 for unlike, about 1 for alike texts, a
+    little beyond at both ends; higher is more alike. 0 where either text is empty.
+
+    The checkpoint reads reference and candidate together, so pairs are computed, and each pair once; `prepare_pairs`
+    computes many at once. `cut` counts the pairs that are longer than the checkpoint can read: of those the longer
+    text is cut, as the original does.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, limit: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._limit = limit
+        self._known: dict[tuple[str, str], float] = {}
+        self.cut = 0
+
+    def prepare_pairs(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Computes the (candidate, reference) pairs that are not known yet."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known and pair[0].strip() and pair[1].strip()]
+        new.sort(key=lambda pair: len(pair[0]) + len(pair[1]), reverse=True)
+        for start in range(0, len(new), _BATCH):
+            batch = new[start : start + _BATCH]
+            self._known |= dict(zip(batch, self._read(batch), strict=True))
+
+    def __call__(self, candidate: str, reference: str) -> float:
+        if not candidate.strip() or not reference.strip():
+            return 0.0
+        self.prepare_pairs([(candidate, reference)])
+        return self._known[candidate, reference]
+
+    def _read(self, batch: Sequence[tuple[str, str]]) -> list[float]:
+        import torch
+
+        candidates, references = (list(side) for side in zip(*batch, strict=True))
+        whole = self._tokenizer(references, candidates, verbose=False).input_ids
+        self.cut += sum(len(ids) > self._limit for ids in whole)
+        given = self._tokenizer(
+            references,
+            candidates,
+            padding=True,
+            truncation="longest_first",
+            max_length=self._limit,
+            return_token_type_ids=getattr(self._model.config, "type_vocab_size", 1) > 1,
+            return_tensors="pt",
+        )
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        with torch.inference_mode():
+            logits = self._model(**{name: given[name] for name in names if name in given}).logits
+        return [float(value) for value in logits.flatten().tolist()]
+
+
+def load_bleurt(folder: Path) -> Bleurt:
+    """Loads a checkpoint from a folder: one for sequence classification with one label, as `transformers` saves it
+    (BLEURT-base and -large), or one of the port's own type `bleurt` (BLEURT-20 and its smaller kin), whose weights
+    are those of RemBERT under other names.
+
+    Raises `MissingExtraError` without the extra `semantic`, `InputError` for a folder that is no such checkpoint,
+    and `ConfigurationError` where it can't be loaded.
+    """
+    try:
+        import torch
+        from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtraError(f"BLEURT needs the extra 'semantic' ({pip_install('semantic')}): {error}") from error
+    known = _bleurt_config(folder)
+    try:
+        if known.get("model_type") == "bleurt":
+            model, tokenizer = _ported_model(folder, known)
+        else:
+            config = AutoConfig.from_pretrained(folder)
+            if config.num_labels != 1:
+                found = f"{config.num_labels} labels"
+                raise InputError(folder / "config.json", found=found, expected="1: a regression")
+            model, told = AutoModelForSequenceClassification.from_pretrained(
+                folder, config=config, dtype=torch.float32, output_loading_info=True
+            )
+            _check_weights(folder, told["missing_keys"])
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, RuntimeError, ImportError, TypeError) as error:
+        raise ConfigurationError(f"the checkpoint {folder} can't be loaded: {error}") from error
+    limit = min(_MAX_TOKENS, int(tokenizer.model_max_length), int(model.config.max_position_embeddings))
+    return Bleurt(model.eval(), tokenizer, limit)
+
+
+def _bleurt_config(folder: Path) -> dict[str, Any]:
+    file = folder / "config.json"
+    found = read_json(file, "the folder of a BLEURT checkpoint")
+    if not isinstance(found, dict):
+        raise InputError(file, found=type(found).__name__, expected="a checkpoint's configuration")
+    return found
+
+
+def _ported_model(folder: Path, known: dict[str, Any]) -> tuple[Any, Any]:
+    """The type `bleurt`: BERT, or RemBERT where the embeddings are narrower than the layers."""
+    from transformers import BertConfig, BertForSequenceClassification, RemBertConfig, RemBertForSequenceClassification
+
+    own = {name: value for name, value in known.items() if name not in {"model_type", "architectures"}}
+    narrow = own.pop("embedding_size", None)
+    own["num_labels"] = 1
+    if narrow is None or narrow == own.get("hidden_size"):
+        model, name = BertForSequenceClassification(BertConfig(**own)), "bert"
+    else:
+        model = RemBertForSequenceClassification(RemBertConfig(**own, input_embedding_size=narrow))
+        name = "rembert"
+    weights = {
+        key.replace("embedding_projection", "embedding_hidden_mapping_in").replace("bleurt.", f"{name}.", 1): value
+        for key, value in _read_weights(folder).items()
+        if not key.endswith("position_ids")
+    }
+    told = model.load_state_dict(weights, strict=False)
+    _check_weights(folder, told.missing_keys, told.unexpected_keys)
+    return model, _load_tokenizer(folder)
+
+
+def _read_weights(folder: Path) -> dict[str, Any]:
+    import torch
+    from safetensors.torch import load_file
+
+    for name in _WEIGHT_FILES:
+        file = folder / name
+        if file.is_file():
+            if file.suffix == ".safetensors":
+                return dict(load_file(file))
+            try:
+                return dict(torch.load(file, map_location="cpu", weights_only=True))
+            except UnpicklingError as error:
+                raise InputError(file, found="something else", expected="a file of weights alone") from error
+    raise InputError(folder, found="no weights", expected=" or ".join(_WEIGHT_FILES))
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    """The tokenizer by its files, since the library does not know the type."""
+    from transformers import BertTokenizer, DebertaV2Tokenizer, PreTrainedTokenizerFast
+
+    for name, kind in (
+        ("tokenizer.json", PreTrainedTokenizerFast),
+        ("vocab.txt", BertTokenizer),
+        ("spm.model", DebertaV2Tokenizer),
+    ):
+        if (folder / name).is_file():
+            return kind.from_pretrained(folder)
+    raise InputError(folder, found="no tokenizer", expected="tokenizer.json, vocab.txt or spm.model")
+
+
+def _check_weights(folder: Path, missing: Sequence[str], more: Sequence[str] = ()) -> None:
+    """Raises `InputError` for missing weights, which would be random, and for unknown ones."""
+    for what, names in (("no weights", missing), ("unknown weights", more)):
+        if names:
+            raise InputError(folder, found=f"{what} {min(names)!r}", expected="a whole BLEURT checkpoint")

@@ -1,4 +1,4 @@
-"""Whisper in this process, by faster-whisper: weights by path, and nothing is downloaded."""
+"""Speech recognisers as models: one sound in, JSON like verbose_json of the OpenAI protocol out."""
 
 from __future__ import annotations
 
@@ -7,27 +7,129 @@ import json
 import math
 import wave
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    UserError,
+)
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
 from proctor.core import ConfigurationError, SystemFaultError, pip_install
 from proctor.models.faults import one_line
 from proctor.models.local import Batches
-from proctor.models.spec import WHISPER
-from proctor.models.transcription import HEARING, UNUSED, TranscriptionModelSettings, sound_of
+from proctor.models.spec import TRANSCRIPTION, WHISPER
+
+if TYPE_CHECKING:
+    import httpx2
+
+_CATEGORIES = {401: ModelAuthenticationError, 403: ModelAuthenticationError, 404: ModelNotFoundError}
+
+
+class TranscriptionModelSettings(ModelSettings, total=False):
+    """Settings of speech recognisers: the spoken `language` (`en`; "" leaves it to the model), and a `prompt` of expected
+    words (a glossary), which some models also hear where nobody says them."""
+
+    language: str
+    prompt: str
+
+
+HEARING = ModelProfile(supports_tools=False, supports_video_input=False, supports_audio_file_input=True)
+"""What all speech recognisers accept."""
+UNUSED = frozenset(ModelSettings.__annotations__) - {"temperature"}
+"""The library's settings that no speech recogniser has."""
+
+
+class TranscriptionModel(Model):
+    """A model behind a server that speaks OpenAI's transcription protocol."""
+
+    settings_type = TranscriptionModelSettings
+    unsupported_settings: ClassVar[frozenset[str]] = UNUSED  # type: ignore[assignment]  # names of fields
+
+    def __init__(self, name: str, url: str, key: str | None, http: httpx2.AsyncClient) -> None:
+        super().__init__(profile=HEARING)
+        self._name = name.removeprefix(TRANSCRIPTION)
+        self._url = f"{url}/audio/transcriptions"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = http
+
+    @property
+    def model_name(self) -> str:
+        return self._name
+
+    @property
+    def system(self) -> str:
+        return "openai"
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """The words of one sound. Its usage is in minutes, not tokens, and is not counted."""
+        import httpx2
+
+        del model_request_parameters  # the form is the protocol's
+        fields: dict[str, Any] = {
+            "model": self._name,
+            "response_format": "verbose_json",
+            "timestamp_granularities[]": ["word", "segment"],
+        }
+        given: dict[str, Any] = {**(model_settings or {})}
+        fields |= {
+            name: str(given[name]) for name in ("language", "prompt", "temperature") if given.get(name, "") != ""
+        }
+        sound = {"file": ("speech.wav", sound_of(messages), "audio/wav")}
+        try:
+            reply = await self._http.post(self._url, data=fields, files=sound, headers=self._headers)
+        except httpx2.TimeoutException as error:
+            raise TimeoutError from error
+        except httpx2.TransportError as error:
+            raise ModelConnectionError(self._name, "Connection error") from error
+        if reply.status_code != httpx2.codes.OK:
+            raise self._refusal(reply)
+        return ModelResponse(parts=[TextPart(reply.text)], provider_name=self.system, finish_reason="stop")
+
+    def _refusal(self, reply: httpx2.Response) -> ModelHTTPError:
+        body: object = reply.text
+        with suppress(ValueError, RecursionError):
+            body = json.loads(reply.text)
+        return ModelHTTPError.for_category(
+            _CATEGORIES.get(reply.status_code),
+            status_code=reply.status_code,
+            model_name=self._name,
+            body=body,
+            headers=dict(reply.headers),
+        )
+
+
+def sound_of(messages: Sequence[ModelMessage]) -> bytes:
+    """The one sound of a request; texts beside it are ignored. Raises `UserError` for any other content."""
+    parts = [part for one in messages if isinstance(one, ModelRequest) for part in one.parts]
+    said = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    media = [one for content in said if not isinstance(content, str) for one in content if not isinstance(one, str)]
+    if len(media) != 1 or not isinstance(media[0], BinaryContent) or not media[0].is_audio:
+        raise UserError("it recognises speech: it takes one sound, and answers no questions")
+    return media[0].data
+
 
 _FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
 class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
-    """Further settings of faster-whisper: `device` ("cpu", or "cuda"), `compute_type` ("int8"; "float16" …), and
-    whether silence is left out before words are looked for (`vad`, true)."""
+    """Further settings of faster-whisper: `device` ("cpu" or "cuda"), `compute_type` ("int8"; "float16" …), and `vad`
+    (true): whether silence is removed first."""
 
     device: str
     compute_type: str
@@ -35,9 +137,10 @@ class FasterWhisperModelSettings(TranscriptionModelSettings, total=False):
 
 
 class FasterWhisperModel(Model):
-    """Raises `ConfigurationError` where the package or a file of the weights is missing; what only loading shows is one
-    as well, with the first question."""
+    """Whisper in this process, by faster-whisper, from a folder of weights; nothing is downloaded. Raises
+    `ConfigurationError` where the package or a file is missing, and with the first request where loading fails."""
 
+    settings_type = FasterWhisperModelSettings
     unsupported_settings: ClassVar[frozenset[str]] = UNUSED  # type: ignore[assignment]  # names of fields
 
     def __init__(self, name: str, settings: FasterWhisperModelSettings, seed: int) -> None:
@@ -120,7 +223,7 @@ class FasterWhisperModel(Model):
 
 
 def _segment(one: Any) -> dict[str, Any]:
-    """A segment as the transcription protocol has it."""
+    """A segment in the form of the transcription protocol."""
     words = [
         {
             "word": word.word,

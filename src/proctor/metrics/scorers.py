@@ -1,0 +1,278 @@
+"""Scorers that ask no model: those built in, those of other packages, and plain functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Unpack, cast, overload
+
+from pydantic import JsonValue
+
+from proctor.core import (
+    Answer,
+    Benchmark,
+    ConfigurationError,
+    Item,
+    Metric,
+    MetricOptions,
+    PlainFunction,
+    ProctorError,
+    Registry,
+    Score,
+    Scorer,
+    VideoClip,
+)
+from proctor.core.formats import ScaleFormat
+from proctor.metrics.accuracy import AccuracyScorer, cause_of
+from proctor.metrics.corpus import (
+    COUNT_METRICS,
+    MCC,
+    NOMINAL_METRICS,
+    PERCENTAGE_METRICS,
+    SCALE_METRICS,
+    SET_F1,
+    SET_METRICS,
+    SET_PRECISION,
+    TIME_F1,
+    TIME_METRICS,
+    TIME_PRECISION,
+    UNANSWERED,
+    ItemSums,
+    count_sums,
+    nominal_sums,
+    percentage_sums,
+    scale_sums,
+    set_sums,
+    time_sums,
+)
+from proctor.metrics.graded import POOLED_PRECISION, GradedScorer, located_sums
+from proctor.metrics.ordering.orders import OrderingScorer
+
+SCORERS: Registry[Callable[[], Scorer] | Scorer] = Registry("metric", group="proctor.scorers")
+"""By name functions decorated by `proctor.metric`, scorers, or factories of scorers. `accuracy`, `ordering` and
+`graded` are built in: their names are taken."""
+SCORERS.add("accuracy", AccuracyScorer)
+SCORERS.add("ordering", OrderingScorer)
+SCORERS.add("graded", GradedScorer)
+
+
+def code_scorers(benchmark: Benchmark | None = None) -> list[Scorer]:
+    """The scorers that run on every answer, each for the formats that it knows; the benchmark's own come last. Raises
+    `ConfigurationError` where two of them give one metric under one name.
+
+    >>> [type(scorer).__name__ for scorer in code_scorers()]
+    ['AccuracyScorer', 'OrderingScorer', 'GradedScorer']
+    """
+    scorers: list[Scorer] = [
+        AccuracyScorer(),
+        OrderingScorer(),
+        GradedScorer(),
+        *(() if benchmark is None else benchmark.scorers),
+    ]
+    given = Counter((scorer.name, metric.name) for scorer in scorers for metric in scorer.metrics)
+    for (scorer, name), count in given.items():
+        if count > 1:
+            raise ConfigurationError(f"{count} scorers give the metric {name!r} as {scorer!r}: rename one")
+    return scorers
+
+
+def build_scorer(name: str) -> Scorer:
+    """The registered scorer of that name. Raises `UnknownNameError` that lists the choices.
+
+    >>> build_scorer("accuracy").name
+    'code'
+    """
+    known: Any = SCORERS.get(name)
+    made: Scorer = known() if isinstance(known, type) or not hasattr(known, "score") else known
+    return made
+
+
+CORPUS_METRICS = (
+    *COUNT_METRICS,
+    *NOMINAL_METRICS,
+    *PERCENTAGE_METRICS,
+    *SCALE_METRICS,
+    *SET_METRICS,
+    *TIME_METRICS,
+    POOLED_PRECISION,
+    UNANSWERED,
+)
+"""The metrics over many items: statistics of sums, without a score of a single answer."""
+
+SILENCE_HELPS = (MCC, SET_PRECISION, SET_F1, TIME_PRECISION, TIME_F1, POOLED_PRECISION)
+"""Metrics that by definition punish a missing answer less than a wrong one."""
+
+_SUMS: dict[str, Callable[[Any, Any], list[ItemSums]]] = {"count": count_sums, "percentage": percentage_sums}
+"""Where an answer without a value costs as much as the worst."""
+
+_SUMS_OF_NAMED: dict[str, Callable[[Any, Any, Sequence[bool]], list[ItemSums]]] = {
+    "classes": set_sums,
+    "intervals": located_sums,
+    "boxes": located_sums,
+    "binary": nominal_sums,
+    "choice": nominal_sums,
+    "preference": nominal_sums,
+}
+
+
+def item_sums(
+    items: Sequence[Item], said: Sequence[JsonValue], wrong: Sequence[bool] = (), *, among: Sequence[Item] = ()
+) -> list[ItemSums]:
+    """The sums of every metric over many items, for items of one format with references. Empty for other formats.
+
+    `said` holds an answer for each item: a value of the format, or None (late, missing, unreadable). None costs as much
+    as the worst answer, except in the metrics of `SILENCE_HELPS`, where it names nothing; with `wrong` it costs as much
+    there, too. `among` are all items of the benchmark, by which parts are named.
+
+    >>> from proctor.core import Reference
+    >>> from proctor.core.formats import CountFormat
+    >>> items = [Item(id=name, group=name, question="How many?", answer=CountFormat(), reference=Reference(answer=2))
+    ...          for name in ("q1", "q2")]
+    >>> [one.named.name for one in item_sums(items, [2, None])][:3]
+    ['normalised_cost', 'absolute_error', 'absolute_error:answered only']
+    """
+    truth: Any = [None if item.reference is None else item.reference.answer for item in items]
+    kind = items[0].answer.kind if items else ""
+    if kind == "timestamps":
+        return time_sums(truth, cast("Any", said), spans=[_span(item) for item in items], wrong=wrong)
+    if kind == "scale":
+        return scale_sums(truth, cast("Any", said), _scales(items), named=len(set(_scales(among))) > 1)
+    if kind in _SUMS_OF_NAMED:
+        return _SUMS_OF_NAMED[kind](truth, said, wrong)
+    return _SUMS[kind](truth, said) if kind in _SUMS else []
+
+
+def _scales(items: Sequence[Item]) -> list[tuple[float, float]]:
+    return [(item.answer.low, item.answer.high) for item in items if isinstance(item.answer, ScaleFormat)]
+
+
+def _span(item: Item) -> tuple[float, float] | None:
+    """Start and end of an item's one clip, where they are known."""
+    clips = [one for one in item.media if isinstance(one, VideoClip)]
+    if len(clips) != 1 or clips[0].end is None:
+        return None
+    return clips[0].start, clips[0].end
+
+
+_OFFERED = ("item", "answer", "text", "parsed", "reference", "question")
+
+
+class FunctionMetric:
+    """Scores answers by a function, sync or async, whose parameters say what it is given: `item`, `answer` (the whole
+    record), `text` (the system's words), `parsed` (the value read from them), `reference` (the right answer) and
+    `question`. It returns a number in the metric's range, or True and False.
+
+    An answer without a value (too late, refused, an error, unreadable) gets the metric's worst value without a call. A
+    function that takes `reference` applies to items that have one. Calling the metric calls the function.
+
+    >>> FunctionMetric(lambda text: len(text) < 80, name="short").metric.label
+    'Short'
+    """
+
+    def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
+        self._function = PlainFunction(function, offered=_OFFERED, what="a metric")
+        self.metric = declared_metric(self._function.name, declared)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself."""
+        return self._function.function(*args, **kwargs)
+
+    @property
+    def name(self) -> str:
+        """As a scorer it has the metric's name."""
+        return self.metric.name
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its one metric."""
+        return (self.metric,)
+
+    def applies(self, item: Item) -> bool:
+        """To the formats that were named (all, where none are), with a reference where the function takes one."""
+        known = item.has_answer or not self._function.takes("reference")
+        return known and self.metric.marks(item.answer.kind)
+
+    async def score(self, item: Item, answer: Answer) -> list[Score]:
+        """The one score. Raises `ConfigurationError` where the function raises, or returns no number in its range."""
+        cause = cause_of(answer)
+        value = self.metric.worst if cause else await self._value(item, answer)
+        return [Score(item_id=item.id, metric=self.metric.name, value=value, scorer=self.name, label=cause)]
+
+    async def _value(self, item: Item, answer: Answer) -> float:
+        given = {
+            "item": item,
+            "answer": answer,
+            "text": answer.text,
+            "parsed": answer.parsed,
+            "reference": None if item.reference is None else item.reference.answer,
+            "question": item.question,
+        }
+        try:
+            value = await self._function.call(given)
+        except ProctorError:
+            raise
+        except Exception as error:  # other people's code: shown with its place
+            raise ConfigurationError(f"{self.name}, item {item.id!r}: {self._function.fault(error)}") from error
+        return in_range(value, self.metric, item)
+
+
+def declared_metric(function: str, declared: MetricOptions) -> Metric:
+    """The metric that is declared of a function.
+
+    >>> declared_metric("same_organ", {"percent": True}).label
+    'Same organ'
+    """
+    name, formats = declared.get("name", "") or function, declared.get("formats", ())
+    return Metric(
+        name,
+        declared.get("label", "") or name.replace("_", " ").capitalize(),
+        low=declared.get("low", 0.0),
+        high=declared.get("high", 1.0),
+        higher_is_better=declared.get("higher_is_better", True),
+        percent=declared.get("percent", False),
+        chance=declared.get("chance"),
+        formats=(formats,) if isinstance(formats, str) else tuple(formats),
+    )
+
+
+def in_range(value: object, metric: Metric, item: Item) -> float:
+    """The value as a number of the metric's range. Raises `ConfigurationError` for anything else.
+
+    >>> in_range(True, Metric("same", "Same"), Item.model_construct(id="q1"))
+    1.0
+    """
+    place = f"{metric.name}, item {item.id!r}"
+    if not isinstance(value, int | float):  # NumPy's floats are floats
+        raise ConfigurationError(f"{place}: found {type(value).__name__}, expected a number")
+    if not metric.low <= value <= metric.high:  # nor is NaN
+        expected = f"{metric.low:g} to {metric.high:g} (or declare low and high)"
+        raise ConfigurationError(f"{place}: found {float(value):g}, expected {expected}")
+    return float(value)
+
+
+@overload
+def metric(function: Callable[..., Any], /) -> FunctionMetric: ...
+
+
+@overload
+def metric(**declared: Unpack[MetricOptions]) -> Callable[[Callable[..., Any]], FunctionMetric]: ...
+
+
+def metric(
+    function: Callable[..., Any] | None = None, /, **declared: Unpack[MetricOptions]
+) -> FunctionMetric | Callable[[Callable[..., Any]], FunctionMetric]:
+    """Makes a metric of a function (see `FunctionMetric`); as a decorator with or without arguments, which are those
+    of `Metric`.
+
+    >>> @metric(formats=("free_text",), percent=True)
+    ... def names_the_organ(text, reference):
+    ...     return reference.lower() in text.lower()
+    >>> names_the_organ.metric.label, names_the_organ("The left liver lobe.", "Liver")
+    ('Names the organ', True)
+    """
+
+    def decorate(decorated: Callable[..., Any]) -> FunctionMetric:
+        return FunctionMetric(decorated, **declared)
+
+    return decorate if function is None else decorate(function)
