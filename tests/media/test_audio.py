@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from proctor.core import InputError
-from proctor.media.audio import cut_sound, probe_audio
+from proctor.media.audio import audio_duration, cut_sound
 from tests.support.sounds import CODECS, heard, hertz, sounding, tones, write_sound, write_video
 
 BURSTS = [(1.25, 1.75, 1000.0), (2.0, 2.5, 2000.0)]
@@ -30,7 +30,7 @@ def test_a_stretch_of_a_wav_is_exact_to_the_sample(tmp_path: Path, rate: int) ->
 @pytest.mark.parametrize("suffix", sorted(CODECS))
 def test_every_format_is_cut_where_it_sounds(tmp_path: Path, suffix: str) -> None:
     path = write_sound(tmp_path / f"a{suffix}", tones(3.0, BURSTS))
-    assert probe_audio(path).duration_s == pytest.approx(3.0, abs=0.03)
+    assert audio_duration(path) == pytest.approx(3.0, abs=0.03)
     got = heard(cut_sound(path, (1.0, 1.9)))
     assert len(got) == 14_400
     assert sounding(got) == pytest.approx((0.25, 0.75), abs=0.002)
@@ -106,7 +106,7 @@ def test_a_truncated_file_is_a_fault(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(
         InputError, match=rf"t{suffix}: found a truncated sound: it ends at \d\.\d s, expected 6\.0 s as its"
     ):
-        probe_audio(path)
+        audio_duration(path)
 
 
 def _header(rate: int, data: int) -> bytes:
@@ -141,7 +141,7 @@ def test_what_is_no_sound_is_one_line(tmp_path: Path, name: str, content: bytes)
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=rf"{name}: found ") as told:
-        cut_sound(path, (0.0, min(1.0, probe_audio(path).duration_s)))
+        cut_sound(path, (0.0, min(1.0, audio_duration(path))))
     assert "\n" not in str(told.value)
 
 

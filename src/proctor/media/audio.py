@@ -54,17 +54,9 @@ class Sound:
     span: tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class AudioInfo:
-    """The duration of a file's sound, on the file's own clock, and its codec."""
-
-    duration_s: float
-    codec: str
-
-
-def probe_audio(path: Path) -> AudioInfo:
-    """Reads all packets of an audio file without decoding. Raises `InputError` where it can't be read, holds no sound,
-    or ends more than half a second before its header says."""
+def audio_duration(path: Path) -> float:
+    """The duration of an audio file in seconds on its own clock, from all its packets. Raises `InputError` where it
+    can't be read, holds no sound, or ends more than half a second before its header says."""
     import av
 
     with _opened(path) as (container, stream):
@@ -74,14 +66,13 @@ def probe_audio(path: Path) -> AudioInfo:
                 if packet.pts is not None:
                     there = max(there, (packet.pts + (packet.duration or 0)) * base - zero)
         claimed = _claimed(container, path, there)
-        codec = stream.codec_context.codec.canonical_name
     if claimed is not None and claimed - there > _TRUNCATED_S:
         raise InputError(
             path,
             found=f"a truncated sound: it ends at {float(there):.1f} s",
             expected=f"{float(claimed):.1f} s as its header says",
         )
-    return AudioInfo(float(there if claimed is None else min(there, claimed)), codec)
+    return float(there if claimed is None else min(there, claimed))
 
 
 def cut_sound(path: Path, span: tuple[float, float], *, whole: bool = False) -> bytes:

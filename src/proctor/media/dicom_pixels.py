@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from proctor.media.scan_values import (
     BLOCK,
-    MOST_PIXELS,
+    MAX_PIXELS,
     GreyWindow,
     RefusedScanError,
     Rescale,
@@ -22,7 +22,7 @@ from proctor.media.scan_values import (
     grey,
 )
 
-_MOST_FRAMES = 100_000
+_MAX_FRAMES = 100_000
 _BITS = (1, 8, 16, 32, 64)
 _MONOCHROME = ("MONOCHROME1", "MONOCHROME2")
 _COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
@@ -127,8 +127,8 @@ def _header(file: BinaryIO) -> Any:
 
 def _frame_count(header: Any) -> int:
     frames = int(header.get("NumberOfFrames") or 1)
-    if not 1 <= frames <= _MOST_FRAMES:
-        raise RefusedScanError(f"{frames:,} frames", f"1 to {_MOST_FRAMES:,}")
+    if not 1 <= frames <= _MAX_FRAMES:
+        raise RefusedScanError(f"{frames:,} frames", f"1 to {_MAX_FRAMES:,}")
     return frames
 
 
@@ -138,8 +138,8 @@ def _check_size(header: Any) -> None:
     kind = str(header.get("PhotometricInterpretation", ""))
     if not (rows and columns):
         raise RefusedScanError("no picture in it", "a DICOM file with pixels")
-    if rows * columns > MOST_PIXELS:
-        raise RefusedScanError(f"a picture of {columns:,} × {rows:,}", f"at most {MOST_PIXELS:,} pixels")
+    if rows * columns > MAX_PIXELS:
+        raise RefusedScanError(f"a picture of {columns:,} × {rows:,}", f"at most {MAX_PIXELS:,} pixels")
     expected = {**dict.fromkeys((*_MONOCHROME, "PALETTE COLOR"), 1), **dict.fromkeys(_COLOURS, 3)}
     if kind not in expected:
         raise RefusedScanError("an unknown photometric interpretation", ", ".join(expected))

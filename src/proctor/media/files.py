@@ -136,12 +136,12 @@ def _object(remote: RemoteFolder, name: PurePosixPath) -> RemoteObject | None:
 def _fetched(remote: RemoteFolder, there: RemoteObject) -> Path:
     """The object's copy; its hash is noted on arrival, so that the copy is not read again for it."""
     try:
-        copy = remote.fetch(there)
+        copy, sha256 = remote.fetch(there)
     except OSError as error:
         raise unwritable(remote.cache, error) from error
-    if copy.sha256:
-        _note(remote.cache, copy.path, copy.sha256)
-    return copy.path
+    if sha256:
+        _note(remote.cache, copy, sha256)
+    return copy
 
 
 def _or_none(look: Callable[[], T]) -> T | None:

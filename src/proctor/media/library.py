@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from proctor.core import AudioClip, InputError, Item, Media, Region, Scan, VideoClip, clock_text, content_hash, count_of
-from proctor.media.audio import MAX_SOUND_S, RATE, AudioInfo, cut_sound, probe_audio
+from proctor.media.audio import MAX_SOUND_S, RATE, audio_duration, cut_sound
 from proctor.media.decode import Decoding, Texts
 from proctor.media.entries import EncodedFrame, FrameSet, Key, key_of
 from proctor.media.excerpts import Excerpts
@@ -91,7 +91,7 @@ class MediaLibrary:
         self.settings = settings or MediaSettings()
         self._lock = threading.Lock()
         self._decoding = Decoding()
-        self._heard: dict[Path, AudioInfo] = {}
+        self._heard: dict[Path, float] = {}
         self._stills: dict[tuple[str, Region | None, Scan | None], FrameSet] = {}
         self._kinds: dict[Path, ScanKind | None] = {}
         self.cache_dir = cache_dir
@@ -151,9 +151,9 @@ class MediaLibrary:
         """Start and end of a medium's sound in seconds, cut to its file. Raises `InputError` as `span`."""
         if isinstance(medium, VideoClip):
             return self.span(medium)
-        info = self._remembered(self._heard, self.locate(medium.source), probe_audio)
-        _check_times(medium, info.duration_s, "recording")
-        return medium.start, info.duration_s if medium.end is None else min(medium.end, info.duration_s)
+        duration = self._remembered(self._heard, self.locate(medium.source), audio_duration)
+        _check_times(medium, duration, "recording")
+        return medium.start, duration if medium.end is None else min(medium.end, duration)
 
     def sound(self, medium: VideoClip | AudioClip, span: tuple[float, float]) -> bytes:
         """The sound of a medium from the one time to the other as a WAV (see `cut_sound`), made once for this cache.

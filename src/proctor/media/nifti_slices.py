@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.media.scan_values import (
-    MOST_PIXELS,
+    MAX_PIXELS,
     GreyWindow,
     RefusedScanError,
     Rescale,
@@ -53,8 +53,8 @@ def picture(
     if place >= sizes[source]:
         raise RefusedScanError(f"{axis} slice {place}", f"0 to {sizes[source] - 1}")
     rest = [k for k in range(3) if k != source]
-    if sizes[rest[0]] * sizes[rest[1]] > MOST_PIXELS:
-        raise RefusedScanError(f"a slice of {sizes[rest[0]]} × {sizes[rest[1]]}", f"at most {MOST_PIXELS:,} pixels")
+    if sizes[rest[0]] * sizes[rest[1]] > MAX_PIXELS:
+        raise RefusedScanError(f"a slice of {sizes[rest[0]]} × {sizes[rest[1]]}", f"at most {MAX_PIXELS:,} pixels")
     wanted = place if order[source][1] > 0 else sizes[source] - 1 - place
     plane = _plane(image, source, wanted, volume)
     zooms = image.header.get_zooms()

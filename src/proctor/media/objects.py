@@ -69,14 +69,6 @@ class ReadObject:
     version: Any
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedObject:
-    """An object's copy in the cache, and the SHA-256 of what arrived; '' where the copy was there already."""
-
-    path: Path
-    sha256: str
-
-
 def unwritable(folder: Path, error: OSError) -> ConfigurationError:
     """The error for a cache folder that can't be written to."""
     return ConfigurationError(
@@ -291,8 +283,9 @@ class RemoteFolder(ObjectFolder):
         """Where the object's copy lies once it is fetched."""
         return self.cache / OBJECTS / self.address_of(found) / found.key.rpartition("/")[2]
 
-    def fetch(self, found: RemoteObject) -> FetchedObject:
-        """The object's copy in the cache, made where there is none of this version yet. A copy is whole or not there.
+    def fetch(self, found: RemoteObject) -> tuple[Path, str]:
+        """The object's copy in the cache, made if necessary (a copy is whole or not there), and the SHA-256 of what
+        arrived; "" if the copy was there already.
 
         Raises `InputError` where it does not arrive whole and of one version, after retries.
         """
@@ -302,9 +295,9 @@ class RemoteFolder(ObjectFolder):
         with alone, self._slots:
             if path.is_file() and (state := path.stat()).st_size == found.size:
                 os.utime(path, ns=(time.time_ns(), state.st_mtime_ns))  # read now, and the same as before
-                return FetchedObject(path, "")
+                return path, ""
             with replacing(path) as draft:
-                return FetchedObject(path, self._written(found, draft))
+                return path, self._written(found, draft)
 
     def _head(self, key: str) -> RemoteObject | None:
         with self._guard:

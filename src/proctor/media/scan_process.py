@@ -19,13 +19,13 @@ from typing import Any, BinaryIO
 
 from proctor.media.scan_values import RefusedScanError, ScanPicture
 
-MOST_SECONDS = 5
+MAX_SECONDS = 5
 """Of processor time, for one file."""
 
-MOST_BYTES = 500 * 2**20
+MAX_BYTES = 500 * 2**20
 """Beyond the memory of the libraries."""
 
-_TIME_AND_MEMORY = f"a file that takes more than {MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
+_TIME_AND_MEMORY = f"a file that takes more than {MAX_SECONDS} s or {MAX_BYTES // 2**20} MB"
 _NAMES = {"dicom": "DICOM", "nifti": "NIfTI"}
 _loaded: dict[str, int] = {}
 
@@ -47,32 +47,32 @@ def reader_of(kind: str) -> ModuleType:
     return reader
 
 
-def bounded(base: int) -> None:
+def limit_resources(base: int) -> None:
     """Limits processor time and memory from now on."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     limits = (
-        (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + 1 + MOST_SECONDS),
-        (resource.RLIMIT_AS, base + MOST_BYTES),
+        (resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime) + 1 + MAX_SECONDS),
+        (resource.RLIMIT_AS, base + MAX_BYTES),
     )
     for kind, most in limits:
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def answered(asked: dict[str, Any]) -> dict[str, object] | ScanPicture:
+def answer(request: dict[str, Any]) -> dict[str, object] | ScanPicture:
     """The requested facts or picture; "found" and "expected" in case of an error."""
-    kind = str(asked["kind"])
+    kind = str(request["kind"])
     resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
     reader = reader_of(kind)
-    bounded(max(_loaded.values()))
+    limit_resources(max(_loaded.values()))
     try:
-        if asked["wanted"] == "facts":
-            return dict(reader.facts(asked["path"]))
-        window = None if asked["window"] is None else (float(asked["window"][0]), float(asked["window"][1]))
+        if request["wanted"] == "facts":
+            return dict(reader.facts(request["path"]))
+        window = None if request["window"] is None else (float(request["window"][0]), float(request["window"][1]))
         if kind == "dicom":
-            made: ScanPicture = reader.picture(asked["path"], asked["frame"], window)
+            made: ScanPicture = reader.picture(request["path"], request["frame"], window)
         else:
-            made = reader.picture(asked["path"], asked["axis"], asked["slice"], asked["volume"], window)
+            made = reader.picture(request["path"], request["axis"], request["slice"], request["volume"], window)
     except RefusedScanError as error:
         return {"found": error.found, "expected": error.expected}
     except MemoryError:
@@ -85,7 +85,7 @@ def answered(asked: dict[str, Any]) -> dict[str, object] | ScanPicture:
     return made
 
 
-def told(out: BinaryIO, made: dict[str, object] | ScanPicture) -> None:
+def write_reply(out: BinaryIO, made: dict[str, object] | ScanPicture) -> None:
     """Writes one line, and the pixels after it."""
     if isinstance(made, ScanPicture):
         out.write(json.dumps({"shape": list(made.pixels.shape), "aspect": made.aspect}).encode() + b"\n")
@@ -101,8 +101,8 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     out = sys.stdout.buffer
     for line in sys.stdin.buffer:
-        made = answered(json.loads(line))
-        told(out, made)
+        made = answer(json.loads(line))
+        write_reply(out, made)
         last = isinstance(made, dict) and "last" in made
         del made
         if last:

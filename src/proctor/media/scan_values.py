@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_PIXELS = 40_000_000
+MAX_PIXELS = 40_000_000
 """The limit for one picture; the largest mammograms have about 30 million."""
 
 _WHITE = 255.0

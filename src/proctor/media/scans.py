@@ -31,7 +31,7 @@ from proctor.core import (
     pip_install,
     when_gone,
 )
-from proctor.media.scan_process import MOST_BYTES, MOST_SECONDS
+from proctor.media.scan_process import MAX_BYTES, MAX_SECONDS
 from proctor.media.video import FrameIndex, VideoInfo
 
 if TYPE_CHECKING:
@@ -132,16 +132,16 @@ class NiftiFacts:
 
 @lru_cache(maxsize=20_000)
 def _dicom_facts(path: str, _state: tuple[int, int]) -> DicomFacts:
-    said = _process(os.getpid()).ask(Path(path), {"kind": "dicom", "wanted": "facts"})
-    plane = said["plane"]
+    reply = _process(os.getpid()).ask(Path(path), {"kind": "dicom", "wanted": "facts"})
+    plane = reply["plane"]
     return DicomFacts(
-        series=str(said["series"]),
+        series=str(reply["series"]),
         plane=None if plane is None else (tuple(plane["directions"]), float(plane["along"])),
-        frames=int(said["frames"]),
-        ends=None if said["ends"] is None else tuple(said["ends"]),
-        width=int(said["width"]),
-        height=int(said["height"]),
-        marked=tuple(said["marked"]),
+        frames=int(reply["frames"]),
+        ends=None if reply["ends"] is None else tuple(reply["ends"]),
+        width=int(reply["width"]),
+        height=int(reply["height"]),
+        marked=tuple(reply["marked"]),
     )
 
 
@@ -152,8 +152,8 @@ def dicom_facts(path: Path) -> DicomFacts:
 
 def nifti_facts(path: Path) -> NiftiFacts:
     """Raises `InputError` for a file that can't be read, `ConfigurationError` without the extra `nifti`."""
-    said = _process(os.getpid()).ask(path, {"kind": "nifti", "wanted": "facts"})
-    return NiftiFacts(dict(said["slices"]), int(said["volumes"]))
+    reply = _process(os.getpid()).ask(path, {"kind": "nifti", "wanted": "facts"})
+    return NiftiFacts(dict(reply["slices"]), int(reply["volumes"]))
 
 
 def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
@@ -168,9 +168,9 @@ def scan_picture(path: Path, kind: ScanKind, scan: Scan | None) -> Image:
     if foreign:
         expected = "a window or a frame" if kind == "dicom" else "an axis, a slice, a window"
         raise InputError(path, found=f"{foreign[0]}={wanted[foreign[0]]} for it", expected=expected)
-    said, pixels = _process(os.getpid()).picture(path, {"kind": kind, "wanted": "picture", **wanted})
+    reply, pixels = _process(os.getpid()).picture(path, {"kind": kind, "wanted": "picture", **wanted})
     picture = fromarray(pixels).convert("RGB")
-    aspect = Fraction(float(said["aspect"])).limit_denominator(10_000)
+    aspect = Fraction(float(reply["aspect"])).limit_denominator(10_000)
     size = fitted(*picture.size, None, aspect)
     return picture if size == picture.size else picture.resize(size, Resampling.BICUBIC)
 
@@ -260,22 +260,22 @@ class _ScanReader:
 
     def ask(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
         with self._guard:
-            return self._asked(path, wanted)
+            return self._request(path, wanted)
 
     def picture(self, path: Path, wanted: Mapping[str, object]) -> tuple[dict[str, Any], Any]:
         with self._guard:
-            said = self._asked(path, wanted)
-            shape = [int(side) for side in said["shape"]]
+            reply = self._request(path, wanted)
+            shape = [int(side) for side in reply["shape"]]
             size = int(np.prod(shape))
             if size > _MAX_PIXEL_BYTES:
                 raise self._stopped(path)
-            raw = self._from.read(size)
+            raw = self._replies.read(size)
             if len(raw) < size:
                 raise self._stopped(path)
-        return said, np.frombuffer(raw, dtype=np.uint8).reshape(shape)
+        return reply, np.frombuffer(raw, dtype=np.uint8).reshape(shape)
 
     @property
-    def _from(self) -> IO[bytes]:
+    def _replies(self) -> IO[bytes]:
         return cast("IO[bytes]", self._running().stdout)
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -291,24 +291,24 @@ class _ScanReader:
             when_gone(self, _ended, self._child)
         return self._child
 
-    def _asked(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
+    def _request(self, path: Path, wanted: Mapping[str, object]) -> dict[str, Any]:
         library, extra = _LIBRARIES[str(wanted["kind"])]
         if importlib.util.find_spec(library) is None:
             raise ConfigurationError(f"{path}: {library} is not installed, which reads it: {pip_install(extra)}")
         line = json.dumps({**wanted, "path": str(path.absolute())}).encode() + b"\n"
         child = self._running()
-        into = cast("IO[bytes]", child.stdin)
+        requests = cast("IO[bytes]", child.stdin)
         try:
-            into.write(line)
-            into.flush()
+            requests.write(line)
+            requests.flush()
         except BrokenPipeError:
             raise self._stopped(path) from None
-        if not select.select([self._from], [], [], _PATIENCE_S)[0]:
+        if not select.select([self._replies], [], [], _PATIENCE_S)[0]:
             raise self._stopped(path)
-        said = self._from.readline()
-        if not said.endswith(b"\n"):
+        reply = self._replies.readline()
+        if not reply.endswith(b"\n"):
             raise self._stopped(path)
-        found = dict(load_json(said))
+        found = dict(load_json(reply))
         if "last" in found:
             self._stopped(path)
         if "found" in found:
@@ -319,7 +319,7 @@ class _ScanReader:
         if self._child is not None:
             _ended(self._child)
         self._child = None
-        limits = f"{MOST_SECONDS} s or {MOST_BYTES // 2**20} MB"
+        limits = f"{MAX_SECONDS} s or {MAX_BYTES // 2**20} MB"
         return InputError(path, found=f"a file that takes more than {limits}", expected="a smaller one")
 
 

@@ -371,15 +371,15 @@ def _corrected(given: Sequence[int | None], usual: Fraction | None) -> tuple[NDA
         finer *= 10
 
 
-_MOST_PIXELS = 2**26  # 8192 × 8192: a header that promises more is refused before anything is decoded
+_MAX_PIXELS = 2**26  # 8192 × 8192: a header that promises more is refused before anything is decoded
 
 
 def check_size(path: Path) -> None:
     """Raises `InputError` as `open_video`, and for pictures of more than 2²⁶ pixels, which could fill the memory."""
     with open_video(path) as (_, stream):
         width, height = stream.width, stream.height
-    if width * height > _MOST_PIXELS:
-        raise InputError(path, found=f"pictures of {width} × {height}", expected=f"at most {_MOST_PIXELS:,} pixels")
+    if width * height > _MAX_PIXELS:
+        raise InputError(path, found=f"pictures of {width} × {height}", expected=f"at most {_MAX_PIXELS:,} pixels")
 
 
 _STEADY = 0.25  # of the median step: a larger difference is not rounding

@@ -174,7 +174,7 @@ class GradedScorer:
 POOLED_PRECISION = Metric(
     "mean_average_precision", "Mean average precision over all answers", percent=True, formats=_LOCATED
 )
-MOST_RANKS = 10
+MAX_RANKS = 10
 """As many intervals or boxes of an answer count for the pooled average precision (QVHighlights)."""
 
 
@@ -194,8 +194,8 @@ def located_sums(
     [('IoU 0.5', 0.5), ('IoU 0.75', 0.5)]
     """
     keys = [extents(one) for one in references]
-    said = [extents(one)[:MOST_RANKS] for one in predictions]
-    bad = {int(row): min(MOST_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
+    said = [extents(one)[:MAX_RANKS] for one in predictions]
+    bad = {int(row): min(MAX_RANKS, max(1, len(keys[row]))) for row in np.flatnonzero(wrong)}
     ranks = max([1, *map(len, said), *bad.values()])
     columns = np.zeros((len(keys), len(AP_LEAST), 2, ranks))
     for row, (key, named) in enumerate(zip(keys, said, strict=True)):

@@ -172,21 +172,12 @@ class FunctionMetric:
     def __init__(self, function: Callable[..., Any], **declared: Unpack[MetricOptions]) -> None:
         self._function = PlainFunction(function, offered=_OFFERED, what="a metric")
         self.metric = declared_metric(self._function.name, declared)
+        self.name, self.metrics = self.metric.name, (self.metric,)
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function itself."""
         return self._function.function(*args, **kwargs)
-
-    @property
-    def name(self) -> str:
-        """As a scorer it has the metric's name."""
-        return self.metric.name
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Its one metric."""
-        return (self.metric,)
 
     def applies(self, item: Item) -> bool:
         """To the formats that were named (all, where none are), with a reference where the function takes one."""

@@ -217,18 +217,9 @@ class SimilarityScorer:
 
     def __init__(self, metric: TextMetric, scheme: RatingScheme | None = None) -> None:
         self._metric = metric
-        self._scheme = scheme
-
-    @property
-    def name(self) -> str:
-        """The metric's."""
-        return self._metric.name
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The dimensions, or the one."""
+        self.name = metric.name
         own = Metric(self.name, f"Text similarity: {self.name}", formats=("free_text",))
-        return self._scheme.metrics if self._scheme else (own,)
+        self.metrics: tuple[Metric, ...] = scheme.metrics if scheme else (own,)
 
     def applies(self, item: Item) -> bool:
         """To free text with references that are texts."""
@@ -324,19 +315,16 @@ class RationaleScorer:
     numbers.
     """
 
+    metrics = (RATIONALE_F1,)
+
     def __init__(self, bertscore: BertScore) -> None:
         self._bertscore = bertscore
         self._known: dict[tuple[str, str], float] = {}
 
     @property
     def name(self) -> str:
-        """With the hash."""
+        """`bertscore[HASH]`."""
         return f"bertscore[{self._bertscore.hash}]"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """The one."""
-        return (RATIONALE_F1,)
 
     def applies(self, item: Item) -> bool:
         """To orders whose reference has a rationale."""
