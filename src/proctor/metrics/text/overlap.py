@@ -61,15 +61,15 @@ def rouge_n(candidate: str, reference: str, n: int = 1, units: Units = "words") 
     return 2 * (first & second).total() / total if first and second else 0.0
 
 
-def rouge_l(candidate: str, reference: str) -> float:
+def rouge_l(candidate: str, reference: str, units: Units = "words") -> float:
     """ROUGE-L as F1, 0 to 1: twice the longest common subsequence over the sum of both lengths.
 
     The texts are taken whole, not by sentence. 0 where either text has no tokens.
 
-    >>> rouge_l("the cat sat here", "the dog sat")
-    0.5714285714285714
+    >>> rouge_l("the cat sat here", "the dog sat"), rouge_l("脾脏", "脾", units="characters")
+    (0.5714285714285714, 0.6666666666666666)
     """
-    first, second = tokens(candidate), tokens(reference)
+    first, second = tokens(candidate, units), tokens(reference, units)
     if not first or not second:
         return 0.0
     return 2 * _common(first, second) / (len(first) + len(second))
@@ -112,16 +112,16 @@ def bleu(candidate: str, references: Sequence[str], language: str = "en") -> flo
     return float(_bleu(_TOKENIZERS.get(language, "13a")).sentence_score(candidate, references).score) / 100
 
 
-def chrf(candidate: str, references: Sequence[str]) -> float:
+def chrf(candidate: str, references: Sequence[str], word_order: int = 0) -> float:
     """chrF of one text against the best of the references, 0 to 1 (Popović 2015, WMT): the F score, β = 2, of
-    character n-grams up to 6. It needs no tokenizer, so it suits any script.
+    character n-grams up to 6; `word_order` 2 gives chrF++. It needs no tokenizer, so it suits any script.
 
-    >>> round(chrf("the cat sat", ["the cat ran"]), 3)
-    0.521
+    >>> round(chrf("the cat sat", ["the cat ran"]), 3), round(chrf("the cat sat", ["the cat ran"], word_order=2), 3)
+    (0.521, 0.536)
     """
     if not candidate.strip():
         return 0.0
-    return float(_chrf().sentence_score(candidate, references).score) / 100
+    return float(_chrf(word_order).sentence_score(candidate, references).score) / 100
 
 
 def weighted_bleu(candidate: str, references: Sequence[str], weights: Sequence[float], language: str = "en") -> float:
@@ -208,7 +208,7 @@ def _bleu(tokenizer: str, *, lowercase: bool = False) -> BLEU:
 
 
 @cache
-def _chrf() -> CHRF:
+def _chrf(word_order: int) -> CHRF:
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF()
+    return CHRF(word_order=word_order)
