@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline.commands import noted, run_to, stage_command, with_table
+    from proctor.construction.pipeline.commands import noted, records_of, run_to, stage_command, with_table
     from proctor.construction.pipeline.events import EventsStage
     from proctor.construction.pipeline.finish import (
         DATASHEET,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         ProjectKind,
         UnitState,
         kind_of,
-        records_of,
         redo_record,
         run_stages,
         stages_of,

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from pydantic import JsonValue
@@ -30,8 +30,10 @@ from proctor.core import (
 )
 
 if TYPE_CHECKING:
-    from proctor.construction.pipeline import HistoryStep, Stage, UnitState
+    from proctor.construction.pipeline import HistoryStep, Project, Record, Stage, UnitState
     from proctor.construction.pipeline.status import FunnelRow
+
+R = TypeVar("R", bound="Record")
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The project folder.", show_default=False)]
 Sources = Annotated[
@@ -104,7 +106,14 @@ def run_to(folder: Path, steps: Steps, stage: Stage[Any], new: Sequence[Path | N
         if path is not None and path.exists() and (path.is_file() or any(path.iterdir())):
             raise InputError(path, found="something there already", expected="a new file or folder")
     report = run_report(folder, steps, stage.name, ())
-    return report, pipeline.records_of(pipeline.Project(folder), stage)
+    return report, records_of(pipeline.Project(folder), stage)
+
+
+def records_of(project: Project, stage: Stage[R]) -> list[R]:
+    """The records of a stage on disk, of all its units."""
+    stored = pipeline.Folder(project, stage)
+    files = [made for unit in pipeline.units_of(project, stage) if (made := stored.read(unit))]
+    return [record for made in files for record in stored.records(made)]
 
 
 def with_table(report: PluginReport, table: Path | None, text: str, rows: int, what: str) -> PluginReport:
