@@ -115,8 +115,8 @@ class SealedPart:
     def commitment(self, phase: str) -> str:
         """A keyed hash that commits a phase to its questions, references and rules (condition, budget, gate, which
         results count and are shown). Without the key it reveals nothing; a bare hash would let others guess the
-        references of a few questions. Whoever gets the key later can check it. It does not cover dates and quotas, which
-        may have to change."""
+        references of a few questions. Anybody who gets the key later can check it. Dates and quotas, which may have to
+        change, are not covered."""
         rules: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
         return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=rules))
 
