@@ -91,8 +91,8 @@ def _leased(connection: Connection, row: RowMapping) -> Leased:
 def beat(
     connection: Connection, leased: Leased, now: datetime, lease_s: float, progress: dict[str, int] | None = None
 ) -> None:
-    """Renews a lease, and records the number of questions by status. Raises `StaleError` when the lease has ended or the
-    submission was cancelled: the worker must stop."""
+    """Renews a lease, and records the number of questions by status. Raises `StaleError` when the lease has ended or
+    the submission was cancelled: the worker must stop."""
     mine = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
     values: dict[str, Any] = {"lease_until": _until(now, lease_s)}
     if progress is not None:

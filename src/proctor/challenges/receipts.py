@@ -1,7 +1,7 @@
 """Receipts: signed records of what a team was shown of a submission, which anybody can verify without the server.
 
-The signature is Ed25519 (RFC 8032) over the canonical JSON of the receipt. A key inside a receipt proves nothing: verify
-with the challenge's public key from its page, or from `public/receipt-key.txt`.
+The signature is Ed25519 (RFC 8032) over the canonical JSON of the receipt. A key inside a receipt proves nothing.
+Verify it with the challenge's public key from its page, or from `public/receipt-key.txt`.
 """
 
 from __future__ import annotations

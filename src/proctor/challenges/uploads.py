@@ -1,5 +1,5 @@
-"""Uploads: the bytes are kept under their hash, checked by the participants' own check (`proctor validate`) in a process
-with limits, and the submission is queued or refused."""
+"""Uploads: the bytes are stored under their hash and checked by `proctor validate` in a process with limits; then the
+submission is queued or refused."""
 
 from __future__ import annotations
 
