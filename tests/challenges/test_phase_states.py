@@ -10,7 +10,7 @@ from sqlalchemy import Connection, create_engine
 
 from proctor.challenges.schema import metadata
 from proctor.challenges.settings import ChallengeSettings, Phase
-from proctor.challenges.states import PhaseState, opening_of, phase_state, phase_states, set_phase, was_open
+from proctor.challenges.states import PhaseState, opening_of, phase_state, set_phase, was_open
 
 FIRST, LAST = datetime(2026, 7, 15, tzinfo=UTC), datetime(2026, 9, 1, tzinfo=UTC)
 BEFORE, WITHIN = datetime(2026, 7, 14, tzinfo=UTC), datetime(2026, 8, 1, tzinfo=UTC)
@@ -61,7 +61,10 @@ def test_phases_have_states_of_their_own(connection: Connection) -> None:
         benchmark="focus", phases=(PHASE, Phase(name="final", sealed="sealed/final", accepts=("image",)))
     )
     set_phase(connection, "final", PhaseState.OPEN, WITHIN, checks=[])
-    assert phase_states(connection, settings, WITHIN) == {"test": PhaseState.UNOPENED, "final": PhaseState.OPEN}
+    assert {one.name: phase_state(connection, one, WITHIN) for one in settings.phases} == {
+        "test": PhaseState.UNOPENED,
+        "final": PhaseState.OPEN,
+    }
 
 
 def test_a_phase_is_opened_or_closed(connection: Connection) -> None:

@@ -17,6 +17,7 @@ from proctor.challenges.folder import NewChallenge, new_challenge
 from proctor.challenges.marking import mark, scorer_fingerprint
 from proctor.challenges.publishing import publish
 from proctor.challenges.queue import Leased
+from proctor.challenges.scorer import ScorerProcess
 from proctor.containers import ProcessExecutor
 from proctor.containers.images import own_image
 from proctor.core import generator
@@ -154,7 +155,7 @@ def archive_of(source: Path, *, podman: bool) -> Path:
 
 
 @dataclass
-class OwnScorer:
+class OwnScorer(ScorerProcess):
     """Marks and publishes as the scorer's process does, in this one."""
 
     challenge: Challenge

@@ -1,5 +1,5 @@
-"""The sealed part of a challenge: questions with their references, the stores of answers and scores, the secret behind
-commitments. Only the scorer's user opens it. A challenge that is open: its folder, settings, database, clock and draws, for one of the processes that serve it."""
+"""An open challenge: its folder, settings, database and clock, and its sealed part, which only the scorer's user opens:
+questions with their references, the stores of answers and scores, and secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,15 +26,28 @@ from proctor.core import Benchmark, ConfigurationError, InputError, content_hash
 from proctor.runs import Store, open_engine, reading, shown_url
 from proctor.web import StoredTables, prepare_accounts
 
+Access = Literal["web", "worker", "organiser"]
+"""Who opens a challenge. Only workers and organisers may open its sealed part."""
+
+UPLOADS = "uploads"
+_LASTING = ("events", "openings", "results", "receipts")
+TABLES = StoredTables(
+    "a challenge",
+    "challenge_version",
+    CHALLENGE_VERSION,
+    tuple(metadata.tables.values()),
+    tuple((name, "") for name in _LASTING),
+)
+"""The tables of a challenge, beside those of accounts."""
+
+_SEEDS = 2**31
 SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
 class SealedPart:
-    """What the scorer has and the web process has not; `settings` are those of the challenge in `folder`.
-
-    Raises `InputError` where the sealed part can't be opened.
-    """
+    """The sealed part of the challenge in `folder` with these `settings`. The web process can't open it. Raises
+    `InputError` when it can't be opened."""
 
     folder: Path
     settings: ChallengeSettings
@@ -42,47 +55,44 @@ class SealedPart:
 
     @property
     def place(self) -> Path:
-        """The folder that nobody else may open."""
+        """The folder that only the scorer's user may open."""
         return self.folder / SEALED
 
     def benchmark(self, phase: str) -> Benchmark:
-        """The questions of a phase as they are marked, read once; the phase's budget is theirs."""
+        """The questions of a phase with their references and the phase's time budget, read once."""
         if phase not in self._benchmarks:
-            one = self.settings.phase(phase)
-            self._benchmarks[phase] = self._read(one.sealed or one.questions, one.media, one.budget.question_s)
+            rules = self.settings.phase(phase)
+            self._benchmarks[phase] = self._read(rules, rules.sealed or rules.questions)
         return self._benchmarks[phase]
 
     def handed_out(self, phase: str) -> Benchmark | None:
-        """The questions of a phase as participants have them; None where they get none."""
-        one = self.settings.phase(phase)
-        return self._read(one.questions, one.media, one.budget.question_s) if one.questions else None
+        """The questions of a phase as participants have them; None when they get none."""
+        rules = self.settings.phase(phase)
+        return self._read(rules, rules.questions) if rules.questions else None
 
-    def _read(self, data: str, media: str, budget_s: float) -> Benchmark:
-        where = self.folder / data
-        found = load(self.settings.benchmark, where, self.folder / media if media else where, track=self.settings.track)
-        return replace(found, budget_s=budget_s)
+    def _read(self, rules: Phase, data: str) -> Benchmark:
+        media = self.folder / (rules.media or data)
+        found = load(self.settings.benchmark, self.folder / data, media, track=self.settings.track)
+        return replace(found, budget_s=rules.budget.question_s)
 
     def store_at(self, phase: str) -> str | Path:
-        """Path or URL of the store with a phase's answers and scores."""
-        named = self.settings.answers.replace("{phase}", phase)
-        return named if "://" in named else self.folder / named
+        """The path or URL of the store with a phase's answers and scores."""
+        place = self.settings.answers.replace("{phase}", phase)
+        return place if "://" in place else self.folder / place
 
     @contextmanager
     def store(self, phase: str) -> Iterator[Store]:
-        """The same, opened."""
-        opened = Store(self.store_at(phase))
-        try:
+        """That store, opened."""
+        with closing(Store(self.store_at(phase))) as opened:
             yield opened
-        finally:
-            opened.close()
 
     def answer_file(self, baseline: str, phase: str) -> Path | None:
-        """The recorded answers of a baseline to a phase's questions."""
-        named = next((one.answers.get(phase) for one in self.settings.baselines if one.name == baseline), None)
-        return None if named is None else self.folder / named
+        """The file with a baseline's answers to a phase's questions; None without one."""
+        file = next((one.answers.get(phase) for one in self.settings.baselines if one.name == baseline), None)
+        return None if file is None else self.folder / file
 
     def secret(self, name: str) -> bytes:
-        """A secret of this challenge, made at the first call, readable by its owner alone."""
+        """A secret of this challenge, created on first use and readable by its owner only."""
         path = self.place / name
         try:
             self.place.mkdir(mode=0o700, exist_ok=True)
@@ -99,46 +109,29 @@ class SealedPart:
 
     @property
     def commitment_key(self) -> Path:
-        """The secret behind commitments."""
+        """The file with the key of commitments."""
         return self.place / "commitment.key"
 
     def commitment(self, phase: str) -> str:
-        """A hash that ties a phase to its questions, references and rules (what is shown, budget, gate, which results
-        count and are shown) and gives nothing of them away: keyed with a secret, since the references of a few
-        questions could be guessed from a bare one. Who is told the secret afterwards can check it. Dates and quotas are
-        not in it: they may have to change."""
-        named: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
-        return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=named))
+        """A keyed hash that commits a phase to its questions, references and rules (condition, budget, gate, which
+        results count and are shown). Without the key it reveals nothing; a bare hash would let others guess the
+        references of a few questions. Anybody who gets the key later can check it. Dates and quotas, which may have to
+        change, are not covered."""
+        rules: Any = {"condition": True, "budget": True, "counts": True, "gate": True, "results": {"rule"}}
+        return self._keyed(phase, self.settings.phase(phase).model_dump(mode="json", include=rules))
 
     def marking_hash(self, phase: str) -> str:
-        """The same of what figures of this phase depend on besides code and judge: its questions and references, what
-        systems are shown, the budget, the rule by which results are shown, and which baselines there are."""
-        one = self.settings.phase(phase)
-        baselines = [each.name for each in self.settings.baselines if phase in each.answers]
-        kept = one.model_dump(mode="json", include={"condition": True, "budget": True, "results": {"rule"}})
-        return self._keyed(phase, kept | {"baselines": sorted(baselines)})
+        """A keyed hash of what the figures of a phase depend on besides code and judge: questions, references,
+        condition, budget, the rule by which results are shown, and the names of baselines."""
+        baselines = sorted(one.name for one in self.settings.baselines if phase in one.answers)
+        included: Any = {"condition": True, "budget": True, "results": {"rule"}}
+        rules = self.settings.phase(phase).model_dump(mode="json", include=included)
+        return self._keyed(phase, rules | {"baselines": baselines})
 
     def _keyed(self, phase: str, rules: JsonValue) -> str:
         task = f"{self.settings.benchmark}/{self.settings.track}"
         known: JsonValue = {"task": task, "rules": rules, "items": self.benchmark(phase).fingerprint}
         return hmac.new(self.secret(self.commitment_key.name), content_hash(known).encode(), hashlib.sha256).hexdigest()
-
-
-Access = Literal["web", "worker", "organiser"]
-"""Who opens a challenge: only the last two may open its sealed part."""
-
-UPLOADS = "uploads"
-_LASTING = ("events", "openings", "results", "receipts")
-TABLES = StoredTables(
-    "a challenge",
-    "challenge_version",
-    CHALLENGE_VERSION,
-    tuple(metadata.tables.values()),
-    tuple((name, "") for name in _LASTING),
-)
-"""A challenge's own tables, beside those of accounts."""
-
-_SEEDS = 2**31
 
 
 def _drawn_seed() -> int:
@@ -147,8 +140,8 @@ def _drawn_seed() -> int:
 
 @dataclass(frozen=True)
 class Challenge:
-    """`engine` is the database of submissions. `now` is its clock, the same for all machines that share a PostgreSQL
-    server; `draw` gives the seeds that submissions keep. Tests set both. Close it when it is done with."""
+    """An open challenge. `engine` is the database of submissions. `now` is its clock, the same for all machines that
+    share a PostgreSQL server, and `draw` gives the seeds of submissions; tests set both. Close it after use."""
 
     folder: Path
     settings: ChallengeSettings
@@ -167,10 +160,10 @@ class Challenge:
         same_user: bool = False,
         now: Callable[[], datetime] | None = None,
     ) -> Challenge:
-        """Reads `challenge.yaml` and opens its database, or `store`, whose tables are made where there are none.
+        """Reads `challenge.yaml` and opens its database, or `store`; missing tables are created.
 
-        Raises `InputError` for settings that do not fit, and where `access` is "web" and this process could open the
-        sealed part, unless `same_user` is said.
+        Raises `InputError` for invalid settings, and when `access` is "web" and this process could open the sealed
+        part, unless `same_user`.
         """
         settings = read_challenge(folder, sealed=access != "web")
         if access == "web" and not same_user and _may_open(folder / SEALED):
@@ -190,46 +183,45 @@ class Challenge:
             raise InputError(shown_url(known), found=found, expected="a database that answers") from error
 
     def close(self) -> None:
-        """Gives all connections back."""
+        """Closes all connections."""
         self.engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection for reading, which sees one state and holds up nobody."""
+        """A connection for reading, which sees one state and blocks nobody."""
         with reading(self.engine) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction for writing: on disk when the block ends, undone where it raises. Keep it short: in SQLite the
-        others wait."""
+        """A transaction for writing: committed when the block ends, rolled back when it raises. Keep it short, since in
+        SQLite others wait."""
         with self.engine.begin() as connection:
             yield connection
 
     @property
     def name(self) -> str:
-        """What receipts call it: its folder's name."""
+        """The name in receipts: that of its folder."""
         return self.folder.resolve().name
 
     @property
     def label(self) -> str:
-        """What its containers on this machine are called: two challenges never share it, however their folders are
-        named."""
+        """The label of its containers on this machine, unique also when two folders have the same name."""
         return f"{self.name}-{hashlib.sha256(str(self.folder.resolve()).encode()).hexdigest()[:12]}"
 
     @property
     def uploads(self) -> Path:
-        """The folder of what teams handed in: each file's name is the SHA-256 of its bytes."""
+        """The folder of uploads. The name of each file is the SHA-256 of its bytes."""
         return self.folder / UPLOADS
 
     @property
     def terms(self) -> str:
-        """The SHA-256 of the terms that teams agree to; of nothing where there are none."""
+        """The SHA-256 of the terms that teams agree to (of no bytes without terms)."""
         raw = input_bytes(self.folder / self.settings.terms, "the terms") if self.settings.terms else b""
         return hashlib.sha256(raw).hexdigest()
 
     def phase(self, name: str) -> Phase:
-        """A phase by its name. Raises `InputError` for an unknown one."""
+        """A phase by name. Raises `InputError` for an unknown name."""
         try:
             return self.settings.phase(name)
         except KeyError as error:
@@ -245,12 +237,13 @@ class Challenge:
 
 
 def _may_open(folder: Path) -> bool:
-    """Whether this process can list a folder or reach what is in it, root included."""
+    """Whether this process can list a folder or open files in it."""
     return folder.exists() and (os.access(folder, os.R_OK) or os.access(folder, os.X_OK))
 
 
 def _shared_clock(engine: Engine) -> Callable[[], datetime]:
-    """This machine's clock, set by PostgreSQL's where that keeps the submissions: leases end for all at one moment."""
+    """This machine's clock, adjusted to that of the PostgreSQL server, if any, so that leases end for all machines at
+    the same time."""
     if engine.dialect.name != "postgresql":
         return lambda: datetime.now(UTC)
     with engine.begin() as connection:

@@ -1,5 +1,5 @@
-"""A whole challenge in minutes: a folder from built data, teams that know a share of the answers, submissions by the
-ordinary worker, boards, a receipt. Nothing in it is real but the code that runs."""
+"""A demonstration: a whole challenge with simulated teams, in minutes, by the code that runs real challenges: a folder,
+submissions, the worker, boards and a receipt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEAMS: Mapping[str, tuple[float, ...]] = {
     "Corvus": (0.55,),
     "Delphinus": (0.3,),
 }
-"""The teams of the demonstration, each with the shares of answers that its submissions know; the rest is guessed."""
+"""The teams of the demonstration, each with the share of right answers of its submissions; the rest is guessed."""
 
 _BASELINE, _BASELINE_KNOWS = "guessing", 0.35
 _SETTINGS = """
@@ -38,7 +38,7 @@ ranking: {{draws: 1000, stability: 200}}
 
 @dataclass(frozen=True)
 class DemoChallenge:
-    """What was made: the challenge's folder, the phase with boards, and a receipt of the leader."""
+    """The folder of the challenge, the phase with boards, and the file with a receipt."""
 
     folder: Path
     phase: str
@@ -46,67 +46,62 @@ class DemoChallenge:
 
 
 def demonstrate(
-    folder: Path, plan: NewChallenge, said: Callable[[str], None], *, teams: Mapping[str, tuple[float, ...]] = TEAMS
+    folder: Path, plan: NewChallenge, log: Callable[[str], None], *, teams: Mapping[str, tuple[float, ...]] = TEAMS
 ) -> DemoChallenge:
-    """Makes the challenge of a plan, opens its pre-evaluation, hands in for each team, works until nothing waits, and
-    keeps the receipt of the first team's last submission beside the folder's public part. Answers are files with
-    seconds that nobody measured: no container runs. Raises `InputError` where the folder holds something."""
+    """Makes a challenge, opens its pre-evaluation, submits for each team, runs a worker until the queue is empty, and
+    writes a receipt beside the folder. Submissions are answer files with invented latencies; no container runs. `log`
+    receives a line for each step. Raises `InputError` for a folder that is not empty."""
     counts = new_challenge(folder, plan)
     made = ", ".join(f"{count_of(count, 'question')} for {name}" for name, count in counts.items())
-    said(f"made {folder}: {made}")
-    _with_baseline(folder)
+    log(f"made {folder}: {made}")
+    _add_baseline(folder)
     challenge = Challenge.open(folder, "organiser")
     try:
-        _baseline_answers(challenge, plan)
+        baseline_file = challenge.sealed.place / f"{_BASELINE}.json"
+        _write_answers(challenge, plan, _BASELINE, _BASELINE_KNOWS, baseline_file)
         open_phase(challenge, PRE_EVALUATION, None)
-        said(f"opened {PRE_EVALUATION}")
+        log(f"opened {PRE_EVALUATION}")
         for name, shares in teams.items():
-            _join(challenge, name)
+            _register(challenge, name)
             for turn, knows in enumerate(shares):
-                _hand_in(challenge, plan, name, turn, knows)
-        _refused(challenge, next(iter(teams)), said)
-        asyncio.run(work_on(WorkPlan(folder, executor="process", once=True), asyncio.Event(), said))
+                _submit(challenge, plan, name, turn, knows)
+        _submit_broken_file(challenge, next(iter(teams)), log)
+        asyncio.run(work_on(WorkPlan(folder, executor="process", once=True), asyncio.Event(), log))
         return DemoChallenge(folder, PRE_EVALUATION, _receipt(challenge))
     finally:
         challenge.close()
 
 
-def _with_baseline(folder: Path) -> None:
+def _add_baseline(folder: Path) -> None:
     settings = folder / CHALLENGE_FILE
     text = settings.read_text(encoding="utf-8").replace("baselines: []\n", "")
     write_whole(settings, text + _SETTINGS.format(baseline=_BASELINE, phase=PRE_EVALUATION))
     write_whole(folder / "sealed" / f"{_BASELINE}.json", "[]\n")
 
 
-def _baseline_answers(challenge: Challenge, plan: NewChallenge) -> None:
-    _write(challenge, plan, _BASELINE, _BASELINE_KNOWS, challenge.sealed.place / f"{_BASELINE}.json")
-
-
-def _join(challenge: Challenge, name: str) -> None:
+def _register(challenge: Challenge, name: str) -> None:
     entry = TeamEntry(name, f"{name} Hospital", "AT", challenge.terms)
     with challenge.writing() as connection:
         register_team(connection, challenge, None, entry)
 
 
-def _hand_in(challenge: Challenge, plan: NewChallenge, team: str, turn: int, knows: float) -> None:
+def _submit(challenge: Challenge, plan: NewChallenge, team: str, turn: int, knows: float) -> None:
     file = challenge.folder.parent / f"{team}-{turn + 1}.json"
-    _write(challenge, plan, f"{team} {turn}", knows, file)
+    _write_answers(challenge, plan, f"{team} {turn}", knows, file)
     _, problems = submit_file(challenge, PRE_EVALUATION, team, file)
     if problems:
         raise InputError(file, found=problems[0], expected="answers that fit")
 
 
-def _refused(challenge: Challenge, team: str, said: Callable[[str], None]) -> None:
-    """One file that can't be read, since that happens."""
+def _submit_broken_file(challenge: Challenge, team: str, log: Callable[[str], None]) -> None:
     file = challenge.folder.parent / "broken.json"
     write_whole(file, "{")
     _, problems = submit_file(challenge, PRE_EVALUATION, team, file)
-    said(f"refused a file of {team}: {problems[0]}")
+    log(f"refused a file of {team}: {problems[0]}")
 
 
-def _write(challenge: Challenge, plan: NewChallenge, who: str, knows: float, file: Path) -> None:
-    """Recorded answers to the hidden questions in the benchmark's own format: a share of them right, the rest
-    guessed."""
+def _write_answers(challenge: Challenge, plan: NewChallenge, who: str, knows: float, file: Path) -> None:
+    """Writes answers to the hidden questions in the benchmark's format: a share of them right, the rest guessed."""
     reader = reader_of(plan.benchmark, plan.track)
     if not reader.submission_formats:
         raise InputError(f"benchmark {plan.benchmark}", found="no format of submissions", expected="one")
@@ -125,7 +120,7 @@ def _write(challenge: Challenge, plan: NewChallenge, who: str, knows: float, fil
 
 
 def _text(item: Item, guess: RandomGuess, *, knows: bool) -> str:
-    """The right answer, also where there is nothing to guess from; else a guess in the question's format."""
+    """The right answer (also to questions that can't be guessed), or a guess in the question's format."""
     if item.reference is not None and (knows or not guess.supports(item)):
         return item.answer.write(item.reference.answer)
     return item.answer.write(guess.draw(item))

@@ -1,4 +1,5 @@
-"""A challenge's folder made from a benchmark's data: its groups dealt to phases, hidden questions handed out blind. A challenge's folder checked before a phase opens: what is handed out is what is marked, and nothing of it tells."""
+"""The folder of a challenge: made from a benchmark's data, and checked before a phase opens, so that participants get
+exactly the questions that are scored, and no references."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pydantic import JsonValue
 
 from proctor.api import load, validate
 from proctor.challenges.challenge import SealedPart
-from proctor.challenges.settings import CHALLENGE_FILE, SEALED, ChallengeSettings, Phase, read_challenge
+from proctor.challenges.settings import CHALLENGE_FILE, SEALED, Phase, read_challenge
 from proctor.core import (
     Benchmark,
     InputError,
@@ -30,6 +31,7 @@ from proctor.interchange import file_hash
 from proctor.media import CONDITIONS, MediaLibrary
 
 TRAINING, PRE_EVALUATION, TEST = "training", "pre-evaluation", "test"
+_EXAMPLES = 3  # problems of a kind that are named one by one
 _TERMS = "public/terms.md"
 _TERMS_TEXT = """\
 # Terms
@@ -46,9 +48,9 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class NewChallenge:
-    """What a folder is made from: a benchmark's own files with references and media (None: nobody looks at any), and
-    how many groups go to each phase; all 0: a quarter each to training and pre-evaluation, the rest to the test. `seed`
-    deals them."""
+    """How to make a challenge: from a benchmark's files with references and media (None: text only), and with how many
+    groups in each phase. If all are 0, training and pre-evaluation get a quarter each and the test the rest. `seed`
+    assigns the groups."""
 
     benchmark: str
     data: Path
@@ -61,7 +63,7 @@ class NewChallenge:
     seed: int = 0
 
     def dealt(self, groups: Collection[str]) -> dict[str, set[str]]:
-        """The groups of each phase that has some. Raises `InputError` where there are too few."""
+        """Assigns the groups to the phases. Raises `InputError` for too few groups."""
         wanted = {TRAINING: self.training, PRE_EVALUATION: self.pre_evaluation, TEST: self.test}
         if not any(wanted.values()):
             quarter = len(groups) // 4
@@ -69,7 +71,8 @@ class NewChallenge:
         if sum(wanted.values()) > len(groups):
             expected = f"groups for {sum(wanted.values())} in {count_of(len(wanted), 'phase')}"
             raise InputError(self.data, found=count_of(len(groups), "group"), expected=expected)
-        order = [sorted(groups)[one] for one in generator(self.seed, "phases of a challenge").permutation(len(groups))]
+        drawn = generator(self.seed, "phases of a challenge").permutation(len(groups))
+        order = [sorted(groups)[index] for index in drawn]
         parts = {}
         for name, count in wanted.items():
             parts[name], order = set(order[:count]), order[count:]
@@ -77,12 +80,11 @@ class NewChallenge:
 
 
 def new_challenge(folder: Path, plan: NewChallenge) -> dict[str, int]:
-    """Makes the folder, whole or not at all; returns how many questions each phase has.
+    """Makes the folder atomically; returns the number of questions of each phase.
 
-    Training is public with its references. Of the pre-evaluation participants get the questions without, of the test
-    nothing: it takes images alone. `challenge.yaml` is meant to be edited: dates, quotas, baselines, who sees what.
-    Raises `InputError` where the benchmark can't write its questions, where media are missing, and where the folder
-    holds something.
+    The training phase is public with its references. Participants get the questions of the pre-evaluation without
+    references, and nothing of the test, which takes images only. `challenge.yaml` is meant to be edited. Raises
+    `InputError` when the benchmark can't write its questions, when media are missing, and when the folder is not empty.
     """
     benchmark = load(plan.benchmark, plan.data, plan.media, track=plan.track)
     blank = next((item.id for item in benchmark.items if item.reference is None), None)
@@ -104,29 +106,28 @@ def new_challenge(folder: Path, plan: NewChallenge) -> dict[str, int]:
 
 
 def _phase(half: Path, plan: NewChallenge, benchmark: Benchmark, name: str, groups: set[str]) -> dict[str, Any]:
-    """Writes the parts of a phase; what its settings say."""
+    """Writes the parts of a phase; returns its settings."""
     items = [item for item in benchmark.items if item.group in groups]
     ids, reader = {item.id for item in items}, reader_of(plan.benchmark, plan.track)
     public, sealed = f"public/{name}", f"{SEALED}/{name}"
-    said: dict[str, Any] = {"name": name, "title": name.capitalize()}
+    settings: dict[str, Any] = {"name": name, "title": name.capitalize()}
     for path, kept, references in ((public, name != TEST, name == TRAINING), (sealed, name != TRAINING, True)):
         if kept:
             (half / path).mkdir()
             reader.write_questions(plan.data, half / path, ids, references=references)
-            said |= {"questions" if path == public else "sealed": path}
+            settings |= {"questions" if path == public else "sealed": path}
     if plan.media is None:
-        said["condition"] = "text-only"
+        settings["condition"] = "text-only"
     else:
-        said["media"] = f"{sealed if name == TEST else public}/media"
-        _copy_media(
-            MediaLibrary(plan.media), {one.source for item in items for one in item.media}, half / said["media"]
-        )
+        settings["media"] = f"{sealed if name == TEST else public}/media"
+        sources = {medium.source for item in items for medium in item.media}
+        _copy_media(MediaLibrary(plan.media), sources, half / settings["media"])
     if name == TEST:
-        said |= {"accepts": ["image"], "quota": {"scored": 1, "attempted": 3}, "counts": "last"}
-        said |= {"results": {"boards": "organisers"}}
+        settings |= {"accepts": ["image"], "quota": {"scored": 1, "attempted": 3}, "counts": "last"}
+        settings |= {"results": {"boards": "organisers"}}
     if benchmark.budget_s is not None:
-        said["budget"] = {"question_s": benchmark.budget_s}
-    return said
+        settings["budget"] = {"question_s": benchmark.budget_s}
+    return settings
 
 
 def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> None:
@@ -139,13 +140,13 @@ def _copy_media(library: MediaLibrary, sources: Collection[str], out: Path) -> N
 
 
 def _settings(plan: NewChallenge, benchmark: Benchmark, phases: list[dict[str, Any]]) -> dict[str, Any]:
-    said: dict[str, Any] = {"title": plan.title or benchmark.title, "benchmark": plan.benchmark}
-    said |= {"track": plan.track} if plan.track else {}
-    names = {one["name"] for one in phases}
-    for one in phases:
-        if one["name"] == TEST and PRE_EVALUATION in names:
-            one["gate"] = {"phase": PRE_EVALUATION}
-    return said | {"terms": _TERMS, "phases": phases, "baselines": []}
+    settings: dict[str, Any] = {"title": plan.title or benchmark.title, "benchmark": plan.benchmark}
+    settings |= {"track": plan.track} if plan.track else {}
+    names = {phase["name"] for phase in phases}
+    for phase in phases:
+        if phase["name"] == TEST and PRE_EVALUATION in names:
+            phase["gate"] = {"phase": PRE_EVALUATION}
+    return settings | {"terms": _TERMS, "phases": phases, "baselines": []}
 
 
 def _yaml(fields: dict[str, Any]) -> str:
@@ -154,23 +155,20 @@ def _yaml(fields: dict[str, Any]) -> str:
     return yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
 
 
-_MOST = 3  # problems of a kind that are named one by one
-
-
 @dataclass(frozen=True)
 class FolderCheck:
-    """What was looked at, a line a phase, and all that is wrong."""
+    """A line of facts per phase, and all problems."""
 
     facts: tuple[str, ...]
     problems: tuple[str, ...]
 
     def record(self) -> dict[str, JsonValue]:
-        """As programs read it."""
+        """The check as JSON."""
         return {"facts": [*self.facts], "problems": [*self.problems]}
 
 
 def check_challenge(folder: Path, phase: str = "") -> FolderCheck:
-    """Checks all phases, or one. Raises `ProblemsError` where the settings do not fit; needs the sealed part."""
+    """Checks all phases, or one, with the sealed part. Raises `ProblemsError` for invalid settings."""
     settings = read_challenge(folder, sealed=True)
     sealed = SealedPart(folder, settings)
     facts, problems = [], [*_rights(sealed)]
@@ -216,23 +214,25 @@ def _phase_problems(sealed: SealedPart, phase: Phase) -> Iterator[str]:
 
 
 def handed_out_problems(marked: Benchmark, given: Benchmark) -> Iterator[str]:
-    """Where participants have other questions than those that are marked, or more than questions."""
-    there, here = {one.id: one for one in marked.items}, {one.id: one for one in given.items}
-    yield from _named(sorted(there.keys() - here.keys()), "it not handed out", "each question that is marked")
-    yield from _named(sorted(here.keys() - there.keys()), "it handed out alone", "each question that is marked")
-    both = sorted(there.keys() & here.keys())
-    yield from _named([name for name in both if here[name].reference is not None], "its reference handed out", "none")
-    apart = [name for name in both if _as_seen(there[name]) != _as_seen(here[name])]
-    yield from _named(apart, "other words, options, format or media handed out", "the same as are marked")
+    """The differences between the questions that participants have and those that are scored, and references among
+    the former."""
+    scored, public = {item.id: item for item in marked.items}, {item.id: item for item in given.items}
+    yield from _named(sorted(scored.keys() - public.keys()), "it not handed out", "each question that is marked")
+    yield from _named(sorted(public.keys() - scored.keys()), "it handed out alone", "each question that is marked")
+    both = sorted(scored.keys() & public.keys())
+    revealed = [name for name in both if public[name].reference is not None]
+    yield from _named(revealed, "its reference handed out", "none")
+    different = [name for name in both if _visible(scored[name]) != _visible(public[name])]
+    yield from _named(different, "other words, options, format or media handed out", "the same as are marked")
 
 
-def _as_seen(item: Item) -> tuple[object, ...]:
-    """What a participant sees of a question."""
+def _visible(item: Item) -> tuple[object, ...]:
+    """The parts of a question that participants see."""
     return item.question, item.options, item.answer.kind, item.media, item.group
 
 
 def _not_exposed(folder: Path, phase: Phase, marked: Benchmark) -> Iterator[str]:
-    """Media of a phase that hands out nothing, and files about its questions, which lie in the public part."""
+    """The hidden media and questions of a phase without public questions that are in the public part."""
     public: dict[int, list[Path]] = {}
     for file in (folder / "public").rglob("*"):
         if file.is_file() and file.stat().st_size:
@@ -240,13 +240,13 @@ def _not_exposed(folder: Path, phase: Phase, marked: Benchmark) -> Iterator[str]
     media, ids = folder / phase.media if phase.media else None, [item.id.encode() for item in marked.items]
     for hidden in sorted(one for one in (folder / phase.sealed).rglob("*") if one.is_file()):
         for file in public.get(hidden.stat().st_size, []):
-            if file_hash(file) == file_hash(hidden) and _tells(hidden, media, ids):
-                names = file.relative_to(folder), hidden.relative_to(folder)
-                yield f"found {names[0]}, which is {names[1]}, expected nothing of this phase in public"
+            if file_hash(file) == file_hash(hidden) and _reveals(hidden, media, ids):
+                found, same = file.relative_to(folder), hidden.relative_to(folder)
+                yield f"found {found}, which is {same}, expected nothing of this phase in public"
 
 
-def _tells(file: Path, media: Path | None, ids: Sequence[bytes]) -> bool:
-    """Whether a file is one of the media, or names a question; settings that all phases share do neither."""
+def _reveals(file: Path, media: Path | None, ids: Sequence[bytes]) -> bool:
+    """Whether a file is one of the media or names a question; files that all phases share do neither."""
     if media is not None and file.is_relative_to(media):
         return True
     content = file.read_bytes()
@@ -254,19 +254,18 @@ def _tells(file: Path, media: Path | None, ids: Sequence[bytes]) -> bool:
 
 
 def _baselines(sealed: SealedPart, phase: Phase) -> Iterator[str]:
-    settings: ChallengeSettings = sealed.settings
-    for one in settings.baselines:
-        file = sealed.answer_file(one.name, phase.name)
+    settings, data = sealed.settings, sealed.folder / (phase.sealed or phase.questions)
+    for baseline in settings.baselines:
+        file = sealed.answer_file(baseline.name, phase.name)
         if file is not None:
-            data = sealed.folder / (phase.sealed or phase.questions)
             try:
                 validate(settings.benchmark, file, data=data, track=settings.track)
             except ProctorError as error:
-                yield f"baseline {one.name}: {error}"
+                yield f"baseline {baseline.name}: {error}"
 
 
 def _named(ids: list[str], found: str, expected: str) -> Iterator[str]:
-    for name in ids[:_MOST]:
+    for name in ids[:_EXAMPLES]:
         yield f"{name}: found {found}, expected {expected}"
-    if len(ids) > _MOST:
-        yield f"and {len(ids) - _MOST} more of the same"
+    if len(ids) > _EXAMPLES:
+        yield f"and {len(ids) - _EXAMPLES} more of the same"

@@ -259,7 +259,7 @@ def keep_figures(connection: Connection, leased: Leased, version: int, figures: 
 
 def keep_result(connection: Connection, leased: Leased, figures: Figures, fingerprint: str, now: datetime) -> int:
     """Ends a lease with a result: state, counters and the row of `results` in one transaction; returns the version of
-    the scorer. A second call changes nothing. Raises `StaleError` when the lease has ended, and `ScorerChangedError`."""
+    the scorer. Repeating it changes nothing. Raises `ScorerChangedError`, and `StaleError` when the lease has ended."""
     version = known_scorer(connection, fingerprint, now)
     row = submission_row(connection, leased.submission)
     if (row["state"], row["fence"]) != (_S.SCORED.value, leased.fence):

@@ -1,8 +1,9 @@
-"""The queue: workers lease submissions, beat while they work, and write nothing under a lease that went to another.
+"""The queue: workers lease submissions and renew their leases while they work. A worker whose lease has gone to another
+one can't write.
 
-A lease that is not renewed ends. A submission that was leased or running is queued again once, then `lost`, which
-costs its team nothing; one whose answers are all there and only has to be marked is leased again as it is, once, then
-a fault of the scorer.
+A lease that is not renewed ends. A submission that was leased or running is then queued again, once; after that it is
+`lost`, which costs its team nothing. A submission that only has to be scored is leased again as it is, once; after that
+it is a fault of the scorer.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from proctor.challenges.submissions import StaleError, changed_state, log_event,
 from proctor.web import utc_text
 
 LEASE_S = 60.0
-"""How long a lease lasts without a beat; workers beat four times as often."""
+"""The seconds that a lease lasts without being renewed; workers renew it four times as often."""
 
 RECEIVED_S = 900.0
-"""What was received and not settled for so long is cancelled: its check was interrupted."""
+"""A submission whose check did not end in this time is cancelled: the check was interrupted."""
 
 KINDS: tuple[Kind, ...] = ("file", "image")
 _S = SubmissionState
@@ -33,7 +34,8 @@ _HELD = (_S.LEASED, _S.RUNNING, _S.SCORING)
 
 @dataclass(frozen=True)
 class Leased:
-    """A submission that a worker has. `marking` says that its answers are all there: only its marks are missing."""
+    """A submission that a worker has leased. `marking` says that all its answers are there and only have to be
+    scored."""
 
     submission: int
     team: int
@@ -51,15 +53,15 @@ class Leased:
 
     @property
     def system(self) -> str:
-        """Under which name its answers are kept."""
+        """The name of its run in the store of answers."""
         return f"{self.team_name}#{self.number}"
 
 
 def claim(
     connection: Connection, worker: str, now: datetime, lease_s: float, *, kinds: Sequence[Kind] = KINDS
 ) -> Leased | None:
-    """Leases the submission that waited longest; None where none waits. One statement: of many workers at once each
-    gets another one, in PostgreSQL without waiting for the others."""
+    """Leases the submission that has waited longest; None for an empty queue. It is one statement, so that each of many
+    workers gets another submission, in PostgreSQL without waiting for each other."""
     table, other = submissions.c, submissions.alias()
     waits = or_(other.c.state == _S.QUEUED.value, (other.c.state == _S.SCORING.value) & other.c.lease_until.is_(None))
     first = select(other.c.id).where(waits, other.c.kind.in_(kinds)).order_by(other.c.id).limit(1)
@@ -89,8 +91,8 @@ def _leased(connection: Connection, row: RowMapping) -> Leased:
 def beat(
     connection: Connection, leased: Leased, now: datetime, lease_s: float, progress: dict[str, int] | None = None
 ) -> None:
-    """Renews a lease, and says how many questions have which status. Raises `StaleError` where the lease is another's
-    by now or the submission was cancelled: the worker stops."""
+    """Renews a lease, and records the number of questions by status. Raises `StaleError` when the lease has ended or
+    the submission was cancelled: the worker must stop."""
     mine = (submissions.c.id == leased.submission, submissions.c.fence == leased.fence, submissions.c.state.in_(_HELD))
     values: dict[str, Any] = {"lease_until": _until(now, lease_s)}
     if progress is not None:
@@ -103,9 +105,9 @@ def beat(
 def advance(
     connection: Connection, leased: Leased, after: SubmissionState, now: datetime, *, reason: str = "", **more: Any
 ) -> RowMapping:
-    """Moves a leased submission on, under its worker's fence; the same again changes nothing, for commits that were not
-    confirmed. Raises `StaleError` where the lease is another's. Once it is `scoring`, its answers are there: what was
-    lost before counts no more."""
+    """Moves a leased submission to the next state. A repeated call changes nothing, for commits that were not
+    confirmed. Raises `StaleError` when the lease has ended. At `scoring` all answers are there, so earlier requeues no
+    longer count."""
     row = submission_row(connection, leased.submission)
     if (row["state"], row["fence"]) == (after.value, leased.fence):
         return row
@@ -114,32 +116,32 @@ def advance(
 
 
 def held_by(connection: Connection, worker: str) -> Leased | None:
-    """What a worker has leased: after a commit that was not confirmed it finds out here."""
+    """The submission that a worker has leased, to be called after a commit that was not confirmed."""
     mine = (submissions.c.worker == worker, submissions.c.state.in_(_HELD))
     row = connection.execute(select(submissions).where(*mine).limit(1)).mappings().first()
     return None if row is None else _leased(connection, row)
 
 
 def give_back(connection: Connection, leased: Leased, now: datetime, *, counted: bool = True) -> SubmissionState:
-    """Ends a lease of a worker that can't go on, through no fault of the submission; the state it has now. It counts
-    like a lease that ended, unless the worker was told to stop (`counted`)."""
+    """Ends the lease of a worker that can't continue, through no fault of the submission; returns the new state. It
+    counts as a lost lease (`counted`) unless the worker was stopped."""
     table = submissions.c
     held = (table.id == leased.submission, table.fence == leased.fence, table.state.in_(_HELD))
-    leased_still = table.lease_until.is_not(None)  # what is `scoring` may have been given back before
-    row = connection.execute(select(submissions).where(*held, leased_still).with_for_update()).mappings().first()
+    renewable = table.lease_until.is_not(None)  # a submission that is `scoring` may have been given back before
+    row = connection.execute(select(submissions).where(*held, renewable).with_for_update()).mappings().first()
     if row is None:
         raise StaleError(f"submission {leased.submission}: the lease {leased.fence} has ended")
     return _ended(connection, row, now, counted=counted)
 
 
 def expire(connection: Connection, now: datetime) -> list[int]:
-    """Ends the leases whose time is up, and the checks that were interrupted; the submissions concerned. All who look
-    at the queue call it: workers before they claim, pages before they show it."""
+    """Ends expired leases and interrupted checks; returns the ids of the submissions. Workers call it before they
+    claim."""
     table = submissions.c
     silent = table.state.in_(_HELD) & (table.lease_until < utc_text(now))
     unsettled = (table.state == _S.RECEIVED.value) & (table.changed < utc_text(now - timedelta(seconds=RECEIVED_S)))
     query = select(submissions).where(or_(silent, unsettled))
-    # One order for all: who locks several quotas never waits for one who waits for him.
+    # One order for all processes prevents deadlocks over the rows of quotas.
     ordered = query.order_by(table.team, table.phase, table.id).with_for_update(skip_locked=True)
     rows = connection.execute(ordered).mappings().all()
     for row in rows:
@@ -151,7 +153,7 @@ def expire(connection: Connection, now: datetime) -> list[int]:
 
 
 def _ended(connection: Connection, row: RowMapping, now: datetime, *, counted: bool = True) -> SubmissionState:
-    """What becomes of a submission whose lease ended."""
+    """Moves a submission whose lease ended to its next state."""
     requeued = row["requeued"] + int(counted)
     again = requeued <= 1
     if row["state"] != _S.SCORING.value:

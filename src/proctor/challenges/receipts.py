@@ -1,7 +1,7 @@
-"""Receipts: what a team was told of a submission, signed, so that anybody can check it later without the server.
+"""Receipts: signed records of what a team was shown of a submission, which anybody can verify without the server.
 
-The signature is Ed25519 (RFC 8032) over the canonical JSON of the receipt. A key inside a receipt would prove nothing:
-who checks one has the challenge's public key from its page, or from `public/receipt-key.txt`.
+The signature is Ed25519 (RFC 8032) over the canonical JSON of the receipt. A key inside a receipt proves nothing.
+Verify it with the challenge's public key from its page, or from `public/receipt-key.txt`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY_FILE = "public/receipt-key.txt"
-"""Where the public key lies in a challenge's folder, in hexadecimal."""
+"""The file with the public key in hexadecimal, in a challenge's folder."""
 
 _KEY = "receipt.key"
 _Hex64 = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
 class Receipt(BaseModel):
-    """What was told: the phase with the commitment to its questions, references and rules; the submission with the
-    hashes of what was handed in; by which version of the scorer; and the means with intervals, rounded as its team saw
-    them (none where the ladder held them back)."""
+    """The phase with the commitment to its questions, references and rules; the submission with the hashes of its
+    upload; the version of the scorer; and the means with intervals, rounded as the team saw them (none when the ladder
+    held them back)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -52,15 +52,16 @@ class Receipt(BaseModel):
     at: str
 
     def lines(self) -> dict[str, str]:
-        """As people read it."""
-        said = {name: str(getattr(self, name)) for name in ("challenge", "phase", "team", "submission", "scorer", "at")}
+        """The receipt as labelled lines of text."""
+        names = ("challenge", "phase", "team", "submission", "scorer", "at")
+        lines = {name: str(getattr(self, name)) for name in names}
         for one in self.boards:
-            said[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), questions: {one['questions']}"
-        return said | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
+            lines[str(one["name"])] = f"{one['mean']} ({one['low']} to {one['high']}), questions: {one['questions']}"
+        return lines | {"upload": self.upload, "image": self.image or "none", "commitment": self.commitment}
 
 
 class SignedReceipt(BaseModel):
-    """A receipt as a file: its content, the public key that it is said to be signed with, and the signature."""
+    """A receipt as a file: its content, the claimed public key, and the signature."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,16 +70,16 @@ class SignedReceipt(BaseModel):
     signature: Annotated[str, Field(pattern="^[0-9a-f]{128}$")]
 
     def text(self) -> str:
-        """As it is handed out."""
+        """The text of the file."""
         return self.model_dump_json(indent=1) + "\n"
 
 
 def issue_receipts(connection: Connection, challenge: Challenge, sealed: SealedPart, phase: str) -> int:
-    """Signs a receipt for each result of a phase that has none; how many. In the scorer's process: it has the key."""
+    """Signs a receipt for each result of a phase without one; returns their number. Needs the private key, so it runs
+    in the scorer's process."""
+    scored = (results.c.figures, scorers.c.version, scorers.c.fingerprint)
     query = (
-        select(
-            submissions, teams.c.name.label("team_name"), results.c.figures, scorers.c.version, scorers.c.fingerprint
-        )
+        select(submissions, teams.c.name.label("team_name"), *scored)
         .join(teams, teams.c.id == submissions.c.team)
         .join(results, results.c.submission == submissions.c.id)
         .join(scorers, scorers.c.version == results.c.scorer)
@@ -99,7 +100,7 @@ def issue_receipts(connection: Connection, challenge: Challenge, sealed: SealedP
             image=row["image_digest"],
             scorer=row["version"],
             fingerprint=row["fingerprint"],
-            boards=tuple(_told(figures, rules)),
+            boards=tuple(_shown_boards(figures, rules)),
             statuses=figures.statuses,
             at=utc_text(challenge.now()),
         ).model_dump(mode="json")
@@ -109,7 +110,7 @@ def issue_receipts(connection: Connection, challenge: Challenge, sealed: SealedP
 
 
 def receipt_of(connection: Connection, submission: int, key: str) -> SignedReceipt | None:
-    """The newest receipt of a submission, with the challenge's public key; None where there is none."""
+    """The newest receipt of a submission, with the challenge's public key; None without a receipt."""
     query = select(receipts).where(receipts.c.submission == submission).order_by(receipts.c.scorer.desc()).limit(1)
     row = connection.execute(query).mappings().first()
     if row is None:
@@ -118,13 +119,13 @@ def receipt_of(connection: Connection, submission: int, key: str) -> SignedRecei
 
 
 def public_key(folder: Path) -> str:
-    """The challenge's public key, from its public part. Raises `InputError` where there is none yet."""
+    """The challenge's public key, from its public part. Raises `InputError` when there is none yet."""
     text = input_text(folder / KEY_FILE, "the public key of receipts (proctor challenge open writes it)").strip()
     return _checked_key(text, folder / KEY_FILE)
 
 
 def write_public_key(sealed: SealedPart) -> str:
-    """Writes the public key into the public part; the key is made at the first call."""
+    """Writes the public key into the public part, and returns it. The key is created on first use."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     text = _private(sealed).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
@@ -133,8 +134,8 @@ def write_public_key(sealed: SealedPart) -> str:
 
 
 def verify_receipt(file: Path, key: str | Path) -> Receipt:
-    """The content of a receipt that was signed with this key (in hexadecimal, or a file with it, or a challenge's
-    folder). Raises `InputError` where it was changed, or signed with another one."""
+    """The content of a receipt that was signed with this key (hexadecimal, a file with it, or a challenge's folder).
+    Raises `InputError` when it was changed, or signed with another key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -152,8 +153,8 @@ def verify_receipt(file: Path, key: str | Path) -> Receipt:
 
 
 def verify_commitment(found: Receipt, folder: Path) -> None:
-    """Whether the questions, references and rules of a challenge that was published with its sealed part are those that
-    a receipt names. Raises `InputError` where they are not, or the key of commitments is not there."""
+    """Verifies that the questions, references and rules of a challenge, published with its sealed part, are those that
+    a receipt names. Raises `InputError` when they are not, and without the key of commitments."""
     sealed = SealedPart(folder, read_challenge(folder, sealed=True))
     if not sealed.commitment_key.is_file():
         raise InputError(
@@ -183,17 +184,14 @@ def _private(sealed: SealedPart) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(sealed.secret(_KEY))
 
 
-def _told(figures: Figures, phase: Phase) -> list[dict[str, Any]]:
+def _shown_boards(figures: Figures, phase: Phase) -> list[dict[str, Any]]:
     """The boards as the team saw them."""
-    if not figures.shown:
-        return []
-    digits = phase.results.digits
-    numbers = ("mean", "low", "high")
-    return [
-        {"name": one.name, "questions": one.questions, "groups": one.groups}
-        | {name: None if (value := getattr(one, name)) is None else round(value, digits) for name in numbers}
-        for one in figures.boards
-    ]
+    boards: list[dict[str, Any]] = []
+    for one in figures.boards if figures.shown else ():
+        ends = {name: getattr(one, name) for name in ("mean", "low", "high")}
+        rounded = {name: None if value is None else round(value, phase.results.digits) for name, value in ends.items()}
+        boards.append({"name": one.name, "questions": one.questions, "groups": one.groups} | rounded)
+    return boards
 
 
 def _canonical(content: dict[str, Any]) -> bytes:

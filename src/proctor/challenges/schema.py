@@ -1,7 +1,7 @@
-"""The tables of a challenge, in the same database as accounts, sessions and the trail; no reference, no hidden question
-and no answer to one is ever written there.
+"""The tables of a challenge, in the same database as accounts, sessions and the trail. It never holds references,
+hidden questions or answers to them.
 
-Times are UTC in ISO 8601 (`proctor.web`'s `utc_text`). Rows of `events`, `openings`, `results` and `receipts` are not
+Times are UTC in ISO 8601 (`proctor.web.utc_text`). Rows of `events`, `openings`, `results` and `receipts` are never
 changed or deleted.
 """
 
@@ -35,10 +35,10 @@ teams = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(80), nullable=False, unique=True),
-    Column("folded", String(80), nullable=False, unique=True),  # without case, so that no two look alike
+    Column("folded", String(80), nullable=False, unique=True),  # case-folded, so that no two look alike
     Column("institution", String(200), nullable=False),
     Column("country", String(2), nullable=False),
-    Column("eligible", Integer, nullable=False, default=1),  # for awards; organisers' institutes are not
+    Column("eligible", Integer, nullable=False, default=1),  # for awards
     Column("listed", Integer, nullable=False, default=1),  # its results may be made public
     Column("terms", String(64), nullable=False),  # SHA-256 of the terms it agreed to
     Column("join_hash", String(64), nullable=False, unique=True),  # of the secret by which members join
@@ -64,25 +64,27 @@ submissions = Table(
     Column("phase", String(80), nullable=False),
     Column("number", Integer, nullable=False),  # of the team in the phase, from 1
     Column("kind", String(10), nullable=False),  # file, image
-    Column("name", String(200), nullable=False),  # as its team calls it
+    Column("name", String(200), nullable=False),  # given by its team
     Column("description", Text, nullable=False, default=""),
     Column("upload", String(64), nullable=False),  # SHA-256 of the bytes, which are its file's name
-    Column("suffix", String(16), nullable=False, default=""),  # how its file's name ended, for readers that go by it
+    Column("suffix", String(16), nullable=False, default=""),  # of its file's name, for readers that depend on it
     Column("bytes", BigInteger, nullable=False),
     Column("image_digest", String(80), nullable=False, default=""),
     Column("seed", Integer, nullable=False),  # of the order of its questions
     Column("state", String(20), nullable=False),
     Column("fault", String(20), nullable=False),
-    Column("reason", Text, nullable=False, default=""),  # for its team: from our own list of sentences
+    Column("reason", Text, nullable=False, default=""),  # for its team: a key of `REASONS`
     Column("attempted", Integer, nullable=False, default=0),
     Column("scored", Integer, nullable=False, default=0),
     Column("requeued", Integer, nullable=False, default=0),
     Column("worker", String(200), nullable=False, default=""),
-    Column("fence", Integer, nullable=False, default=0),  # grows with each lease: who has an older one writes nothing
+    Column(
+        "fence", Integer, nullable=False, default=0
+    ),  # grows with each lease; a worker with an older one can't write
     _at("lease_until", nullable=True),
     Column("progress", JSON),  # questions by status: counts alone
     Column("log", JSON),  # the blind log
-    Column("disqualified", Text),  # why an organiser took its result off the boards
+    Column("disqualified", Text),  # the reason, if an organiser disqualified it
     _at("submitted"),
     _at("changed"),
     UniqueConstraint("team", "phase", "number"),
@@ -94,8 +96,8 @@ quotas = Table(
     metadata,
     Column("team", ForeignKey("teams.id"), primary_key=True),
     Column("phase", String(80), primary_key=True),
-    Column("submitted", Integer, nullable=False, default=0),  # all that came, for numbers
-    Column("holding", Integer, nullable=False, default=0),  # queued to scoring
+    Column("submitted", Integer, nullable=False, default=0),  # all uploads; numbers them
+    Column("holding", Integer, nullable=False, default=0),  # in the states `HOLDING`
     Column("attempted", Integer, nullable=False, default=0),
     Column("scored", Integer, nullable=False, default=0),
 )
@@ -120,8 +122,8 @@ openings = Table(
     Column("id", Integer, primary_key=True),
     Column("phase", String(80), nullable=False),
     Column("state", String(10), nullable=False),  # open, closed: the newest of a phase holds
-    Column("commitment", String(64), nullable=False),  # to the questions and references it was opened with
-    Column("checks", JSON, nullable=False),  # what was proved before: one line each
+    Column("commitment", String(64), nullable=False),  # to questions, references and rules
+    Column("checks", JSON, nullable=False),  # that it passed, one line each
     _at("at"),
 )
 Index("openings_by_phase", openings.c.phase, openings.c.id)

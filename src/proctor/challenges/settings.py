@@ -1,5 +1,4 @@
-"""`challenge.yaml`: the phases of a challenge, who may hand in what, and how results are shown. All problems are told
-at once, each with its place."""
+"""The settings of a challenge, `challenge.yaml`. All problems are reported at once, each with its place."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from proctor.core import ProblemsError, problem_texts, read_yaml
 
 CHALLENGE_FILE = "challenge.yaml"
 SEALED = "sealed"
-"""The folder of a challenge that only the scorer's process may open."""
+"""The folder of a challenge that only the scorer may open."""
 
 Kind = Literal["file", "image"]
 Audience = Literal["public", "participants", "organisers"]
@@ -43,11 +42,11 @@ def _size(text: str) -> str:
 
 
 Size = Annotated[str, AfterValidator(_size)]
-"""Bytes as people write them: 512m, 16g (units of 1024)."""
+"""A size in bytes as text: 512m, 16g (units of 1024)."""
 
 
 def size_of(text: str) -> int:
-    """Bytes of a size.
+    """A size in bytes.
 
     >>> size_of("512m"), size_of("1.5g")
     (536870912, 1610612736)
@@ -63,8 +62,8 @@ class _ChallengePart(BaseModel):
 
 
 class Quota(_ChallengePart):
-    """How much a team may hand in for a phase: at most `scored` results, at most `attempted` tries of which something
-    started, at most `per_day` tries in 24 hours (None: as many as it likes)."""
+    """The limits of a team in a phase: `scored` results, `attempted` submissions that started to run, and `per_day`
+    attempts in 24 hours (None: unlimited)."""
 
     scored: int = Field(default=10, ge=1, le=1000)
     attempted: int = Field(default=30, ge=1, le=10_000)
@@ -78,16 +77,16 @@ class Quota(_ChallengePart):
 
 
 class Gate(_ChallengePart):
-    """Who may hand in: teams whose best submission of the `phase` beats every baseline by its mean over the buckets on
-    at least one of the boards."""
+    """Only teams that beat every baseline of `phase` by their mean over the buckets, on at least one board, may
+    submit."""
 
     phase: ChallengeName
     beats: Literal["baselines"] = "baselines"
 
 
 class Budget(_ChallengePart):
-    """Seconds: for each question, measured by us, and until a container is ready for the first one. Files say their own
-    `latency`: where it is "required", an answer without one counts as late."""
+    """Time limits in seconds: for each question, and until a container is ready. Answer files report their own latency:
+    if `latency` is "required", an answer without one counts as late."""
 
     question_s: float = Field(default=30.0, gt=0, le=3600)
     latency: Literal["required", "optional"] = "optional"
@@ -95,7 +94,7 @@ class Budget(_ChallengePart):
 
 
 class Resources(_ChallengePart):
-    """What a container may use. `log` bounds what it prints, `scratch` what it writes to `/tmp`."""
+    """The resources of a container. `log` limits its output, `scratch` its `/tmp`."""
 
     memory: Size = "16g"
     cpus: float = Field(default=4.0, gt=0)
@@ -106,7 +105,7 @@ class Resources(_ChallengePart):
     gpu: bool = False
 
     def limits(self, device: str | None = None) -> BoxLimits:
-        """The same in bytes. `device` (CDI) is the GPU of a challenge that gives one."""
+        """The limits in bytes. `device` (CDI) is the GPU, if the challenge provides one."""
         return BoxLimits(
             memory=size_of(self.memory),
             cpus=self.cpus,
@@ -119,9 +118,9 @@ class Resources(_ChallengePart):
 
 
 class ResultsPolicy(_ChallengePart):
-    """Who sees a phase's boards, from when on (`shown_from`; until then organisers alone), to how many digits scores
-    are rounded, and by which rule a team sees a new score: "all" of them, or the "ladder" (only what is better than its
-    best beyond the interval)."""
+    """Who sees a phase's boards, and from when on (`shown_from`; before that only organisers), the digits of scores,
+    and the rule by which a team sees a new score: "all", or the "ladder" (only scores that exceed its best by more than
+    the interval)."""
 
     boards: Audience = "public"
     shown_from: AwareDatetime | None = None
@@ -130,8 +129,8 @@ class ResultsPolicy(_ChallengePart):
 
 
 class RankingChoice(_ChallengePart):
-    """How boards are made (`proctor rank`): the bootstrap draws behind win rates and intervals, the samples behind the
-    probabilities of places, the level of the tests, and the seed."""
+    """The options of `proctor rank` for boards: bootstrap draws for win rates and intervals, samples for the
+    probabilities of places (`stability`), the level of the tests, and the seed."""
 
     draws: int = Field(default=10_000, ge=100, le=100_000)
     stability: int = Field(default=500, ge=0, le=10_000)
@@ -140,8 +139,8 @@ class RankingChoice(_ChallengePart):
 
 
 class JudgeChoice(_ChallengePart):
-    """Who marks what code can't: a judge (`proctor list judges`; "" is the benchmark's own) and its models, asked by
-    the scorer alone, at `base_url` where they have a server. Keys come from the scorer's environment."""
+    """The judge of answers that code can't score (`proctor list judges`; "" is the benchmark's own) and its models,
+    optionally at a server's `base_url`. API keys come from the scorer's environment."""
 
     name: str = ""
     models: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(min_length=1)
@@ -149,12 +148,12 @@ class JudgeChoice(_ChallengePart):
 
 
 class Phase(_ChallengePart):
-    """One phase. `questions` is the folder that participants get; where it holds references, all of the phase is
-    public. `sealed` is the folder of the same questions with their references, inside the sealed part; `media` is the
-    folder of their videos and images (None: beside the questions).
+    """One phase. `questions` is the folder that participants get; if it holds references, the whole phase is public.
+    `sealed` is the folder of the same questions with references, inside the sealed part; `media` is the folder of
+    their media (by default that of the questions).
 
-    `condition` is what systems are shown; `quota` holds for each team; `counts` says which of a team's results stands
-    on the boards: its `last`, or its `best` by the mean over the buckets.
+    `condition` is what systems are shown; `quota` holds for each team; `counts` says which result of a team is on the
+    boards: its `last`, or its `best` by the mean over the buckets.
     """
 
     name: ChallengeName
@@ -174,11 +173,11 @@ class Phase(_ChallengePart):
 
     @property
     def hidden(self) -> bool:
-        """Whether participants do not know the references."""
+        """Whether the references are hidden from participants."""
         return bool(self.sealed)
 
     def is_open(self, now: datetime) -> bool:
-        """Whether something may be handed in."""
+        """Whether the dates allow submissions."""
         return (self.opens is None or self.opens <= now) and (self.closes is None or now < self.closes)
 
     @model_validator(mode="after")
@@ -197,16 +196,15 @@ class Phase(_ChallengePart):
 
 
 class BaselineEntry(_ChallengePart):
-    """A reference system: its answers by phase, files inside the sealed part. It is shown, marked as such, and has no
-    place."""
+    """A reference system with its answer files by phase, inside the sealed part. Boards list it without a place."""
 
     name: ChallengeName
     answers: dict[ChallengeName, str] = Field(default_factory=dict)
 
 
 class TeamRules(_ChallengePart):
-    """`members`: how many people a team has at most. `registration`: whether anybody may make an account, or by
-    `invitation` alone. `excluded_countries`: which may not take part (ISO 3166, two letters)."""
+    """`members` is the maximum size of a team. `registration` is "open" to all or by "invitation" only. Teams from
+    `excluded_countries` (ISO 3166, two letters) may not take part."""
 
     members: int = Field(default=10, ge=1, le=100)
     registration: Literal["open", "invitation"] = "open"
@@ -214,17 +212,17 @@ class TeamRules(_ChallengePart):
 
 
 class UploadSizes(_ChallengePart):
-    """The largest uploads that are taken: a `file` of answers, and an archive with an `image`."""
+    """The maximum sizes of uploads: a `file` of answers, and the archive of an `image`."""
 
     file: Size = "64m"
     image: Size = "20g"
 
 
 class ChallengeSettings(_ChallengePart):
-    """All of `challenge.yaml`. `benchmark` is the task that reads and marks (`proctor list benchmarks`), `judge` marks
-    the answers that code can't. `terms` is a file that each team agrees to. `store` is the database of submissions,
-    `answers` those of answers and scores, one a phase (`{phase}` is its name), which only the scorer opens; both
-    are an SQLAlchemy URL or a file in the folder. `address` is where browsers find the challenge."""
+    """All of `challenge.yaml`. `benchmark` reads and scores the questions (`proctor list benchmarks`); `judge` scores
+    answers that code can't. `terms` is a file that each team agrees to. `store` is the database of submissions, and
+    `answers` are those of answers and scores, one per phase (`{phase}` is its name), which only the scorer opens. Both
+    are an SQLAlchemy URL or a file in the folder. `address` is the URL of the site."""
 
     title: str = Field(default="", max_length=200)
     benchmark: str
@@ -264,13 +262,13 @@ class ChallengeSettings(_ChallengePart):
         return answers
 
     def phase(self, name: str) -> Phase:
-        """A phase by name. Raises `KeyError` for an unknown one."""
-        return {one.name: one for one in self.phases}[name]
+        """A phase by name. Raises `KeyError` for an unknown name."""
+        return {phase.name: phase for phase in self.phases}[name]
 
 
 def read_challenge(folder: Path, *, sealed: bool = False) -> ChallengeSettings:
-    """The settings of a challenge's folder. Raises `ProblemsError` for fields that do not fit and files that are not
-    there; those of the sealed part are looked for with `sealed` alone, since only the scorer can."""
+    """The settings of a challenge's folder. Raises `ProblemsError` for invalid fields and missing files; those of the
+    sealed part are checked only with `sealed`, since only the scorer can see them."""
     file = folder / CHALLENGE_FILE
     try:
         settings = ChallengeSettings.model_validate(read_yaml(file, "a challenge (its challenge.yaml)"))

@@ -1,7 +1,8 @@
-"""The states of a submission: which follows which, whose fault the last ones are, and what each does to the quota.
+"""The states of submissions and of phases.
 
-A submission is counted twice: `attempted` once something of it started, `scored` once it has a result.
- When a phase takes submissions: it was opened by an organiser, who had it checked, and its dates allow it."""
+A submission is counted twice: `attempted` once something of it started, `scored` once it has a result. A phase takes
+submissions when an organiser has opened it and its dates allow it.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +15,18 @@ from types import MappingProxyType
 from sqlalchemy import Connection, insert, select
 
 from proctor.challenges.schema import openings
-from proctor.challenges.settings import ChallengeSettings, Phase
+from proctor.challenges.settings import Phase
 from proctor.web import utc_text
 
 
 class SubmissionState(StrEnum):
-    """Where a submission is.
+    """The state of a submission.
 
-    `received`: its bytes are here; `refused` by validation; `queued`; `leased` by a worker; `running`; `scoring`;
-    `scored`. `timed_out`: the whole took too long, or it was never ready (single late questions are answers with that
-    status of a scored submission). `crashed`: the container ended and could not be started again. `lost`: its worker
-    was not heard of twice. `scorer_fault`: marking failed; it is marked again by the next version of the scorer. A
-    worker that is lost while it marks loses no answers: the state stays `scoring`, for another one.
-    `cancelled` by the team or an organiser.
+    `received`: uploaded; `refused` by the check; `queued`; `leased` by a worker; `running`; `scoring`; `scored`;
+    `timed_out`: the container was never ready, or gave too many late answers in a row; `crashed`: the container could
+    not be restarted; `lost`: its workers died twice; `scorer_fault`: scoring failed, and is repeated by the next
+    version of the scorer; `cancelled` by the team or an organiser. When a worker dies while it scores, the state stays
+    `scoring` for another worker, since all answers are there.
     """
 
     RECEIVED = "received"
@@ -44,7 +44,7 @@ class SubmissionState(StrEnum):
 
 
 class Blame(StrEnum):
-    """Whose fault a state is: what the platform or the organiser does wrong costs a team nothing."""
+    """Whose fault a state is. The platform's and the organiser's faults cost a team nothing."""
 
     NOBODY = "nobody"
     PARTICIPANT = "participant"
@@ -54,8 +54,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StateRule:
-    """What follows a state (`next`), whose fault it is, and what it adds to the two counters in all (not on top of the
-    state before)."""
+    """The states that may follow (`next`), whose fault the state is, and the values of the two counters in it."""
 
     next: frozenset[SubmissionState]
     fault: Blame = Blame.NOBODY
@@ -64,7 +63,7 @@ class StateRule:
 
     @property
     def final(self) -> bool:
-        """Whether nothing follows by itself."""
+        """Whether no state follows."""
         return not self.next
 
 
@@ -81,7 +80,7 @@ RULES = MappingProxyType(
         _S.LEASED: _rule(_S.RUNNING, _S.SCORING, _S.QUEUED, _S.LOST, _S.CANCELLED),
         _S.RUNNING: _rule(_S.SCORING, _S.TIMED_OUT, _S.CRASHED, _S.QUEUED, _S.LOST, _S.CANCELLED, attempted=1),
         _S.SCORING: _rule(_S.SCORED, _S.SCORER_FAULT, attempted=1),
-        _S.SCORED: _rule(_S.SCORING, attempted=1, scored=1),  # again, by a new version of the scorer
+        _S.SCORED: _rule(_S.SCORING, attempted=1, scored=1),  # rescored by a new version of the scorer
         _S.TIMED_OUT: _rule(fault=Blame.PARTICIPANT, attempted=1),
         _S.CRASHED: _rule(fault=Blame.PARTICIPANT, attempted=1),
         _S.LOST: _rule(fault=Blame.PLATFORM),
@@ -89,10 +88,10 @@ RULES = MappingProxyType(
         _S.CANCELLED: _rule(),
     }
 )
-"""By state. `cancelled` keeps the attempt of a submission that was running. A requeue gives the attempt back."""
+"""The rule of each state. `cancelled` keeps the attempt of a submission that was running; requeueing gives it back."""
 
 HOLDING = (SubmissionState.QUEUED, SubmissionState.LEASED, SubmissionState.RUNNING, SubmissionState.SCORING)
-"""The states that hold a place of the quota, so that no more are taken in than can be scored."""
+"""The states that reserve a result of the quota, so that no more submissions are accepted than can be scored."""
 
 
 def may_follow(before: SubmissionState, after: SubmissionState) -> bool:
@@ -105,8 +104,8 @@ def may_follow(before: SubmissionState, after: SubmissionState) -> bool:
 
 
 class PhaseState(StrEnum):
-    """`unopened`: nobody has opened it (`proctor challenge open`); `waiting` for its first day; `open`; `closed` by an
-    organiser, or since its last day is over."""
+    """`unopened`: never opened (`proctor challenge open`); `waiting` for its opening date; `open`; `closed` by an
+    organiser, or after its closing date."""
 
     UNOPENED = "unopened"
     WAITING = "waiting"
@@ -115,32 +114,27 @@ class PhaseState(StrEnum):
 
 
 def phase_state(connection: Connection, phase: Phase, now: datetime) -> PhaseState:
-    """Where a phase is."""
-    said = opening_of(connection, phase.name)
-    if said is None:
+    """The state of a phase."""
+    opening = opening_of(connection, phase.name)
+    if opening is None:
         return PhaseState.UNOPENED
-    if said["state"] == PhaseState.CLOSED or (phase.closes is not None and now >= phase.closes):
+    if opening["state"] == PhaseState.CLOSED or (phase.closes is not None and now >= phase.closes):
         return PhaseState.CLOSED
     return PhaseState.OPEN if phase.is_open(now) else PhaseState.WAITING
 
 
-def phase_states(connection: Connection, settings: ChallengeSettings, now: datetime) -> dict[str, PhaseState]:
-    """Where each phase is, in their order."""
-    return {one.name: phase_state(connection, one, now) for one in settings.phases}
-
-
 def opening_of(connection: Connection, phase: str) -> dict[str, object] | None:
-    """What was last said of a phase: open or closed, when, with which commitment, and what was checked before."""
+    """The last opening or closing of a phase: state, time, commitment and checks; None if it was never opened."""
     newest = select(openings).where(openings.c.phase == phase).order_by(openings.c.id.desc()).limit(1)
     row = connection.execute(newest).mappings().first()
     return None if row is None else dict(row)
 
 
 def was_open(connection: Connection, phase: Phase, now: datetime) -> bool:
-    """Whether a phase has ever taken submissions: an organiser had opened it at a moment when its first day had come.
-    What it hands out is secret until then, also where it was closed before."""
-    said = select(openings.c.state, openings.c.at).where(openings.c.phase == phase.name).order_by(openings.c.id)
-    rows = connection.execute(said).all()
+    """Whether a phase has ever taken submissions: it was opened at some time after its opening date. Its public files
+    are secret until then."""
+    query = select(openings.c.state, openings.c.at).where(openings.c.phase == phase.name).order_by(openings.c.id)
+    rows = connection.execute(query).all()
     ends = [*(datetime.fromisoformat(row.at) for row in rows[1:]), now + datetime.resolution]
     return any(
         row.state == PhaseState.OPEN and (phase.opens is None or phase.opens < end)
@@ -151,7 +145,7 @@ def was_open(connection: Connection, phase: Phase, now: datetime) -> bool:
 def set_phase(
     connection: Connection, phase: str, state: PhaseState, now: datetime, *, commitment: str = "", checks: Sequence[str]
 ) -> None:
-    """Opens or closes a phase. Raises `ValueError` for another state."""
+    """Opens or closes a phase. Raises `ValueError` for any other state."""
     if state not in {PhaseState.OPEN, PhaseState.CLOSED}:
         raise ValueError(state)
     row = {"phase": phase, "state": state.value, "commitment": commitment, "checks": [*checks]}

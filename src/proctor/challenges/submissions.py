@@ -1,7 +1,7 @@
-"""Submissions: handing in, quotas, and the moves from state to state.
+"""Submissions: receiving them, quotas, and the moves between states.
 
-A move is one guarded UPDATE of the submission with the counters of its team and an entry of `events` in the same
-transaction. The counters of `quotas` are at any moment what the states of a team's submissions add up to.
+A move is one guarded UPDATE of the submission, with the counters of its team and an entry of `events` in the same
+transaction. The counters of `quotas` always equal the sum over a team's submissions.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ REASONS = MappingProxyType(
         "rerun": "Marked again by a new version of the scorer.",
     }
 )
-"""Why a submission is where it is, as its team reads it. The key stands in `reason`, for pages in other languages."""
+"""The reasons that a team sees for the state of a submission, by the key in `reason`, which pages translate."""
 
 DAILY = 100
-"""A team hands in at most so often within 24 hours in a phase, or twice its attempts where these are more: who sends
-nonsense fills no disk."""
+"""The maximum number of uploads of a team in a phase within 24 hours (or twice its attempts, if that is more), so that
+invalid uploads can't fill the disk."""
 
 _DAY = timedelta(days=1)
 _S = SubmissionState
@@ -58,7 +58,7 @@ _LEASED = (_S.LEASED, _S.RUNNING, _S.SCORING)
 
 
 class HandInError(ProctorError):
-    """A team may not hand in now; `reason` is one of `REASONS`."""
+    """A team may not submit now; `reason` is a key of `REASONS`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(REASONS[reason])
@@ -66,13 +66,13 @@ class HandInError(ProctorError):
 
 
 class StaleError(ProctorError):
-    """A submission is not where the caller thinks it is: another one moved it, or the lease went to somebody else."""
+    """A submission is not in the state that the caller expects: it was moved, or its lease has ended."""
 
 
 @dataclass(frozen=True)
 class HandIn:
-    """What is handed in. `upload` is the SHA-256 of its bytes, `suffix` how its file's name ended (".json"), for
-    readers that go by it; `passed` says whether the team passed the phase's gate, where it has one."""
+    """What a team submits. `upload` is the SHA-256 of the bytes, `suffix` the suffix of the file's name (".json"), for
+    readers that depend on it; `passed` says whether the team passed the phase's gate, if it has one."""
 
     team: int
     account: int
@@ -87,8 +87,8 @@ class HandIn:
 
 
 def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
-    """Takes a submission in as `received`; its id. Its bytes are in `Challenge.uploads`. Nothing is counted yet:
-    `settle` does that once it is checked. Raises `HandInError` where the team may not hand in."""
+    """Records a submission as `received`; returns its id. Nothing is counted until `settle`, after its check. Raises
+    `HandInError` when the team may not submit."""
     now, phase = challenge.now(), challenge.phase(entry.phase)
     if phase_state(connection, phase, now) is not PhaseState.OPEN:
         raise HandInError("not_open")
@@ -124,24 +124,21 @@ def hand_in(connection: Connection, challenge: Challenge, entry: HandIn) -> int:
 
 
 def settle(connection: Connection, challenge: Challenge, submission: int, problems: Sequence[str] = ()) -> str:
-    """Ends the check of a submission that was received: `refused` for problems, or for a quota that is used up, else
-    `queued`. "" or the reason of the refusal. Of 200 at once for a quota of ten, ten are queued."""
-    row = submission_row(
-        connection, submission, locked=True
-    )  # before the quota, as in all moves: nobody waits in a ring
+    """Ends the check of a received submission: `refused` for problems or an exhausted quota, else `queued`. Returns the
+    reason of a refusal, or "". Of 200 concurrent submissions for a quota of ten, ten are queued."""
+    row = submission_row(connection, submission, locked=True)  # before the quota, as in all moves: no deadlocks
     _locked_quota(connection, row["team"], row["phase"], submitted=0)
-    reason = (
-        "invalid" if problems else _refusal(connection, row["team"], challenge.phase(row["phase"]), challenge.now())
-    )
+    phase, now = challenge.phase(row["phase"]), challenge.now()
+    reason = "invalid" if problems else _refusal(connection, row["team"], phase, now)
     log: dict[str, Any] = {"log": {"problems": [kept_text(one)[:1000] for one in problems[:100]]}} if problems else {}
     after = _S.REFUSED if reason else _S.QUEUED
-    move(connection, submission, after, now=challenge.now(), reason=reason, **log)
+    move(connection, submission, after, now=now, reason=reason, **log)
     return reason
 
 
 def cancel(connection: Connection, challenge: Challenge, submission: int, *, organiser: bool = False) -> None:
-    """Cancels a submission, unless it is being marked or has ended: `StaleError`. One that was running keeps its
-    attempt; its worker stops at the next beat."""
+    """Cancels a submission. Raises `StaleError` when it is being scored or has ended. A running one keeps its attempt,
+    and its worker stops at the next beat."""
     reason = "organiser" if organiser else "cancelled"
     move(connection, submission, _S.CANCELLED, now=challenge.now(), reason=reason)
 
@@ -156,12 +153,9 @@ def move(
     reason: str = "",
     **more: Any,
 ) -> RowMapping:
-    """Moves a submission to another state, with its counters and an entry of `events`; the row as it is now. `more`
-    are further columns (`log`, `progress`, `image_digest`, …).
-
-    A worker says its `fence`. Raises `StaleError` where the state can't follow, or the fence is an older one; then
-    nothing is changed.
-    """
+    """Moves a submission to another state, with its counters and an entry of `events`; returns the new row. `more` are
+    further columns (`log`, `progress`, `image_digest`, …). Workers pass their `fence`. Raises `StaleError`, and changes
+    nothing, when the state can't follow or the fence is outdated."""
     row = submission_row(connection, submission)
     before = SubmissionState(row["state"])
     if not may_follow(before, after) or (fence is not None and fence != row["fence"]):
@@ -172,7 +166,7 @@ def move(
 def changed_state(
     connection: Connection, row: RowMapping, after: SubmissionState, *, now: datetime, reason: str = "", **more: Any
 ) -> RowMapping:
-    """The move of a row that was read in this transaction: done only where it still is as it was read."""
+    """Moves a row that was read in this transaction. Raises `StaleError` when it has changed since."""
     rule = RULES[after]
     kept = after is _S.CANCELLED  # an attempt that was begun stays
     counters = {"attempted": row["attempted"] if kept else rule.attempted, "scored": rule.scored}
@@ -184,9 +178,8 @@ def changed_state(
     new = connection.execute(statement).mappings().first()
     if new is None:
         raise StaleError(f"submission {row['id']} was moved by somebody else: it can't be {after} now")
-    _count(connection, row, {"holding": _holds(after) - _holds(SubmissionState(row["state"]))} | {
-        name: value - row[name] for name, value in counters.items()
-    })  # fmt: skip
+    changes = {name: value - row[name] for name, value in counters.items()}
+    _count(connection, row, changes | {"holding": int(after in HOLDING) - int(row["state"] in HOLDING)})
     log_event(connection, row["id"], row["state"], after, now, worker=row["worker"], fence=new["fence"], reason=reason)
     return new
 
@@ -194,8 +187,8 @@ def changed_state(
 def disqualify(
     connection: Connection, challenge: Challenge, account: int | None, submission: int, why: str, *, undo: bool = False
 ) -> None:
-    """Takes a submission off the boards, with the reason, which its team is told. It stays counted. `undo` takes that
-    back."""
+    """Removes a submission from the boards, with a reason that its team sees. It still counts for the quota. `undo`
+    reinstates it."""
     submission_row(connection, submission)
     kept = None if undo else kept_text(why)[:1000]
     connection.execute(update(submissions).where(submissions.c.id == submission).values(disqualified=kept))
@@ -204,7 +197,7 @@ def disqualify(
 
 
 def submission_row(connection: Connection, submission: int, *, locked: bool = False) -> RowMapping:
-    """A submission, `locked` for this transaction. Raises `StaleError` where there is none."""
+    """The row of a submission, optionally `locked` for this transaction. Raises `StaleError` for an unknown one."""
     query = select(submissions).where(submissions.c.id == submission)
     row = connection.execute(query.with_for_update() if locked else query).mappings().first()
     if row is None:
@@ -213,14 +206,14 @@ def submission_row(connection: Connection, submission: int, *, locked: bool = Fa
 
 
 def submissions_of(connection: Connection, team: int, phase: str = "") -> list[RowMapping]:
-    """A team's submissions, the newest first."""
+    """A team's submissions, newest first."""
     query = select(submissions).where(submissions.c.team == team).order_by(submissions.c.id.desc())
     return list(connection.execute(query.where(submissions.c.phase == phase) if phase else query).mappings())
 
 
 @dataclass(frozen=True)
 class QuotaLeft:
-    """What a team may still hand in for a phase: results, attempts, and attempts within 24 hours (None: no limit)."""
+    """A team's remaining quota in a phase: results, attempts, and attempts within 24 hours (None: unlimited)."""
 
     scored: int
     attempted: int
@@ -228,19 +221,19 @@ class QuotaLeft:
 
     @property
     def any(self) -> bool:
-        """Whether a submission would be taken now."""
+        """Whether a submission would be accepted now."""
         return min(self.scored, self.attempted) > 0 and self.today != 0
 
 
 def quota_left(connection: Connection, challenge: Challenge, team: int, phase: str) -> QuotaLeft:
-    """What is left when all that is under way gets a result."""
+    """The quota that remains if all submissions in progress get a result."""
     rule, used = challenge.phase(phase).quota, _used(connection, team, phase, challenge.now())
     today = None if rule.per_day is None else max(0, rule.per_day - used["today"])
     return QuotaLeft(max(0, rule.scored - used["results"]), max(0, rule.attempted - used["attempts"]), today)
 
 
 def _refusal(connection: Connection, team: int, phase: Phase, now: datetime) -> str:
-    """Why a team can have no further submission in the queue; "" where it can. The quota's row is locked."""
+    """The reason why a team can't queue another submission; "" if it can. Call it with the quota's row locked."""
     withdrawn = connection.execute(select(teams.c.withdrawn).where(teams.c.id == team)).scalar_one()
     used, quota = _used(connection, team, phase.name, now), phase.quota
     found = {
@@ -253,7 +246,7 @@ def _refusal(connection: Connection, team: int, phase: Phase, now: datetime) -> 
 
 
 def _used(connection: Connection, team: int, phase: str, now: datetime) -> dict[str, int]:
-    """What a team has used up: with `results` all that may still get one counts, with `attempts` what waits."""
+    """What a team has used. Submissions in progress count as `results`, waiting ones as `attempts`."""
     table = submissions.c
     recent, holds = table.submitted > utc_text(now - _DAY), table.state.in_(HOLDING)
     counts = {
@@ -268,8 +261,9 @@ def _used(connection: Connection, team: int, phase: str, now: datetime) -> dict[
 
 
 def _locked_quota(connection: Connection, team: int, phase: str, *, submitted: int = 1) -> RowMapping:
-    """The counters of a team in a phase, made where there are none. Until this transaction ends nobody else's row of
-    the team can be queued: in PostgreSQL the UPDATE holds the row, and statements after it see what others did."""
+    """The counters of a team in a phase, created if missing, and locked until this transaction ends, so that no other
+    process queues a submission of the team: in PostgreSQL the UPDATE locks the row, and later statements see what
+    others committed."""
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     new = {"team": team, "phase": phase, "submitted": 0, "holding": 0, "attempted": 0, "scored": 0}
     connection.execute(dialect.insert(quotas).values(new).on_conflict_do_nothing())
@@ -285,10 +279,6 @@ def _count(connection: Connection, row: RowMapping, changes: dict[str, int]) -> 
         connection.execute(update(quotas).where(*mine).values(values))
 
 
-def _holds(state: SubmissionState) -> int:
-    return int(state in HOLDING)
-
-
 def log_event(
     connection: Connection,
     submission: int,
@@ -300,6 +290,6 @@ def log_event(
     fence: int = 0,
     reason: str = "",
 ) -> None:
-    """An entry of `events`."""
+    """Adds an entry to `events`."""
     entry = {"submission": submission, "at": utc_text(now), "before": before, "after": after.value}
     connection.execute(insert(events).values(**entry, worker=worker, fence=fence, reason=reason))

@@ -1,4 +1,4 @@
-"""Teams: who takes part together. Members join by a secret, of which the hash is kept; changes are in the trail."""
+"""Teams. Members join by a secret, whose hash is stored; all changes are in the trail."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MARKS = " -_.&'()+"
 
 @dataclass(frozen=True)
 class TeamEntry:
-    """What a team says of itself. `terms` is the hash of the terms it was shown (`Challenge.terms`), `eligible` whether
-    it may be given awards, `listed` whether its results may be public."""
+    """The registration of a team. `terms` is the hash of the terms that it agreed to (`Challenge.terms`), `eligible`
+    whether it is eligible for awards, `listed` whether its results may be public."""
 
     name: str
     institution: str
@@ -33,8 +33,8 @@ class TeamEntry:
 def register_team(
     connection: Connection, challenge: Challenge, account: int | None, entry: TeamEntry
 ) -> tuple[int, str]:
-    """A new team with this account as its first member (None: the shell registers it for others); its id, and the
-    secret by which others join. Raises `InputError` for what does not fit or is taken."""
+    """Registers a team with this account as its first member (None: without members, from the shell). Returns its id
+    and the secret by which others join. Raises `InputError` for invalid values and a name that is taken."""
     name, institution = _team_name(entry.name), _line(entry.institution, "institution")
     _check_country(challenge, entry.country)
     if entry.terms != challenge.terms:
@@ -56,7 +56,7 @@ def register_team(
         raise taken
     try:
         team = int(connection.execute(insert(teams).values(values).returning(teams.c.id)).scalar_one())
-    except IntegrityError as error:  # somebody else registered it at the same moment
+    except IntegrityError as error:  # registered by another process at the same moment
         raise taken from error
     record_change(connection, challenge.now(), account, "register team", f"team {team}", {"country": entry.country})
     if account is not None:
@@ -65,23 +65,23 @@ def register_team(
 
 
 def join_team(connection: Connection, challenge: Challenge, account: int, secret: str) -> int:
-    """Makes an account a member of the team whose secret it has; the team's id. Raises `InputError` where there is
-    none, it is full, or the account is in a team."""
+    """Adds an account to the team with this secret; returns the team's id. Raises `InputError` for an unknown secret, a
+    full team, and an account that is in a team."""
     query = select(teams.c.id).where(teams.c.join_hash == _hash(secret), teams.c.withdrawn.is_(None))
-    team = connection.execute(query.with_for_update()).scalar()  # in PostgreSQL, of two for the last place one waits
+    team = connection.execute(query.with_for_update()).scalar()  # two can't take the last place (PostgreSQL)
     if team is None:
         raise InputError("secret", found="none of a team", expected="the secret that a member was given")
     count = select(func.count()).where(members.c.team == team)
-    if connection.execute(count).scalar_one() >= challenge.settings.teams.members:
-        most = challenge.settings.teams.members
-        raise InputError("team", found=count_of(most, "member"), expected=f"fewer than {most}: nobody else can join")
+    limit = challenge.settings.teams.members
+    if connection.execute(count).scalar_one() >= limit:
+        raise InputError("team", found=count_of(limit, "member"), expected=f"fewer than {limit}: nobody else can join")
     _add_member(connection, challenge, account, int(team))
     record_change(connection, challenge.now(), account, "join team", f"team {team}")
     return int(team)
 
 
 def team_of(connection: Connection, account: int) -> RowMapping | None:
-    """The team of an account, withdrawn ones included; None where it has none."""
+    """The team of an account, also a withdrawn one; None for no team."""
     query = select(teams).join(members, members.c.team == teams.c.id).where(members.c.account == account)
     return connection.execute(query).mappings().first()
 
@@ -98,7 +98,7 @@ def members_of(connection: Connection, team: int) -> list[int]:
 
 
 def new_join_secret(connection: Connection, challenge: Challenge, account: int | None, team: int) -> str:
-    """Another secret for a team; the former one ends."""
+    """Replaces the secret of a team."""
     secret = new_token()
     connection.execute(update(teams).where(teams.c.id == team).values(join_hash=_hash(secret)))
     record_change(connection, challenge.now(), account, "new join secret", f"team {team}")
@@ -108,8 +108,7 @@ def new_join_secret(connection: Connection, challenge: Challenge, account: int |
 def withdraw_team(
     connection: Connection, challenge: Challenge, account: int | None, team: int, *, undo: bool = False
 ) -> None:
-    """Takes a team out, by itself or by an organiser: it hands in nothing more, and no board shows it. What it handed
-    in stays. `undo` takes that back."""
+    """Withdraws a team: it can't submit, and no board shows it. Its submissions are kept. `undo` readmits it."""
     withdrawn = None if undo else utc_text(challenge.now())
     connection.execute(update(teams).where(teams.c.id == team).values(withdrawn=withdrawn))
     action = "readmit team" if undo else "withdraw team"
@@ -119,7 +118,7 @@ def withdraw_team(
 def set_eligible(
     connection: Connection, challenge: Challenge, account: int | None, team: int, *, eligible: bool
 ) -> None:
-    """Says whether a team may be given awards: an organiser's ruling."""
+    """Rules whether a team is eligible for awards."""
     connection.execute(update(teams).where(teams.c.id == team).values(eligible=int(eligible)))
     record_change(connection, challenge.now(), account, "set eligible", f"team {team}", {"eligible": eligible})
 
@@ -131,20 +130,20 @@ def _add_member(connection: Connection, challenge: Challenge, account: int, team
     values = {"account": account, "team": team, "joined": utc_text(challenge.now())}
     try:
         connection.execute(insert(members).values(values))
-    except IntegrityError as error:  # in another team at the same moment
+    except IntegrityError as error:  # joined another team at the same moment
         raise taken from error
 
 
-def _line(text: str, what: str, most: int = 200) -> str:
-    """A line of text as it is kept. Raises `InputError` for none, a longer one, and characters that nobody sees."""
+def _line(text: str, what: str, max_length: int = 200) -> str:
+    """A normalised line of text. Raises `InputError` for empty or long lines, and for invisible characters."""
     line = " ".join(unicodedata.normalize("NFKC", kept_text(text)).split())
-    if not 0 < len(line) <= most or any(unicodedata.category(one).startswith("C") for one in line):
-        raise InputError(what, found=repr(line[:80]), expected=f"one line of at most {most} characters")
+    if not 0 < len(line) <= max_length or any(unicodedata.category(one).startswith("C") for one in line):
+        raise InputError(what, found=repr(line[:80]), expected=f"one line of at most {max_length} characters")
     return line
 
 
 def _team_name(text: str) -> str:
-    """A team's name as it is kept: letters of one script, so that no other name looks the same.
+    """A normalised team name: letters of one script, so that no two names look the same.
 
     >>> _team_name("  Hand  Surgeons 2 ")
     'Hand Surgeons 2'

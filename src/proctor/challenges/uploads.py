@@ -1,5 +1,4 @@
-"""The check of what a team handed in: the participant's own (`proctor validate`), in a process that ends when it takes
-too much. Handing in, by a page or from the shell: the bytes are kept under their hash, checked by a bounded process, and the
+"""Uploads: the bytes are stored under their hash and checked by `proctor validate` in a process with limits; then the
 submission is queued or refused."""
 
 from __future__ import annotations
@@ -28,14 +27,17 @@ from proctor.challenges.submissions import REASONS, HandIn, StaleError, hand_in,
 from proctor.core import ConfigurationError, InputError, replacing
 from proctor.interchange import file_hash
 
+_IMAGES = (".tar", ".gz", ".tgz", ".xz", ".zst")
+_SHELL = 0  # the account of submissions from the shell
+_FILES = threading.Lock()  # an upload is kept or removed together with its submission
 _SECONDS = 120
-_BYTES_A_SECOND = 20 * 2**20  # of an archive that is compressed
+_BYTES_PER_SECOND = 20 * 2**20  # of a compressed archive
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,10}")
 _TOO_MUCH = "found a file that takes too long to check, or too much memory, expected a smaller one"
 
 
 def suffix_of(name: str) -> str:
-    """How a file's name ends, for readers that go by it; "" for what is no plain ending.
+    """The suffix of a file's name, for readers that depend on it; "" for an unusual one.
 
     >>> suffix_of("answers.JSON"), suffix_of("a.b/c"), suffix_of("answers")
     ('.json', '', '')
@@ -45,14 +47,13 @@ def suffix_of(name: str) -> str:
 
 
 def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, suffix: str) -> list[str]:
-    """What is wrong with an upload, each problem with its place; [] where it fits. Nothing of it is unpacked, run or
-    kept. Raises `ConfigurationError` where the check itself can't be made."""
-    size = upload.stat().st_size
-    seconds = _SECONDS + size // _BYTES_A_SECOND
+    """The problems of an upload, each with its place. Nothing of it is unpacked, run or kept. Raises
+    `ConfigurationError` when the check itself fails."""
+    seconds = _SECONDS + upload.stat().st_size // _BYTES_PER_SECOND
     with tempfile.TemporaryDirectory(prefix="proctor-check-") as folder:
         named = Path(folder) / f"submission{suffix}"
         named.symlink_to(upload.resolve())
-        asked = {
+        request = {
             "kind": kind,
             "path": str(named),
             "seconds": seconds,
@@ -60,26 +61,26 @@ def check_upload(challenge: Challenge, phase: Phase, kind: Kind, upload: Path, s
             "track": challenge.settings.track,
             "data": str((challenge.folder / phase.questions).resolve()) if phase.questions else "",
         }
-        return _run_check(asked, 5.0 * seconds)
+        return _run_check(request, 5.0 * seconds)
 
 
-def _run_check(asked: dict[str, object], patience_s: float) -> list[str]:
-    """Asks a process of its own, without any of our secrets in its environment."""
+def _run_check(request: dict[str, object], timeout_s: float) -> list[str]:
+    """Runs the check in a process whose environment holds none of our secrets."""
     program = [sys.executable, "-B", "-P", "-m", "proctor.challenges.check_process"]
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
         done = subprocess.run(  # noqa: S603 - our own module
             program,
-            input=json.dumps(asked).encode(),
+            input=json.dumps(request).encode(),
             capture_output=True,
-            timeout=patience_s,
+            timeout=timeout_s,
             env=kept | threads,
             check=False,
         )
     except subprocess.TimeoutExpired:
         return [_TOO_MUCH]
-    if done.returncode < 0:  # a bound ended it
+    if done.returncode < 0:  # killed by a limit
         return [_TOO_MUCH]
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
@@ -87,16 +88,9 @@ def _run_check(asked: dict[str, object], patience_s: float) -> list[str]:
     return [str(one) for one in json.loads(done.stdout)["problems"]]
 
 
-_IMAGES = (".tar", ".gz", ".tgz", ".xz", ".zst")
-_SHELL = 0  # stands for an account
-
-
-_FILES = threading.Lock()  # an upload comes and goes with its submission: both, or neither
-
-
 def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], object]) -> int:
-    """Enters a submission and has its bytes put where they stay: both, or neither; its id. Raises `HandInError` where
-    the team may not hand in."""
+    """Records a submission and calls `place` to store its bytes under the path that it gets: both, or neither. Returns
+    its id. Raises `HandInError` when the team may not submit."""
     with _FILES, challenge.writing() as connection:
         passed = passed_gate(connection, challenge.settings, entry.phase, entry.team)
         made = hand_in(connection, challenge, replace(entry, passed=passed))
@@ -105,8 +99,8 @@ def keep_upload(challenge: Challenge, entry: HandIn, place: Callable[[Path], obj
 
 
 def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
-    """Checks a submission that was received, and queues or refuses it: the problems, or the quota that is used up. What
-    was refused and nobody else handed in is not kept."""
+    """Checks a submission that was received, and queues or refuses it. Returns its problems, or the reason of a refusal
+    for the quota. A refused upload is deleted unless another submission has the same bytes."""
     with challenge.reading() as connection:
         row = submission_row(connection, submission)
     file, phase = challenge.uploads / row["upload"], challenge.phase(row["phase"])
@@ -120,10 +114,9 @@ def check_handed_in(challenge: Challenge, submission: int) -> list[str]:
 
 
 def submit_file(challenge: Challenge, phase: str, team: str, file: Path) -> tuple[int, list[str]]:
-    """From the shell: an organiser hands in for a team what came by another way. Its number in the phase, and the
-    problems for which it was refused. Raises `InputError` for an unknown team or file, and `HandInError` where it may
-    not hand in.
-    """
+    """Submits a file for a team from the shell. Returns the submission's number in the phase, and the problems for
+    which it was refused. Raises `InputError` for an unknown team or file, and `HandInError` when the team may not
+    submit."""
     challenge.phase(phase)
     if not file.is_file():
         raise InputError(file, found="no such file", expected="a file of answers, or an image's archive")
