@@ -266,13 +266,13 @@ def lost_in_rows(source: ExportSource) -> list[str]:
     several = any(len([one for one in item.media if isinstance(one, VideoClip)]) > 1 for item in source.items)
     found = [f"settings of the formats {', '.join(sorted(formats))}: a column holds the kind"] if formats else []
     if several:
-        found.append("start and end of second clips: a row has one span")
+        found.append("start and end of further clips: a row has one span")
     if any(one is not _timed(item) or one.kind == "video" for item in source.items for one in item.sounding):
-        found.append("times of second recordings, and that a video's sound belongs to the question")
+        found.append("times of further recordings, and whether a video's sound belongs to the question")
     if any(one.region is not None for item in source.items for one in item.pictured):
         found.append("regions of media: a column holds the file")
     if not source.references:
-        found.append("reference answers: left out as asked")
+        found.append("reference answers: left out on request")
     return found
 
 
