@@ -42,8 +42,8 @@ _DESCRIPTIONS = {
 
 
 def write_croissant(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in the
-    folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
+    """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in
+    the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
     rows = item_rows(source)
     text = jsonl_text(rows)
     files = dict(media_files(source))

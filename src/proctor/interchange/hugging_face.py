@@ -173,9 +173,9 @@ _SAME = ("facets", "buckets", "relevance", "only", "conditions", "excerpts", "se
 
 
 def write_dataset_folder(source: ExportSource, out: Path) -> Written:
-    """Writes `README.md`, `eval.yaml`, `benchmark.yaml`, `data/test-00000-of-00001.parquet`, and copied media. The folder
-    is also a benchmark with the same items. Raises `InputError` where `out` is not empty or can't be written, and for
-    missing media."""
+    """Writes `README.md`, `eval.yaml`, `benchmark.yaml`, `data/test-00000-of-00001.parquet`, and copied media. The
+    folder is also a benchmark with the same items. Raises `InputError` where `out` is not empty or can't be written,
+    and for missing media."""
     import pyarrow as pa
     from pyarrow import parquet
 

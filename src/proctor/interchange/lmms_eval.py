@@ -160,9 +160,9 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         "intervals, groups and facets: samples have only scores",
         "scores by judges: only scores without a judge are written",
     ]
-    dropped += [
-        f"the status of {count_of(failed, 'failed answer')}: lmms-eval scores an empty reply as wrong (kept in `proctor_status`)"
-    ] * bool(failed)
+    if failed:
+        status = f"the status of {count_of(failed, 'failed answer')}"
+        dropped.append(f"{status}: lmms-eval scores an empty reply as wrong (kept in `proctor_status`)")
     if other:
         dropped.append(
             f"the value of {count_of(other, 'answer')} that differs from the text (kept in `proctor_parsed`)"

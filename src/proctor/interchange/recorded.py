@@ -55,8 +55,8 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for unreadable
-    records."""
+    """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
+    unreadable records."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""

@@ -93,8 +93,8 @@ def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
 
 
 def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
-    """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error clustered by
-    group. Raises `InputError` if the folder or a medium is missing."""
+    """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error
+    clustered by group. Raises `InputError` if the folder or a medium is missing."""
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, ContentVideo
@@ -214,8 +214,8 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
-    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises what
-    `write_inspect_task` raises."""
+    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises
+    what `write_inspect_task` raises."""
     name = task_name(source.card.name, _condition(source))
     head = {
         "task": name,
