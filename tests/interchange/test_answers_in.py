@@ -96,7 +96,7 @@ def test_lmms_eval_and_proctor_read_each_others_samples(tmp_path: Path) -> None:
     assert (answer.text, answer.parsed, answer.usage.input_tokens) == ("Answer: yes", True, 90)
 
     written = made.export(tmp_path / "ours", format="lmms-eval")
-    assert any("1 answer failed" in line for line in written.dropped)
+    assert any("1 failed answer" in line for line in written.dropped)
     read = foreign("tests.support.foreign_lmms_eval", "read", tmp_path / "ours", "lamps_video")
     kept = made.store.answers(made.runs[0])
     assert read["replies"] == [kept[name].text for name in IDS]
@@ -113,7 +113,7 @@ def test_a_place_with_another_question_is_refused(tmp_path: Path) -> None:
     rows = [{"doc_id": n, "filtered_resps": "yes", "input": f"Is lamp {n % 3 + 2} on?"} for n in range(12)]
     with pytest.raises(InputError) as caught:
         imported(jsonl(tmp_path / "a.jsonl", rows), id_column="position")
-    assert "line 1: found 'Is lamp 2 on?', expected the question of the item at this place" in str(caught.value)
+    assert "line 1: found 'Is lamp 2 on?', expected the question of the item at this index" in str(caught.value)
     assert any("12 times" in note for note in caught.value.__notes__)
 
 
@@ -201,7 +201,9 @@ def test_openai_batches(tmp_path: Path) -> None:
     words = ["answered", "failed", "failed", "error", "refused", "refused", "answered", "failed"]
     assert statuses(made) == dict(zip(IDS, words, strict=False))
     assert made.store.answers(made.runs[0])[IDS[0]].usage.input_tokens == 7
-    assert any("1 record left out, of no item such as 'room-1/q1': line 9: 'elsewhere'" in note for note in made.notes)
+    assert any(
+        "1 record left out, without an item such as 'room-1/q1': line 9: 'elsewhere'" in note for note in made.notes
+    )
     assert any("4 items of lamps without an answer" in note for note in made.notes)
 
 

@@ -132,7 +132,7 @@ def test_a_dataset_folder_is_read_again(made: proctor.Evaluation, media: Path, t
 def test_references_stay_at_home(made: proctor.Evaluation, tmp_path: Path) -> None:
     for form in ("hf-dataset", "croissant", "every-eval-ever"):
         written = made.export(tmp_path / form, format=form, no_references=True)
-        assert any("reference answers: left out as asked" in line for line in written.dropped)
+        assert any("reference answers: left out on request" in line for line in written.dropped)
     rows = parquet.read_table(tmp_path / "hf-dataset" / "data" / "test-00000-of-00001.parquet").to_pylist()
     assert [(row["answer"], row["accepted"], row["rationale"]) for row in rows] == [(None, [], "")] * 3
     assert "By its tip" not in (tmp_path / "croissant" / "items.jsonl").read_text(encoding="utf-8")
@@ -143,7 +143,7 @@ def test_media_that_are_not_here(made: proctor.Evaluation, media: Path, tmp_path
     (media / "b.png").unlink()
     written = made.export(tmp_path / "a", format="croissant", media=media)
     assert any(line.startswith("media without a FileObject: 1;") for line in written.dropped)
-    assert "Croissant wants a creator: --origin creator=…" in written.notes
+    assert "Croissant needs a creator: --origin creator=…" in written.notes
     with pytest.raises(InputError, match=r"found no b\.png and 0 more, expected all media \(2\)"):
         made.export(tmp_path / "b", format="hf-dataset", media=media, copy_media=True)
     assert not (tmp_path / "b").exists()

@@ -77,7 +77,7 @@ def test_every_eval_ever_holds_what_results_say(store: Store, tmp_path: Path) ->
         == record["detailed_evaluation_results"]["total_rows"]
     )
     assert sum(status is Status.FAILED for status in fates) == 4
-    assert made.dropped[1].startswith("8 answers that failed, came late or were refused")
+    assert made.dropped[1].startswith("8 answers without a score (failed, timed out, refused, error)")
     right = [row["evaluation"]["is_correct"] for row in rows if row["evaluation_result_id"] == "video/accuracy/code"]
     share = next(one for one in record["evaluation_results"] if one["evaluation_result_id"] == "video/accuracy/code")
     # 42 questions count: those that failed or came late have no row, and are wrong in the score.

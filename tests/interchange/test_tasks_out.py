@@ -76,7 +76,7 @@ def test_media_are_handed_over_and_blind_is_blind(tmp_path: Path) -> None:
     (media / "b.mp4").write_bytes(b"no real video")
     written = proctor.export(store, tmp_path / "task", "seen", format="lmms-eval-task", media=media)
     assert any("spans of clips" in line for line in written.dropped)
-    assert any("marks of 1 item in free text" in line for line in written.dropped)
+    assert any("scores of 1 item in free text" in line for line in written.dropped)
     lines = read_task(tmp_path / "task")
     task = LmmsTask(str(media))
     first, second, third = ([*task.visual(line.model_dump())] for line in lines)

@@ -176,9 +176,9 @@ _CONTENT = ("content_filter", "content_policy_violation", "invalid_prompt")
 
 
 def read_openai_batch(file: Path, id_column: str = "") -> RecordedFile:
-    """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was cancelled,
-    or met a rate limit or a server error, `refused` for refused content, and `error` for a request that could not be
-    answered (a context too long). Raises `InputError` for invalid JSON Lines."""
+    """Reads the file of results, or the file of errors. The status is `failed` for a request that expired, was
+    cancelled, or met a rate limit or a server error, `refused` for refused content, and `error` for a request that
+    could not be answered (a context too long). Raises `InputError` for invalid JSON Lines."""
     del id_column  # each line has a custom_id
     answers: list[RecordedAnswer] = []
     faults: list[Noted] = []

@@ -42,8 +42,8 @@ _DESCRIPTIONS = {
 
 
 def write_croissant(source: ExportSource, out: Path) -> Written:
-    """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in the
-    folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
+    """Writes a folder with `croissant.json` and `items.jsonl`: a FileObject for the items and one for each medium in
+    the folder of media, with its SHA-256. Raises `InputError` where `out` is not empty or can't be written."""
     rows = item_rows(source)
     text = jsonl_text(rows)
     files = dict(media_files(source))
@@ -55,9 +55,9 @@ def write_croissant(source: ExportSource, out: Path) -> Written:
     absent = len(source.media_of_items) - len(files)
     dropped = lost_in_rows(source)
     if absent:
-        dropped.append(f"media without a FileObject: {absent}; content that is not here can't be hashed (--media)")
-    notes = [] if source.licence else ["Croissant wants a licence: --origin licence=…"]
-    notes += [] if source.origin.get("creator") else ["Croissant wants a creator: --origin creator=…"]
+        dropped.append(f"media without a FileObject: {absent}; missing files can't be hashed (--media)")
+    notes = [] if source.licence else ["Croissant needs a licence: --origin licence=…"]
+    notes += [] if source.origin.get("creator") else ["Croissant needs a creator: --origin creator=…"]
     return Written(len(rows), "item", tuple(dropped), tuple(notes))
 
 

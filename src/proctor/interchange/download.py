@@ -57,8 +57,8 @@ class Downloader:
     pause: Callable[[float], None] = _wait
 
     def fetch(self, url: str, folder: Path) -> Path:
-        """Downloads the file at an address into `folder`, under the hash of the address, and returns its path. An earlier
-        incomplete download is resumed if the server confirms that the file is the same.
+        """Downloads the file at an address into `folder`, under the hash of the address, and returns its path. An
+        earlier incomplete download is resumed if the server confirms that the file is the same.
 
         Raises `InputError` for permanent errors (a refused address, no such file, too large), and `InfrastructureError`
         after five attempts.

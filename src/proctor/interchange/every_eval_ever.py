@@ -54,7 +54,7 @@ def write_every_eval_ever(source: ExportSource, out: Path) -> Written:
         for system, runs in by_system.items():
             record = _SystemRecord(source, runs)
             if record.model.startswith("unknown/"):
-                notes.append(f"{system}: nobody says whose model it is: --origin model=OWNER/NAME")
+                notes.append(f"{system}: the model's owner is unknown: --origin model=OWNER/NAME")
             if not record.results:
                 notes.append(f"{system}: no result, so no file")
                 continue
@@ -64,18 +64,16 @@ def write_every_eval_ever(source: ExportSource, out: Path) -> Written:
 
 
 def _dropped(source: ExportSource, lacking: int) -> tuple[str, ...]:
-    found = [
-        "media: the schema has no field for them; files, spans and the hashes and times of frames are in `metadata`"
-    ]
+    found = ["media: the schema has no field; files, spans, and the hashes and times of frames are in `metadata`"]
     if lacking:
         found.append(
-            f"{count_of(lacking, 'answer')} that failed, came late or were refused: a row must have a score and says "
-            "right or wrong; they are counted in `score_details.details`"
+            f"{count_of(lacking, 'answer')} without a score (failed, timed out, refused, error): a row needs a score; "
+            "they are counted in `score_details.details`"
         )
     if any(row.scorer != CODE for row in source.results):
         found.append("the text of judges' prompts: `input_prompt` names the judge")
     if not source.references:
-        found.append("reference answers: left out as asked, `reference` is empty")
+        found.append("reference answers: left out on request, `reference` is empty")
     return tuple(found)
 
 

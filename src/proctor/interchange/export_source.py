@@ -45,8 +45,8 @@ _LICENCE = "Licence: "
 class ExportSource:
     """The runs to export (baselines only if they are named), and the options.
 
-    `origin` has fields of `ORIGIN`. `media` is the folder of the benchmark's videos or images, which are copied only with
-    `copy_media`. Without `references`, reference answers are left out.
+    `origin` has fields of `ORIGIN`. `media` is the folder of the benchmark's videos or images, which are copied only
+    with `copy_media`. Without `references`, reference answers are left out.
     """
 
     store: Store
@@ -64,7 +64,8 @@ class ExportSource:
 
     @cached_property
     def items(self) -> list[Item]:
-        """The items that count (or all, by `options.all_items`), in order; with reference answers only if `references`."""
+        """The items that count (or all, by `options.all_items`), in order; with reference answers only if
+        `references`."""
         every = self.store.items(self.card.name)
         counted = [item for item in every if self.options.all_items or self.card.counts(item)]
         return counted if self.references else [item.model_copy(update={"reference": None}) for item in counted]
@@ -116,8 +117,8 @@ class ExportSource:
 
 @dataclass(frozen=True)
 class Written:
-    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no place for it, and
-    `notes` for the user."""
+    """The result of an export: `count` of `what` ("row"), what was `dropped` because the format has no place for it,
+    and `notes` for the user."""
 
     count: int
     what: str
@@ -159,8 +160,8 @@ def public_settings(settings: Any) -> Any:
 
 
 def differs(item: Item, answer: Answer) -> bool:
-    """Whether the stored value differs from parsing the answer's text again: its options were shown in another order, or
-    a person read it.
+    """Whether the stored value differs from parsing the answer's text again: its options were shown in another order,
+    or a person read it.
 
     >>> from proctor.core.formats import BinaryFormat
     >>> one = Item(id="q1", group="v1", question="Is a clip seen?", answer=BinaryFormat())
@@ -266,13 +267,13 @@ def lost_in_rows(source: ExportSource) -> list[str]:
     several = any(len([one for one in item.media if isinstance(one, VideoClip)]) > 1 for item in source.items)
     found = [f"settings of the formats {', '.join(sorted(formats))}: a column holds the kind"] if formats else []
     if several:
-        found.append("start and end of second clips: a row has one span")
+        found.append("start and end of further clips: a row has one span")
     if any(one is not _timed(item) or one.kind == "video" for item in source.items for one in item.sounding):
-        found.append("times of second recordings, and that a video's sound belongs to the question")
+        found.append("times of further recordings, and whether a video's sound belongs to the question")
     if any(one.region is not None for item in source.items for one in item.pictured):
         found.append("regions of media: a column holds the file")
     if not source.references:
-        found.append("reference answers: left out as asked")
+        found.append("reference answers: left out on request")
     return found
 
 

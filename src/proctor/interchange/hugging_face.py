@@ -64,8 +64,8 @@ def write_eval_results(source: ExportSource, out: Path) -> Written:
             write_whole(place / f"{_plain(source.card.name)}.yaml", yaml_text(entries))
     left = sum(row.metric == source.card.headline and row.value is None for row in source.results)
     dropped = [
-        "intervals, denominators and conditions as fields: the format has one value; they stand in `notes`",
-        f"metrics other than {source.card.headline}: the format takes one value for each task",
+        "intervals, denominators and conditions: the format has no fields; they are in `notes`",
+        f"metrics other than {source.card.headline}: the format has one value per task",
     ]
     dropped += [f"{count_of(left, 'result')} of incomplete runs: a range, not one value"] if left else []
     return Written(len(by_system), "system", tuple(dropped))
@@ -75,8 +75,8 @@ def write_eval_yaml(source: ExportSource, out: Path) -> Written:
     """Writes `eval.yaml`, which registers a dataset as a benchmark, with one task per condition. Raises `InputError`
     where `out` can't be written."""
     write_whole(out, eval_yaml(source))
-    note = "The Hub takes frameworks from a list of its own: ask there for `proctor` before you push the file."
-    dropped = ("metrics, facets and the rules for what failed: eval.yaml has no field for them",)
+    note = "The Hub accepts only listed frameworks: request `proctor` there before you push the file."
+    dropped = ("metrics, facets and the rules for failed answers: eval.yaml has no fields",)
     return Written(len(source.card.conditions), "task", dropped, (note,))
 
 
@@ -173,9 +173,9 @@ _SAME = ("facets", "buckets", "relevance", "only", "conditions", "excerpts", "se
 
 
 def write_dataset_folder(source: ExportSource, out: Path) -> Written:
-    """Writes `README.md`, `eval.yaml`, `benchmark.yaml`, `data/test-00000-of-00001.parquet`, and copied media. The folder
-    is also a benchmark with the same items. Raises `InputError` where `out` is not empty or can't be written, and for
-    missing media."""
+    """Writes `README.md`, `eval.yaml`, `benchmark.yaml`, `data/test-00000-of-00001.parquet`, and copied media. The
+    folder is also a benchmark with the same items. Raises `InputError` where `out` is not empty or can't be written,
+    and for missing media."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -198,10 +198,10 @@ def write_dataset_folder(source: ExportSource, out: Path) -> Written:
         write_whole(folder / "eval.yaml", eval_yaml(source))
         write_whole(folder / "benchmark.yaml", yaml_text(settings))
     if not source.references:
-        dropped.append("reference answers: left out as asked")
+        dropped.append("reference answers: left out on request")
     if source.media_of_items and not copied:
         dropped.append(f"media: {len(source.media_of_items)} named, not copied (--copy-media)")
-    notes = () if source.licence else ("Nobody says under which licence the data are: --origin licence=…",)
+    notes = () if source.licence else ("The licence of the data is unknown: --origin licence=…",)
     return Written(len(rows), "item", tuple(dropped), notes)
 
 

@@ -59,9 +59,9 @@ def read_inspect(file: Path, id_column: str = "") -> RecordedFile:
     except (OSError, ValueError, LookupError, TypeError, ValidationError, BadZipFile, RuntimeError) as error:
         raise InputError(file, found=" ".join(str(error).split())[:200], expected="a log of Inspect") from error
     epochs = header.eval.config.epochs or 1
-    notes = [f"{epochs} epochs: the first is taken"] if epochs > 1 else []
+    notes = [f"{epochs} epochs: the first is used"] if epochs > 1 else []
     if header.status != "success":
-        notes.append(f"the log's status is {header.status}: what it lacks is missing")
+        notes.append(f"the log's status is {header.status}: answers may be missing")
     condition = own.get("condition", "") if isinstance(own, dict) else ""
     system = own.get("system", "") if isinstance(own, dict) else ""
     settings = {"task": header.eval.task, "model": header.eval.model, "created": str(header.eval.created)}
@@ -170,9 +170,9 @@ def write_inspect(source: ExportSource, out: Path) -> Written:
         finally:
             named.unlink(missing_ok=True)
     dropped = (
-        "pictures and videos: named in the samples' metadata, with the hashes of the frames shown; not part of the log",
-        "scores by judges: only those by code are kept",
-        "intervals: in the `metadata` of each metric, with the figure that takes failed answers as wrong",
+        "pictures and videos: only their names and the hashes of the shown frames, in the samples' metadata",
+        "scores by judges: only scores without a judge are written",
+        "intervals: in the `metadata` of each metric, with the score that counts failed answers as wrong",
     )
     return Written(len(samples), "sample", dropped)
 

@@ -35,7 +35,7 @@ from proctor.runs import CODE
 
 _OWN = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "token_counts", "doc_hash", "input"}
 _OWN |= {"input_media", "proctor_item", "proctor_status", "proctor_reason", "proctor_parsed"}
-_EMPTY = "an empty reply, which lmms-eval also writes for a call that failed"
+_EMPTY = "an empty reply, which lmms-eval also writes for a failed call"
 
 
 def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
@@ -61,7 +61,7 @@ def read_lmms_eval(file: Path, id_column: str = "") -> RecordedFile:
         several += len(replies) > 1
         condition = str(line.get("proctor_condition", condition))
         answers.append(_recorded(place, str(key), replies[0] if replies else "", line))
-    notes = [f"{several} samples have several replies: the first is taken"] if several else []
+    notes = [f"{several} samples have several replies: the first is used"] if several else []
     return RecordedFile(answers, _system(file), condition, tuple(notes), tuple(faults))
 
 
@@ -157,15 +157,15 @@ def write_lmms_eval(source: ExportSource, out: Path) -> Written:
         write_whole(folder / f"{stamp}_results.json", json.dumps(results, indent=2, ensure_ascii=False))
         write_whole(folder / "from_log" / f"{task}.json", json.dumps(log, indent=2, ensure_ascii=False))
     dropped = [
-        "intervals, groups and facets: samples have a score alone",
-        "scores by judges: only those by code are kept",
+        "intervals, groups and facets: samples have only scores",
+        "scores by judges: only scores without a judge are written",
     ]
-    dropped += [
-        f"that {count_of(failed, 'answer')} failed: lmms-eval reads an empty reply as wrong (`proctor_status` keeps it)"
-    ] * bool(failed)
+    if failed:
+        status = f"the status of {count_of(failed, 'failed answer')}"
+        dropped.append(f"{status}: lmms-eval scores an empty reply as wrong (kept in `proctor_status`)")
     if other:
         dropped.append(
-            f"the value of {count_of(other, 'answer')} whose text says another one (`proctor_parsed` keeps it)"
+            f"the value of {count_of(other, 'answer')} that differs from the text (kept in `proctor_parsed`)"
         )
     return Written(len(lines), "sample", tuple(dropped))
 

@@ -55,8 +55,8 @@ class RecordedAnswer:
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for unreadable
-    records."""
+    """The content of a file: `system` and `condition` as the file states ("" if it does not), and `faults` for
+    unreadable records."""
 
     answers: Sequence[RecordedAnswer]
     system: str = ""
@@ -83,7 +83,7 @@ def mapped(file: Path, form: str, found: RecordedFile, benchmark: Benchmark, id_
         if item is None:
             unknown.append(one)
         elif by_place and not _asks(one, item):
-            expected = "the question of the item at this place: give the ids by --id-column"
+            expected = "the question of the item at this index: name the ids with --id-column"
             faults.append(_fault("another question", one.place, repr(one.prompt[:_SHOWN]), expected))
         elif (before := chosen.get(item.id)) is not None:
             if (before.text, before.status) != (one.text, one.status):
@@ -184,7 +184,7 @@ def _left_out(unknown: Sequence[RecordedAnswer], items: Sequence[Item]) -> list[
         return []
     some = ", ".join(f"{one.place}: {one.key[:_SHOWN]!r}" for one in unknown[:10])
     more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-    return [f"{count_of(len(unknown), 'record')} left out, of no item such as {items[0].id!r}: {some}{more}"]
+    return [f"{count_of(len(unknown), 'record')} left out, without an item such as {items[0].id!r}: {some}{more}"]
 
 
 def _counted(chosen: Mapping[str, RecordedAnswer], benchmark: Benchmark) -> list[str]:

@@ -93,8 +93,8 @@ def media_of(one: TaskItem, media: str | Path) -> list[tuple[str, str]]:
 
 
 def inspect_task(folder: str | Path, media: str | Path = "") -> Task:
-    """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error clustered by
-    group. Raises `InputError` if the folder or a medium is missing."""
+    """A task of Inspect from an exported folder: scored by Proctor's answer formats, with the standard error
+    clustered by group. Raises `InputError` if the folder or a medium is missing."""
     from inspect_ai import Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, ContentVideo
@@ -160,7 +160,7 @@ class LmmsTask:
 
 _BLIND = "text-only"
 
-_NOTE = "Proctor must be installed where the task runs: it reads and marks the answers."
+_NOTE = "Proctor must be installed where the task runs: it parses and scores the answers."
 _INSPECT = '''"""{title}: a task of Inspect, written by Proctor.
 
     inspect eval task.py --model openai/gpt-5.2 -T media=FOLDER
@@ -214,8 +214,8 @@ def write_inspect_task(source: ExportSource, out: Path) -> Written:
 
 
 def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
-    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises what
-    `write_inspect_task` raises."""
+    """Writes `NAME.yaml`, `utils.py` and `items.jsonl`; the task's name has the benchmark and the condition. Raises
+    what `write_inspect_task` raises."""
     name = task_name(source.card.name, _condition(source))
     head = {
         "task": name,
@@ -233,7 +233,7 @@ def write_lmms_eval_task(source: ExportSource, out: Path) -> Written:
         f"{one}: !function utils.{one}\n" for one in ("doc_to_visual", "doc_to_text", "process_results")
     )
     text = _LMMS.format(title=_title(source), name=name, media=_media(source, out))
-    moved = "The YAML names items.jsonl where it lies now: change `data_files` when you move the folder."
+    moved = "The YAML has the present path of items.jsonl: change `data_files` when you move the folder."
     return _write(source, out, {f"{name}.yaml": yaml_text(head) + functions, "utils.py": text}, (moved, _NOTE))
 
 
@@ -259,7 +259,7 @@ def _condition(source: ExportSource) -> str:
 
 def _lines(source: ExportSource) -> list[TaskItem]:
     if not source.references:
-        raise UsageError("--no-references", "none: a task marks answers by its references", found="it")
+        raise UsageError("--no-references", "none: a task scores answers by its references", found="it")
     blind = _condition(source) == _BLIND
     sounding = sum(bool(item.sounding) for item in source.items)
     if sounding and not blind:
@@ -302,8 +302,12 @@ def _title(source: ExportSource) -> str:
 def _dropped(source: ExportSource) -> tuple[str, ...]:
     spans = any(isinstance(one, VideoClip) and (one.start or one.end) for item in source.items for one in item.media)
     judged = sum(item.answer.kind in {"free_text", "ratings"} for item in source.items)
-    found = ["frames at set times: the program that runs the task chooses its own from whole files"]
-    found += ["spans of clips: whole videos are shown; cut them first where questions are on a part"] if spans else []
+    found = ["frames at given times: the program that runs the task chooses frames of whole files"]
+    found += (
+        ["spans of clips: whole videos are shown; cut the videos first if questions are about a part"] if spans else []
+    )
     if judged:
-        found.append(f"marks of {count_of(judged, 'item')} in free text: they need a judge; import the log to Proctor")
+        found.append(
+            f"scores of {count_of(judged, 'item')} in free text: they need a judge; import the log into Proctor"
+        )
     return tuple(found)

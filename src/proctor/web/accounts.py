@@ -57,7 +57,8 @@ class Changed:
 
 
 def account_name(text: str) -> str:
-    """The name as it is stored: case and Unicode composition make no difference. Raises `InputError` for an invalid name.
+    """The name as it is stored: case and Unicode composition make no difference. Raises `InputError` for an invalid
+    name.
 
     >>> account_name(" Anna.Meier ")
     'anna.meier'

@@ -104,8 +104,8 @@ ROWS: Mapping[str, tuple[Callable[[Connection, int, str], list[dict[str, Any]]],
 
 
 def write_readings(rows: Sequence[dict[str, Any]], columns: Sequence[str], out: Path, form: ExportFormat) -> int:
-    """Writes rows of readings or of the consensus, and returns their number. In Parquet and CSV, payloads are JSON texts.
-    Raises `InputError` where `out` can't be written."""
+    """Writes rows of readings or of the consensus, and returns their number. In Parquet and CSV, payloads are JSON
+    texts. Raises `InputError` where `out` can't be written."""
     flat = rows if form == "jsonl" else [{name: _cell(value) for name, value in row.items()} for row in rows]
     return write_rows(out, form, columns, iter(flat), {"version", "seconds"})
 

@@ -187,8 +187,8 @@ def _form_cookie(site: Site) -> str:
 
 
 # -- logging in
-# An attempt is stored as a failure before the password is checked, and becomes a success afterwards: attempts at the
-# same time are counted like attempts in a row. Attempts refused for their number are not counted: the wait ends by itself.
+# An attempt is stored as a failure before the password is checked, and becomes a success afterwards: so attempts at the
+# same time are counted like attempts in a row. Attempts refused for their number are not counted, and the wait ends.
 
 _HERE = logins.c.address == bindparam("address")
 _OF_NAME = logins.c.name == bindparam("name")

@@ -138,8 +138,8 @@ class ReviewSettings(_Settings):
 
 
 def read_review(folder: Path, accounts: Mapping[str, str] | None = None) -> ReviewSettings:
-    """The settings of a review folder. Raises `ProblemsError` for invalid fields, duplicate names and missing files; with
-    `accounts` (role by name), also for people without an account, or with a role that may not read."""
+    """The settings of a review folder. Raises `ProblemsError` for invalid fields, duplicate names and missing files;
+    with `accounts` (role by name), also for people without an account, or with a role that may not read."""
     file = folder / REVIEW_FILE
     try:
         settings = ReviewSettings.model_validate(read_yaml(file, "a review (its review.yaml)"))

@@ -51,8 +51,8 @@ _YES = {"yes": True, "no": False, "ja": True, "nein": False, "1": True, "0": Fal
 
 @dataclass(frozen=True)
 class SheetTally:
-    """The rows of a sheet: readings that were `sealed`, rows `left` without a decision, and rows sealed `before` with the
-    same content. Of those left, `comments` have a comment, which is saved as a draft."""
+    """The rows of a sheet: readings that were `sealed`, rows `left` without a decision, and rows sealed `before` with
+    the same content. Of those left, `comments` have a comment, which is saved as a draft."""
 
     sealed: int
     left: int
@@ -81,11 +81,11 @@ def write_sheet(connection: Connection, account: int, study: str, out: Path) -> 
 
 
 def read_sheet(connection: Connection, account: int, study: str, file: Path, at: datetime) -> SheetTally:
-    """Seals the decisions of a filled-in sheet as one person's: all of them or, if one row is wrong, none. Rows without a
-    decision are left: a comment in one is saved as a draft, and an empty comment leaves the draft's as it is.
+    """Seals the decisions of a filled-in sheet as one person's: all of them or, if one row is wrong, none. Rows without
+    a decision are left: a comment in one is saved as a draft, and an empty comment leaves the draft's as it is.
 
-    Raises `InputError` with row and column, and `ProblemsError` with all rows whose items were saved or sealed elsewhere
-    since the sheet was written.
+    Raises `InputError` with row and column, and `ProblemsError` with all rows whose items were saved or sealed
+    elsewhere since the sheet was written.
     """
     number, form = _study(connection, study)
     ids = {key: item for item, key in _keys(connection, number).items()}

@@ -1,8 +1,8 @@
 """A site and its server.
 
 A kind of site is a subclass of `Site`; the review is one (`ReviewSite`). All sites have the login, accounts and the
-trail. A subclass adds its own routes (`mount`), and folders of `templates` and `texts`: a template there replaces one of
-the same name in this room, and its `nav.html` fills the bar at the top.
+trail. A subclass adds its own routes (`mount`), and folders of `templates` and `texts`: a template there replaces one
+of the same name in this room, and its `nav.html` fills the bar at the top.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def _check_gold(
 
 def items_of_project(folder: Path, media: Path) -> list[NewItem]:
     """The questions of a construction project before its stage `review`, or else after its last stage with questions:
-    with their events and words, the flags of screening, and former versions. `media` is the review's media folder, which
-    must hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
+    with their events and words, the flags of screening, and former versions. `media` is the review's media folder,
+    which must hold the project's videos. Raises `InputError` where it does not, and for a project without questions."""
     project = Project(folder)
     questions, events = _records(project)
     if not questions:

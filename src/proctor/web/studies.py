@@ -24,8 +24,8 @@ _IMPORTED = "import"
 
 @dataclass(frozen=True)
 class ItemTally:
-    """The items of an import: `new` ones, those with a new version (`changed`), and those as before (`same`). Items that
-    are `gone` from the source stay in the study."""
+    """The items of an import: `new` ones, those with a new version (`changed`), and those as before (`same`). Items
+    that are `gone` from the source stay in the study."""
 
     new: int
     changed: int
@@ -52,8 +52,8 @@ def add_study(connection: Connection, study: StudySettings, at: datetime) -> int
 
 
 def import_items(connection: Connection, study: int, items: Sequence[NewItem], at: datetime) -> ItemTally:
-    """Updates a study's items by their keys. An item whose body, media or gold reading changed gets a new version, which
-    is read again; readings of the former version stay. A repeated import changes nothing."""
+    """Updates a study's items by their keys. An item whose body, media or gold reading changed gets a new version,
+    which is read again; readings of the former version stay. A repeated import changes nothing."""
     known = {row.key: row for row in connection.execute(select(study_items).where(study_items.c.study == study))}
     numbers, imported = _stored_versions(connection, study)
     new, changed, same = [], 0, 0
@@ -120,12 +120,13 @@ def deal(
     load: Mapping[str, int] | None = None,
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Deal:
-    """Deals new items (by key) to the plan's people. `load` is the number of items that each has already (without gold),
-    and `known` are the gold items that each has.
+    """Deals new items (by key) to the plan's people. `load` is the number of items that each has already (without
+    gold), and `known` are the gold items that each has.
 
-    An item of the overlap goes to `readings` different readers, any other to one: those with the least work, ties broken
-    at random by the plan's seed. Readers who start equal differ by at most one item. Gold items are `gold_share` of a
-    reader's new work, at random positions, none twice. The result does not depend on the order of items and people.
+    An item of the overlap goes to `readings` different readers, any other to one: those with the least work, ties
+    broken at random by the plan's seed. Readers who start equal differ by at most one item. Gold items are `gold_share`
+    of a reader's new work, at random positions, none twice. The result does not depend on the order of items and
+    people.
     """
     keys = sorted(set(items), key=lambda key: _draw(plan.seed, "deal", key))
     work, cases = Counter(load or {}), Counter[str]()
@@ -263,8 +264,8 @@ def _accounts(connection: Connection, names: Sequence[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class ReassignmentTally:
-    """The number of items that went to other readers (`passed_on`), of `gold` items that were removed, and of items that
-    `stay` because every other reader of the plan has them already."""
+    """The number of items that went to other readers (`passed_on`), of `gold` items that were removed, and of items
+    that `stay` because every other reader of the plan has them already."""
 
     passed_on: int
     gold: int
@@ -272,8 +273,8 @@ class ReassignmentTally:
 
 
 def reassign(connection: Connection, study: str, account: int, plan: StudyPlan, at: datetime) -> ReassignmentTally:
-    """Gives a reader's unsealed items to readers of the plan who do not have them: those with the least work first, ties
-    broken at random by the plan's seed. Sealed readings stay, and so do drafts, which nobody else ever sees."""
+    """Gives a reader's unsealed items to readers of the plan who do not have them: those with the least work first,
+    ties broken at random by the plan's seed. Sealed readings stay, and so do drafts, which nobody else ever sees."""
     study_id = connection.execute(select(studies.c.id).where(studies.c.name == study)).scalar_one()
     left = [one.item for one in my_work(connection, account, study_id) if one.role == "reader" and not one.done]
     gold = set(connection.execute(select(study_items.c.id).where(study_items.c.gold.is_not(None))).scalars())

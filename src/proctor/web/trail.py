@@ -1,7 +1,7 @@
 """The audit trail of a site: who changed what, and when. It is append-only; each entry holds the previous one's hash.
 
-An entry names an action and its subject, and holds no reading: organisers see the trail, and may not see readings before
-they are sealed.
+An entry names an action and its subject, and holds no reading: organisers see the trail, and may not see readings
+before they are sealed.
 """
 
 from __future__ import annotations

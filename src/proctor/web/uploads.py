@@ -32,8 +32,8 @@ _IDLE_S = 60.0  # a sender who pauses longer is disconnected
 
 @dataclass
 class Upload:
-    """An uploaded form: its `fields`, and its file with the sender's `name` for it (without folders), `sha256` and `size`
-    in bytes. `path` is the temporary file, which exists until the block ends."""
+    """An uploaded form: its `fields`, and its file with the sender's `name` for it (without folders), `sha256` and
+    `size` in bytes. `path` is the temporary file, which exists until the block ends."""
 
     path: Path
     name: str = ""
@@ -46,8 +46,8 @@ class Upload:
 async def receive_upload(request: Request, folder: Path) -> AsyncIterator[Upload]:
     """Streams the form of a request into a temporary file in `folder`, which is removed afterwards unless it was moved.
 
-    Raises `HTTPException`: 400 for another or an incomplete form, 403 where the visitor's token is missing or comes after
-    the file, 413 for fields that are too long. The site limits the size of the body (`Site.uploads`).
+    Raises `HTTPException`: 400 for another or an incomplete form, 403 where the visitor's token is missing or comes
+    after the file, 413 for fields that are too long. The site limits the size of the body (`Site.uploads`).
     """
     handle, name = tempfile.mkstemp(prefix=".incoming-", dir=folder)
     upload = Upload(Path(name))

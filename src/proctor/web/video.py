@@ -1,7 +1,7 @@
 """An item's media as its page shows them: videos to play, their tables of timestamps, and exact pictures.
 
-Pictures are identified by their presentation timestamps, from which playback times follow (see `MediaLibrary.playback`).
-A paused video shows the frame store's JPEG.
+Pictures are identified by their presentation timestamps, from which playback times follow (see
+`MediaLibrary.playback`). A paused video shows the frame store's JPEG.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class FrameTable(BaseModel):
     """The pictures of a clip's whole video, in order.
 
     Timestamps count ticks of `time_base` (numerator, denominator): the `first`, as text because it may not fit a
-    JavaScript number, and the `steps` from each to the next. `keys` are the indices (from 0) of keyframes. In playback, a
-    picture is shown (timestamp - first) * time_base seconds after the first one. `origin` is the item's time of the
+    JavaScript number, and the `steps` from each to the next. `keys` are the indices (from 0) of keyframes. In playback,
+    a picture is shown (timestamp - first) * time_base seconds after the first one. `origin` is the item's time of the
     first picture; `start` and `end` of the clip are in item's time. `width` and `height` are those of the upright
     picture, `region` is the shown part (None for all), and `sha256` is the file's hash.
     """
@@ -108,8 +108,8 @@ class ItemMedia:
         return table.model_dump_json().encode()
 
     def video(self, clip: VideoClip) -> tuple[Path, float] | None:
-        """The whole video in a form that browsers play, black outside the clip's region, and the second at which it shows
-        the first picture; None while it is being made. Raises `InputError` where it can't be made."""
+        """The whole video in a form that browsers play, black outside the clip's region, and the second at which it
+        shows the first picture; None while it is being made. Raises `InputError` where it can't be made."""
         played = self._played(clip)
         playable = self._request(played)
         wait([playable], _PATIENCE_S)
@@ -156,8 +156,8 @@ class ItemMedia:
         return scan_kind(self._library.locate(clip.source)) is None
 
     def frame(self, item: ShownItem, clip: VideoClip, pts: int, *, as_shown: bool) -> bytes:
-        """The JPEG of the picture with this timestamp, in full size; with `as_shown`, the exact bytes that a system gets
-        at that time: scaled, under the item's condition and with the overlay.
+        """The JPEG of the picture with this timestamp, in full size; with `as_shown`, the exact bytes that a system
+        gets at that time: scaled, under the item's condition and with the overlay.
 
         Raises `InputError` where the video has no such picture, and where systems saw none.
         """

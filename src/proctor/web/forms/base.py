@@ -1,7 +1,7 @@
 """A form: the questions about an item, what a complete reading needs, and when two readings agree.
 
-A form never knows the reader. It turns a reading into comparable values (`ReadingValues`): labels, ratings, boxes and times.
-Two readings agree if their values do, and all agreement statistics are computed from them.
+A form never knows the reader. It turns a reading into comparable values (`ReadingValues`): labels, ratings, boxes and
+times. Two readings agree if their values do, and all agreement statistics are computed from them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class BoxAt:
 
 @dataclass(frozen=True)
 class ReadingValues:
-    """A reading as comparable values: one label or rating per dimension, boxes, and times in seconds by kind. `text` must
-    be the same in readings that agree, but is no part of agreement statistics."""
+    """A reading as comparable values: one label or rating per dimension, boxes, and times in seconds by kind. `text`
+    must be the same in readings that agree, but is no part of agreement statistics."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     ratings: Mapping[str, float] = field(default_factory=dict)
@@ -87,8 +87,8 @@ P = TypeVar("P", bound=FormModel)
 
 
 class Form(ABC, Generic[B, P]):
-    """One way to read an item. `body` is the model of an item, `payload` the model of a reading. All fields of a payload
-    have defaults, so that a draft may be incomplete."""
+    """One way to read an item. `body` is the model of an item, `payload` the model of a reading. All fields of a
+    payload have defaults, so that a draft may be incomplete."""
 
     name: ClassVar[str]
     body: ClassVar[type[FormModel]]

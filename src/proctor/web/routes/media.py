@@ -81,8 +81,8 @@ async def timestamps(clip: Clip, media: ServedMedia) -> Response:
 
 @router.api_route("/video", methods=["GET", "HEAD"])
 async def video(request: Request, clip: Clip, media: ServedMedia) -> Response:
-    """The whole video, or one range of its bytes; 202 while it is being made playable. The header `Playback-Lead` is the
-    second at which the table's first picture is shown."""
+    """The whole video, or one range of its bytes; 202 while it is being made playable. The header `Playback-Lead` is
+    the second at which the table's first picture is shown."""
     made = await _found(lambda: media.video(clip))
     if made is None:
         return Response(status_code=202, headers={"Retry-After": str(_RETRY_S)})
@@ -128,8 +128,8 @@ async def _answer(read: Callable[[], bytes], kind: str) -> Response:
 
 
 def _file(request: Request, path: Path, headers: dict[str, str]) -> Response:
-    """The file, or the requested range of it. Several ranges, malformed ranges, and ranges outside the file are answered
-    with 416: no browser's player sends them."""
+    """The file, or the requested range of it. Several ranges, malformed ranges, and ranges outside the file are
+    answered with 416: no browser's player sends them."""
     state = path.stat()
     requested = request.headers.get("range")
     if requested is not None and not _within(requested, state.st_size):

@@ -75,7 +75,8 @@ class QuestionRequest(_Request):
 
 
 def _saving(act: Callable[Concatenate[Request, P], dict[str, JsonValue]]) -> Callable[..., Response]:
-    """A route that answers the page's script in JSON: saved, in conflict with another window, or refused with a reason."""
+    """A route that answers the page's script in JSON: saved, in conflict with another window, or refused with a
+    reason."""
 
     @wraps(act)
     def answered(request: Request, *args: P.args, **kwargs: P.kwargs) -> Response:
