@@ -92,7 +92,7 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(title, heads, cells, title=title)
 
 
-_MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
+_MAX_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
 
 
 def recorded_figure(
@@ -106,7 +106,7 @@ def recorded_figure(
     narrow: str = "",
 ) -> Figure:
     """A drawing with its records: as a table if they are few, else as CSV."""
-    few = len(rows) <= _MOST_ROWS
+    few = len(rows) <= _MAX_ROWS
     numbers, lines = (records_table(caption, rows), "") if few else (None, _csv(rows))
     return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
 

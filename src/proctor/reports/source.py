@@ -68,7 +68,7 @@ _STABILITY = 500  # samples of the groups behind the stability of a ranking
 
 _FEW_SYSTEMS = 4  # are compared pair by pair
 
-_MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
+_MAX_VALUES = 24  # a tag with more values than this is a name, not a facet
 
 
 @dataclass(frozen=True, order=True)
@@ -186,7 +186,7 @@ class Source:
         if len(set(self.table.formats)) > 1:
             names["format"] = None
         known = set(self.table.facet_names())
-        return [name for name in names if name in known and 2 <= len(self.values(name)) <= _MOST_VALUES]
+        return [name for name in names if name in known and 2 <= len(self.values(name)) <= _MAX_VALUES]
 
     def values(self, facet: str) -> list[str]:
         """A facet's values in their natural order."""
