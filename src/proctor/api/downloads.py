@@ -15,7 +15,7 @@ from proctor.core import InputError, ProctorError, count_of, reader_of, whole_fo
 if TYPE_CHECKING:
     from proctor.core import Benchmark, BenchmarkReader, DataSource
 
-_MOST_MB = 4096  # of what a person names
+_MAX_MB = 4096  # of what a person names
 
 _UNPACKED = 20  # times the size of what is sent, at most
 
@@ -89,7 +89,7 @@ def _sent(source: DataSource | None, url: str, told: Callable[[int, int], None] 
     if url and Path(url).is_file():
         return url, file_hash(Path(url)), Path(url), False
     place = url or (known.url if known is not None else "")
-    most = known.most_mb if known is not None else _MOST_MB
+    most = known.most_mb if known is not None else _MAX_MB
     shown = None if told is None else lambda done, of: told(done >> 20, of >> 20)
     loader = Downloader(most * 2**20, known.hosts if known is not None else (), shown)
     file = loader.fetch(place, cache_folder() / "downloads")
@@ -109,7 +109,7 @@ def _take(file: Path, draft: Path, source: DataSource | None, place: str) -> Non
     from proctor.interchange import is_archive, unpack
 
     known = source.download if source is not None else None
-    folders, most = (known.folders, known.most_mb) if known is not None else ({}, _MOST_MB)
+    folders, most = (known.folders, known.most_mb) if known is not None else ({}, _MAX_MB)
     if is_archive(file):
         unpack(file, draft, folders, most * _UNPACKED * 2**20)
     elif folders:

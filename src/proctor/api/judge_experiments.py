@@ -49,7 +49,7 @@ _SWITCHES = ("references", "reason", "images")
 
 _RETRIEVAL = "retrieval-judge"
 
-_MOST_CELLS = 64
+_MAX_CELLS = 64
 
 
 class GridOptions(ModelOptions, total=False):
@@ -169,9 +169,9 @@ def _combinations(given: GridOptions) -> list[dict[str, str]]:
         raise UsageError("--images both", "--media with it: the folder of the images")
     levels["documents"] = ("off", "on") if given["documents"] is not None else ("off",)
     found = [dict(zip(levels, each, strict=True)) for each in product(*levels.values())]
-    if not 2 <= len(found) <= _MOST_CELLS or len(set(prompts)) < len(prompts):
+    if not 2 <= len(found) <= _MAX_CELLS or len(set(prompts)) < len(prompts):
         raise InputError(
-            "grid", found=count_of(len(found), "combination"), expected=f"2 to {_MOST_CELLS}, each prompt once"
+            "grid", found=count_of(len(found), "combination"), expected=f"2 to {_MAX_CELLS}, each prompt once"
         )
     return found
 

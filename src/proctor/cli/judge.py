@@ -54,11 +54,11 @@ def fit(
 ) -> None:
     """Fit a judge to people's ratings.
 
-    The result is for logprob-judge with calibration=FILE, per-dimension with choice=FILE, few-shot-judge with
-    examples=FILE, local-pipeline with fit=FILE, or embedded:FOLDER. An encounter that it was learned from is later
-    judged by what was learned without it; how good that is, is stated for encounters that it was not learned from.
+    The result is used by logprob-judge with calibration=FILE, per-dimension with choice=FILE, few-shot-judge with
+    examples=FILE, local-pipeline with fit=FILE, or embedded:FOLDER. An encounter that was used for fitting is later
+    judged by what was learned without it, and performance is reported on held-out encounters.
 
-    For examples the model is asked sets × held-out times in each language, said before it starts.
+    With examples, the model is asked sets × held-out times in each language; the number is shown before it starts.
 
     Example: proctor judge fit mediqa-eval --method choice --out choice.json --store runs.db
     """
@@ -90,9 +90,9 @@ def compare(
 ) -> None:
     """Compare all judges with people's ratings.
 
-    One table: all metrics on text, the embedded judge on encounters that it did not learn from, scorers of the store,
-    mixtures of them, as leads over metrics that are named beforehand; by dimension, between and within encounters, with
-    bounds. What learned from these ratings stands with its scores out of fold. It takes minutes.
+    Compares all metrics on text, the embedded judge (out of fold), scorers of the store, and mixtures of them, as leads
+    over chosen metrics: by dimension, between and within encounters, with bounds. Scorers trained on these ratings are
+    shown with out-of-fold scores. It takes minutes.
 
     Example: proctor judge compare mediqa-eval --curve --keep compared --out compared.json --store runs.db
     """
@@ -114,9 +114,9 @@ def compare(
 def grid(benchmark: BenchmarkName, options: GridOptions, store: StoreUrl = None) -> None:
     """Judge under combinations of settings.
 
-    The benchmark's own judge under every combination of prompt, references, reason, images and documents, in one table
-    beside people's ratings: each combination's lead over the first, and what each factor is worth. Each is a scorer of
-    the store, so a second call asks nothing again.
+    Runs the benchmark's own judge under every combination of prompt, references, reason, images and documents, and
+    compares it with people's ratings: each combination's lead over the first, and the effect of each factor. Each
+    combination is a scorer of the store, so a second call repeats no request.
 
     Example: proctor judge grid mediqa-eval --model openai:gpt-4o --reason both --references both --store runs.db
     """
@@ -149,13 +149,13 @@ def index(
     overlap: Annotated[
         int | None, Option("Words that a passage shares with the one before. [default: a fifth of --size]", low=0)
     ] = None,
-    query: Annotated[str, Option("Show which passages are found for it.")] = "",
+    query: Annotated[str, Option("Show the passages that are found for it.")] = "",
     top: Annotated[int, Option("How many of them.", low=1)] = 5,
 ) -> None:
     """Index documents for judges.
 
-    retrieval-judge and evidence-judge look into the index; where it is current, nothing is done. The judges build it
-    themselves where it is not there. Built ahead, one sees what can be read, and what is found for a question.
+    retrieval-judge and evidence-judge use the index, and build it if it is missing. Build it ahead to see which
+    documents can be read, and which passages are found for a question. A current index is not rebuilt.
 
     Example: proctor judge index guidelines --query "Can I put ice on a burn?"
     """
@@ -183,14 +183,14 @@ def index(
 
 def classifier_judge(
     benchmark: BenchmarkName,
-    out: Annotated[Path, Option("The folder of the training; the same call goes on with it.")],
+    out: Annotated[Path, Option("The folder of the training; the same call continues it.")],
     options: ClassifierOptions,
     store: StoreUrl = None,
 ) -> None:
     """Train a classifier on people's ratings.
 
-    An encoder with a head for each dimension, from several seeds. First figures on encounters that are left out in
-    turn, then the judge that learns from all of them: proctor score BENCHMARK --judge classifier-judge:OUT/judge.
+    Trains an encoder with a head for each dimension, from several seeds: first with cross-validation over encounters,
+    then on all of them. Use the judge by proctor score BENCHMARK --judge classifier-judge:OUT/judge.
 
     Example: proctor train classifier-judge mediqa-eval --references --out classifier --store runs.db
     """
@@ -209,15 +209,15 @@ def answerer(
     benchmark: BenchmarkSource,
     options: AnswererOptions,
     base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
-    out: Annotated[Path, Option("A new folder, or that of a training to go on with.")],
-    dry_run: Annotated[bool, Option("Tell lengths, memory and what is to beat; train nothing.")] = False,
+    out: Annotated[Path, Option("A new folder, or that of a training to continue.")],
+    dry_run: Annotated[bool, Option("Report lengths, memory and baselines; train nothing.")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Fine-tune a model on a benchmark.
 
-    It is asked with the same prompt, pictures and times as proctor run asks, and examined by it after each epoch on a
-    validation part without a video of the training part. The best checkpoint is kept. Run the same command again to go
-    on after a stop.
+    Training uses the same prompt, pictures and times as proctor run. After each epoch, the checkpoint is evaluated on a
+    validation part that shares no video with the training part. The best checkpoint is kept. Run the same command again
+    to continue after a stop.
 
     Example: proctor train answerer focus --data training --media videos --base llava --out tuned
     """
@@ -240,9 +240,9 @@ def answerer(
 def generative_judge(
     benchmark: BenchmarkName,
     base: Annotated[Path, Option("The folder of the weights to fine-tune.")],
-    out: Annotated[Path, Option("The folder of the training; the same call goes on with it.")],
+    out: Annotated[Path, Option("The folder of the training; the same call continues it.")],
     options: GenerativeOptions,
-    dry_run: Annotated[bool, Option("Tell lengths, memory and what is to beat; train nothing.")] = False,
+    dry_run: Annotated[bool, Option("Report lengths, memory and baselines; train nothing.")] = False,
     store: StoreUrl = None,
 ) -> None:
     """Fine-tune a model to judge as people do.

@@ -25,7 +25,7 @@ Rows = list[dict[str, Any]]
 
 def frames(
     videos: Annotated[list[Path], Option("Video, DICOM or NIfTI files.", metavar="FILE...", argument=True)],
-    fps: Annotated[float | None, Option("Frames a second.", low=0.001)] = None,
+    fps: Annotated[float | None, Option("Frames per second.", low=0.001)] = None,
     count: Annotated[int | None, Option("This many, spread evenly; with --fps: at most.", low=1)] = None,
     start: Annotated[float, Option("From this second on.", low=0.0)] = 0.0,
     end: Annotated[float | None, Option("Up to this second.")] = None,
@@ -42,7 +42,7 @@ def frames(
 ) -> None:
     """Decode frames and describe the videos.
 
-    They go into the frame store, as in a run.
+    Frames are cached, as in a run.
 
     Example: proctor media frames videos/v1.mp4 --fps 1 --out frames
     """
@@ -77,7 +77,7 @@ def frames(
 
 
 def _folders(out: Path | None, videos: list[Path]) -> dict[Path, Path]:
-    """Where each video's JPEGs go. Raises `UsageError` where those of two would be mixed."""
+    """The folder for each video's JPEGs. Raises `UsageError` if two videos would share one."""
     named: dict[str, Path] = {}
     for video in videos if out is not None else ():
         other = named.setdefault(video.stem, video)
@@ -87,7 +87,7 @@ def _folders(out: Path | None, videos: list[Path]) -> dict[Path, Path]:
 
 
 def _still_row(file: Path, shown: list[Frame]) -> dict[str, Any]:
-    """As of a video, with what an image has."""
+    """The row of an image, with the columns of a video."""
     from io import BytesIO
 
     from PIL.Image import open as opened
@@ -152,9 +152,9 @@ def cached(
 ) -> None:
     """List, check or prune cached frames.
 
-    The entry that was read longest ago comes first, and is pruned first; what a run is reading stays. --verify ends
-    with exit code 1 where an entry is not what was written; a run decodes it again. Of frames in object storage
-    these are the copies on this machine.
+    The least recently read entry is listed and pruned first; entries that a run is reading stay. With --verify the exit
+    code is 1 if an entry is damaged; a run decodes it again. For frames in object storage, these are the copies on this
+    machine.
 
     Example: proctor media cache --prune 20GB
     """
@@ -189,9 +189,9 @@ def _row(entry: KeptEntry) -> dict[str, Any]:
 
 def duplicates(
     first: Annotated[Path, Option("A folder, or one file.", metavar="A", argument=True)],
-    second: Annotated[Path, Option("Another; the same one finds doubles in it.", metavar="B", argument=True)],
+    second: Annotated[Path, Option("Another folder; the same one finds duplicates in it.", metavar="B", argument=True)],
     out: Annotated[Path | None, Option("An HTML page with the pairs side by side.")] = None,
-    fps: Annotated[float, Option("Frames a second that are compared.", low=0.01)] = 2.0,
+    fps: Annotated[float, Option("Frames per second to compare.", low=0.01)] = 2.0,
     distance: Annotated[float, Option("Pictures are alike up to this share of their bits.", low=0.0, high=0.5)] = 0.18,
     share: Annotated[float, Option("This share of one video must be in the other.", low=0.0, high=1.0)] = 0.3,
     cache: Cache = None,

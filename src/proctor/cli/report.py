@@ -36,7 +36,7 @@ def report(
 
     It holds tables, figures, and an item browser.
 
-    With `--publish` it holds nothing that must stay secret; `--pseudonyms` prints whose number is whose.
+    With `--publish` it contains nothing that must stay secret; `--pseudonyms` prints the number of each system.
 
     Example: proctor report rexsonovqa --store runs.db --media videos --out report.html
     """
@@ -61,7 +61,7 @@ def report(
 
 
 def tell(summary: ReportSummary) -> None:
-    """The first screen of a report in sentences."""
+    """Print the first screen of a report as sentences."""
     for one in summary.story.answers:
         note(f"{one.question} {one.answer}")
 
@@ -74,9 +74,9 @@ def export(
 ) -> None:
     """Export answers and scores, or a submission.
 
-    One row per item, system, condition and metric, as JSON Lines, CSV or Parquet; what a scorer said of each answer
-    (judgements); what waits for a person (unresolved: fill in the columns value and reason, and read the file back with
-    `proctor store decide`); or a submission of one run, or of one scorer's scores; or another program's format
+    Writes one row per item, system, condition and metric, as JSON Lines, CSV or Parquet; a scorer's replies
+    (judgements); answers that wait for a person (unresolved: fill in the columns value and reason, and read the file
+    back with `proctor store decide`); a submission of one run, or of one scorer's scores; or another program's format
     (every-eval-ever, croissant, inspect …: `proctor list formats`).
 
     Example: proctor export rexsonovqa --store runs.db --format parquet --out rexsonovqa.parquet
@@ -101,10 +101,10 @@ def export(
 def reproduce(
     benchmark: BenchmarkName, options: ReproduceOptions, store: StoreUrl = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Make again what systems were shown.
+    """Reproduce what systems were shown.
 
-    Every picture is made again from the media files, as the run's settings say, and compared with the record in the
-    store: its time, and the SHA-256 of its bytes as the system got it. Kept frames are not used.
+    Reproduces every picture from the media files with the run's settings, and compares it with the record in the store:
+    its time, and the SHA-256 of its bytes as the system got it. Cached frames are not used.
 
     Exit code 1 where something differs, or can't be compared. Example: proctor reproduce focus --media videos
     """
@@ -127,8 +127,8 @@ def verify(
 ) -> None:
     """Compare published figures with ours.
 
-    Every benchmark that brings published figures computes them again from the recorded answers, as exactly as they were
-    published. Figures that differ are listed; --format json and csv list all.
+    Recomputes the published figures of benchmarks from the recorded answers, and compares them at the published
+    precision. Figures that differ are listed; --format json and csv list all.
 
     Exit code 1 where one differs, or none could be compared. Example: proctor verify data
     """
@@ -151,10 +151,10 @@ def pool(
     seed: Seed = 0,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Join figures of sites that keep their cases.
+    """Pool results of sites that keep their data.
 
-    Each site sends sums of its groups. Means, intervals, differences and p are those that all items together would
-    give. What a run lacks counts as wrong. Metrics and systems that a site lacks are left out and named.
+    Each site sends sums by group. Means, intervals, differences and p-values equal those of all items together. Missing
+    answers count as wrong. Metrics and systems that a site lacks are left out and named.
 
     Example: proctor pool berlin.json oxford.json
     """

@@ -69,15 +69,15 @@ def results(
     protocol: Annotated[
         str, Option("The summary of the benchmark's own program, as it is or corrected.", metavar="official|corrected")
     ] = "",
-    flags: Annotated[bool, Option("The judgements that a person should look at, with the answers, instead.")] = False,
+    flags: Annotated[bool, Option("Instead, list judgements flagged for review, with the answers.")] = False,
     content_hash: Annotated[
-        bool, Option("A hash of items, answers, scores and judgements, the same wherever they were made.", "--hash")
+        bool, Option("Instead, print a hash of items, answers, scores and judgements.", "--hash")
     ] = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show scores with confidence intervals.
 
-    Each score stands with its number of items and of missing answers.
+    Each score is shown with the numbers of items and of missing answers.
 
     Example: proctor results rexsonovqa --store runs.db --by question_type --format json
     """
@@ -177,12 +177,11 @@ def compare(
 ) -> None:
     """Compare two conditions or two systems.
 
-    The result is a cross-table and the paired difference.
+    Shows a contingency table and the paired difference.
 
-    With two or more --system and one --condition (or one that they share alone), systems are compared; else
-    conditions of each system;
-    with --against, each run is set against that one (is the lead over the baselines real?).
-    --system SYSTEM/CONDITION names a run; with --by, each part of the items is compared by itself.
+    With two or more --system and one --condition (or a single common one), compares the systems; else the conditions of
+    each system. With --against, compares each run with that one. --system SYSTEM/CONDITION names a run. With --by,
+    compares each part of the items separately.
 
     Example: proctor compare rexsonovqa --store runs.db --condition text-only --condition video
     """
@@ -234,12 +233,12 @@ def rank(
     options: RankOptions,
     store: StoreUrl = None,
     mine: Annotated[
-        str, Option("Also bucket by bucket: is the lead of this system over the baselines real?", metavar="SYSTEM")
+        str, Option("Also test this system's lead over the baselines in each bucket.", metavar="SYSTEM")
     ] = "",
-    two_level: Annotated[bool, Option("With --mine: intervals draw groups, and then questions within each.")] = False,
-    detail: Annotated[bool, Option("Also the buckets one by one, the pairwise wins, and all other rules.")] = False,
-    metric: Annotated[str, Option("By this metric, all questions as one bucket.", metavar="NAME")] = "",
-    scorer: Annotated[str, Option("With --metric: the judge whose scores are meant.", metavar="NAME")] = "",
+    two_level: Annotated[bool, Option("With --mine: resample groups, and then questions within each.")] = False,
+    detail: Annotated[bool, Option("Also show each bucket, pairwise wins, and all other rules.")] = False,
+    metric: Annotated[str, Option("Rank by this metric, with all questions as one bucket.", metavar="NAME")] = "",
+    scorer: Annotated[str, Option("With --metric: the judge whose scores are used.", metavar="NAME")] = "",
     publish: Publish = False,
     output: Annotated[RankFormat, Option("For people or for programs.", "--format")] = RankFormat.TABLE,
 ) -> None:
@@ -247,9 +246,9 @@ def rank(
 
     Systems that do not differ significantly share a rank.
 
-    With `--mine` and a format for programs other than JSON, the leads are printed and not the boards; `--two-level`
-    is about their intervals, places and tests draw whole groups. With `--metric` systems are ranked by any metric that
-    `proctor results --metric` shows, also one over many items (balanced_accuracy, class_f1:NAME).
+    With `--mine` and format csv or tsv, the leads are printed instead of the boards. `--two-level` changes only their
+    intervals; places and tests resample whole groups. `--metric` takes any metric of `proctor results --metric`, also
+    one over many items (balanced_accuracy, class_f1:NAME).
 
     Example: proctor rank focus --store runs.db --baseline frontier --baseline open-weights --mine my-model
     """
@@ -283,7 +282,7 @@ def rank(
 
 
 def _rank_by(store: Store, benchmark: str, by: tuple[str, str], options: RankOptions, output: RankFormat) -> None:
-    """All questions as one bucket, by any metric: options of the buckets do not belong to it."""
+    """Rank by any metric, with all questions as one bucket. Options about buckets are refused."""
     from proctor import api
 
     given: Any = dict(options)
@@ -320,7 +319,7 @@ def _show_boards(both: list[tuple[Board, list[Any]]], options: RankOptions, *, d
 
 
 def print_board(board: Board, *, detail: bool = False) -> None:
-    """One board as tables: ranked systems, runs that can't be ranked, baselines."""
+    """Print a leaderboard: ranked systems, unranked runs, baselines."""
     from proctor.reports import board_notes, board_tables, detail_tables
 
     print_blocks(*board_tables(board), *(detail_tables(board) if detail else []))

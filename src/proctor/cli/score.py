@@ -48,8 +48,7 @@ def score(
     benchmark: BenchmarkName,
     options: ScoreOptions,
     predictions: Annotated[
-        Path | None,
-        Option("A file of predictions to mark by code, instead of a store.", metavar="PREDICTIONS", argument=True),
+        Path | None, Option("A file of predictions to score, instead of a store.", metavar="PREDICTIONS", argument=True)
     ] = None,
     references: Annotated[Path | None, Option("With PREDICTIONS: the right answers.")] = None,
     store: StoreUrl = None,
@@ -59,13 +58,11 @@ def score(
 ) -> None:
     """Score stored answers by judges or metrics.
 
-    A judge's replies are kept, so no call is repeated. A judge of dimensions rates on those that the benchmark, or a
-    file, declares.
+    A judge's replies are cached, so no call is repeated. A judge of dimensions rates those that the benchmark, or a
+    file, declares. Baselines (text-similarity answers free text) are judged only if --system names them.
 
-    The baselines (text-similarity answers free text) are judged only where --system names them.
-
-    With PREDICTIONS, code marks that file against --references instead; no store and no model are needed. Its --option
-    are strict=true, invalid=partial, the weights alpha and beta, and those of bertscore.
+    With PREDICTIONS, scores that file against --references instead, without a store or a model. Its --option are
+    strict=true, invalid=partial, the weights alpha and beta, and those of bertscore.
 
     Example: proctor score rexsonovqa --store runs.db --model openai:gpt-5.2
     """
@@ -111,7 +108,7 @@ def _tell_metrics(store: str, told: dict[str, int], output: OutputFormat) -> Non
 
 
 def _tell(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], output: OutputFormat) -> None:
-    """What came of it; exits with `UNMARKED_EXIT` where another pass would have something to ask."""
+    """Print the result; exit with `UNMARKED_EXIT` if answers have no score yet."""
     tally, paid = scored.tally, one.paid
     if tally is None:
         raise ValueError("a judge without a tally")
@@ -188,7 +185,7 @@ def _tell_judge(one: PreparedScorer, scored: Scored, drawn: tuple[int, int], out
 
 
 def _agreement(one: PreparedScorer, draws: int, seed: int) -> JudgeAgreement | None:
-    """How far the judges of a panel agree."""
+    """The agreement of the judges of a panel; None for a single judge."""
     from proctor.judges import Panel
     from proctor.runs import judge_agreement
 
@@ -242,12 +239,12 @@ def audit(
 ) -> None:
     """Compare judges with people's ratings.
 
-    All scorers of the same answers in a store are compared. With --scores and --ratings it reads two tables instead of
-    a store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group
-    (what is resampled together), dataset, language.
+    Compares all scorers of the same answers in a store. With --scores and --ratings, reads two tables instead of a
+    store. Optional columns: dimension; of the ratings also candidate (the text), lower_is_better (yes or no), group
+    (resampled together), dataset, language.
 
-    With --perturb nothing is compared with ratings: --scorer scores answers that were changed (negated, padded, with
-    a wrong diagnosis …), and the table says how far its scores move.
+    With --perturb, no ratings are used: --scorer scores changed answers (negated, padded, with a wrong diagnosis …),
+    and the table shows how far its scores shift.
 
     Example: proctor audit mediqa-eval --store runs.db
     """
@@ -283,7 +280,7 @@ def audit(
 
 
 def _probed(options: AuditOptions) -> dict[str, Any]:
-    """What the perturbations take of the options of an audit. Raises `UsageError` for what they have no use for."""
+    """The options of an audit that perturbations use. Raises `UsageError` for the others."""
     for name in ("against", "allow_missing", "lead_over", "power", "rater_agreement"):
         if options[name]:
             raise UsageError(f"--{name.replace('_', '-')}", "none: --perturb compares with no rating", found="it")
@@ -310,7 +307,7 @@ async def _perturb(store: Any, benchmark: str, given: dict[str, Any], output: Ou
 
 
 def _refuse_old(benchmark: str, more: list[str]) -> None:
-    """Raises `ReplacedError` for the former commands below `audit`."""
+    """Raises `ReplacedError` for the old subcommands of `audit`."""
     former = replaced_command(["audit", benchmark], more)
     if former is not None:
         raise former
@@ -322,7 +319,7 @@ def _refuse_old(benchmark: str, more: list[str]) -> None:
 
 
 def _official(benchmark: str) -> Any:
-    """The figures by the benchmark's reader, where it has figures of its own: of one metric, or of several by name."""
+    """A function that computes the benchmark's own audit figures: of one metric, or by name of several."""
     from proctor.audits import CorrelationSettings
     from proctor.audits import audit as audit_of
     from proctor.core import reader_or_default
@@ -363,7 +360,7 @@ def _of_second_ratings(found: PowerTable) -> str:
 
 
 def _print_board(board: MetricRanking) -> None:
-    """Several metrics on one board, and their pairs where these are few."""
+    """Print the ranking of several metrics, and their pairs if there are few."""
     from proctor.reports import metric_board_table, metric_pairs_table
 
     print_blocks(metric_board_table(board))

@@ -53,7 +53,7 @@ def delete(
 ) -> None:
     """Delete runs, scores, or a whole benchmark.
 
-    What judges replied stays, so that the same answers are not paid for again.
+    Judges' replies stay, so that judging the same answers again costs nothing.
 
     Example: proctor store delete focus --system team-a --store runs.db
     """
@@ -101,7 +101,7 @@ def rename(
 
 
 def _told(store: Store, runs: Sequence[Run]) -> str:
-    """The runs by name, with the number of their answers."""
+    """The names of runs, with the number of their answers."""
     named = ", ".join(f"{run.system} / {run.condition}" for run in runs[:5])
     more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
     answers = sum(sum(store.count_answers(run)) for run in runs)
@@ -109,7 +109,7 @@ def _told(store: Store, runs: Sequence[Run]) -> str:
 
 
 def _confirm(question: str, *, yes: bool) -> None:
-    """Asks on a terminal; elsewhere nobody can answer, so that --yes is needed."""
+    """Ask for confirmation on a terminal. Elsewhere --yes is required."""
     from proctor.core import clean
 
     if yes:
@@ -126,8 +126,8 @@ def merge(
 ) -> None:
     """Join stores of several machines into one.
 
-    Answers, scores and judgements are taken by what they say; no media are needed. What contradicts is refused and
-    named, the rest is taken. The order of the stores does not matter.
+    Answers, scores and judgements are compared by content; no media are needed. Contradicting rows are refused and
+    named; the others are merged. The order of the stores does not matter.
 
     Exit code 1 where something was refused. Example: proctor merge site-a.db site-b.db --store all.db
     """
@@ -155,10 +155,10 @@ def merge(
 
 def disqualify(
     benchmark: BenchmarkName,
-    system: Annotated[str, Option("Whom.")],
-    reason: Annotated[str, Option("Why; kept with the time.")],
+    system: Annotated[str, Option("The system.")],
+    reason: Annotated[str, Option("The reason, recorded with the time.")],
     store: StoreUrl = None,
-    undo: Annotated[bool, Option("Take it back; both stay on record.")] = False,
+    undo: Annotated[bool, Option("Lift the disqualification; both stay on record.")] = False,
 ) -> None:
     """Take a system out of every ranking.
 
@@ -182,7 +182,7 @@ def decide(
     file: Annotated[
         Path, Option("What `proctor export --format unresolved` wrote, filled in.", metavar="FILE", argument=True)
     ],
-    by: Annotated[str, Option("Who decided; kept with the time.")],
+    by: Annotated[str, Option("Who decided, recorded with the time.")],
     store: StoreUrl = None,
 ) -> None:
     """Record a person's decisions on open answers.

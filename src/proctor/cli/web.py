@@ -29,7 +29,7 @@ _NEEDED = {"web": ("pages in the browser need", _PAGES), "challenge": ("challeng
 
 
 def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
-    """Raises `ConfigurationError` where the extra is not installed."""
+    """Raises `ConfigurationError` if the extra is not installed."""
     what, names = _NEEDED[extra]
     missing = [name for name in names if find_spec(name) is None]
     if missing:
@@ -37,7 +37,7 @@ def check_extra(extra: Literal["web", "challenge"] = "web") -> None:
 
 
 def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
-    """The accounts of the site that a folder holds."""
+    """The accounts of the review or challenge in a folder."""
     check_extra()
     if holds_challenge(folder):
         from proctor.challenges import challenge_accounts
@@ -49,7 +49,7 @@ def accounts_of(folder: Path, store: str | None) -> AccountsPlace:
 
 
 def holds_challenge(folder: Path) -> bool:
-    """Whether it is a challenge's folder; a review's, where it has no `challenge.yaml`."""
+    """Whether a folder is that of a challenge; otherwise it is that of a review."""
     return (folder / "challenge.yaml").is_file()
 
 
@@ -60,14 +60,14 @@ def serve(
     store: ReviewStore = None,
     tls_cert: Annotated[Path | None, Option("The certificate (PEM): pages by https.")] = None,
     tls_key: Annotated[Path | None, Option("The certificate's key (PEM).")] = None,
-    proxy: Annotated[str, Option("The address of a proxy that ends TLS before it.")] = "",
-    same_user: Annotated[bool, Option("Serve a challenge as the user who may open its sealed part.")] = False,
+    proxy: Annotated[str, Option("The address of a proxy that terminates TLS.")] = "",
+    same_user: Annotated[bool, Option("Serve a challenge as the user who can open its sealed part.")] = False,
 ) -> None:
     """Serve a review or a challenge.
 
-    Of a review (DIR/review.yaml) the studies are brought up to date first: new items come in and are dealt, what was
-    said stays. A challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless
-    --same-user says that it is for trying out. Other machines reach either by TLS alone.
+    For a review (DIR/review.yaml), studies are updated first: new items are added and assigned; readings stay. A
+    challenge (DIR/challenge.yaml) is not served by a user who can open its sealed part, unless --same-user is given,
+    for a trial. Other machines can connect by TLS only.
 
     Example: proctor serve my-review --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
@@ -98,7 +98,7 @@ def _opened(folder: Path, store: str | None, listening: Listening, *, same_user:
 
 
 def told_update(one: StudyUpdate) -> None:
-    """Says what became of a study."""
+    """Print the changes to a study."""
     tally = one.items
     told = f"{count_of(tally.new, 'new item')}, {tally.changed} changed, {tally.same} as before"
     say(f"{one.name}: {told}, {count_of(one.assigned, 'assignment')} made")
@@ -118,9 +118,9 @@ PersonName = Annotated[str, Option("The account's name.", metavar="NAME", argume
 
 
 def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
-    """Bring studies up to date and deal work.
+    """Update studies and assign work.
 
-    As `proctor serve` does when it begins: new items come in and are dealt, a changed item gets a new version.
+    As `proctor serve` does at its start: new items are added and assigned, and a changed item gets a new version.
 
     Example: proctor review update my-review
     """
@@ -134,9 +134,9 @@ def update(folder: ReviewFolder, store: ReviewStore = None) -> None:
 
 
 def status(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
-    """Show how far studies and people are.
+    """Show the progress of studies and people.
 
-    People appear by pseudonym; `proctor users list` says whose it is.
+    People are shown by pseudonym; `proctor users list` has their names.
 
     Example: proctor review status my-review
     """
@@ -180,8 +180,8 @@ def export(
 ) -> None:
     """Export readings, or the consensus.
 
-    Every single sealed reading with pseudonym, version and time; the consensus with who settled it and the item as it
-    was settled; or a datasheet's section on the review.
+    Writes every sealed reading with pseudonym, version and time; the consensus with the adjudicator and the final item;
+    or a section on the review for a datasheet.
 
     Example: proctor review export my-review questions --out readings.parquet
     """
@@ -220,7 +220,8 @@ def sheet(
 ) -> None:
     """Write a person's open items as CSV.
 
-    For who uses no browser: one item a row, with empty cells to fill in. Not for orders, boxes and moments.
+    For people without a browser: one item per row, with empty cells to fill in. Orders, boxes and moments are not
+    supported.
 
     Example: proctor review sheet my-review questions anna --out anna.csv
     """
@@ -239,8 +240,8 @@ def decisions(
 ) -> None:
     """Seal the decisions of a filled-in sheet.
 
-    All of them or, where one row is wrong or was saved in the browser since, none. Rows without a decision are left
-    open, with their comment as a draft.
+    Seals all of them, or none if a row is invalid or was saved in the browser since. Rows without a decision stay open,
+    with their comment as a draft.
 
     Example: proctor review decisions my-review questions anna anna.csv
     """
@@ -255,7 +256,7 @@ def decisions(
 def reassign(folder: ReviewFolder, study: StudyName, name: PersonName, store: ReviewStore = None) -> None:
     """Give a person's open work to others.
 
-    To the plan's readers who do not have it yet, to those with the least work first. What is sealed stays.
+    Assigns it to readers of the plan who do not have it yet, those with the least work first. Sealed readings stay.
 
     Example: proctor review reassign my-review questions ben
     """
@@ -283,7 +284,7 @@ def add(
 ) -> None:
     """Add a person; print the invitation.
 
-    The link sets the account's password, once, within seven days. Send it to that person alone.
+    The link sets the account's password, once, within seven days. Send it to that person only.
 
     Example: proctor users add my-review anna --role reviewer --language de
     """
@@ -296,8 +297,8 @@ def add(
 def invite(folder: ReviewFolder, name: Name, store: ReviewStore = None) -> None:
     """Print a new invitation.
 
-    For a person whose invitation ended, or who lost the password. The former link ends; a password holds until the new
-    link is used.
+    For a person whose invitation expired, or who lost the password. The old link becomes invalid; the old password
+    works until the new link is used.
 
     Example: proctor users invite my-review anna
     """
@@ -341,12 +342,12 @@ def set_role(
 def disable(
     folder: ReviewFolder,
     name: Name,
-    undo: Annotated[bool, Option("Let the person in again.", "--undo")] = False,
+    undo: Annotated[bool, Option("Enable the account again.", "--undo")] = False,
     store: ReviewStore = None,
 ) -> None:
-    """Shut a person out, at once.
+    """Disable an account at once.
 
-    What the person said stays.
+    The person's readings stay.
 
     Example: proctor users disable my-review ben
     """
@@ -359,8 +360,8 @@ def disable(
 def show_trail(folder: ReviewFolder, store: ReviewStore = None, output: Output = OutputFormat.TABLE) -> None:
     """Show who changed what; check the trail.
 
-    Each entry holds the hash of the one before, so that one that was changed or taken out is found. The newest hash,
-    written down elsewhere, shows later that no entries were cut off the end.
+    Each entry contains the hash of the previous one, so changed or removed entries are detected. Keep the newest hash
+    elsewhere to detect later whether entries were removed from the end.
 
     Exit code 1 where an entry is not as recorded. Example: proctor users trail my-review
     """

@@ -30,7 +30,7 @@ _FINE = {0, 3, 130}  # done, some answers failed, stopped by hand
 
 
 def shared_command(words: Sequence[str]) -> list[str]:
-    """The words of a run as each of its workers is started.
+    """The command line of each worker of a run.
 
     >>> shared_command(["run", "focus", "--workers", "4", "--store", "runs.db", "--workers=2"])
     ['run', 'focus', '--store', 'runs.db', '--share']
@@ -44,8 +44,8 @@ def shared_command(words: Sequence[str]) -> list[str]:
 
 
 async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
-    """Starts the workers, shows what is on disk while they are at it, and says how it ended. The first Ctrl-C lets the
-    answers under way come in. Raises `ConfigurationError` with what the first worker said that broke."""
+    """Start worker processes, show progress from the store, and return the result. The first Ctrl-C completes running
+    requests. Raises `ConfigurationError` with the error of the first worker that failed."""
     before, begun = _counts(prepared), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="proctor-") as folder, show_asking(prepared.plan.to_ask) as update:
         logs = [Path(folder) / f"{number}.log" for number in range(count)]
@@ -73,7 +73,7 @@ async def ask_with_workers(prepared: PreparedRun, count: int) -> Evaluation:
 
 
 async def ask_on_ray(prepared: PreparedRun, count: int, address: str) -> Evaluation:
-    """The same with actors of a Ray cluster: the one at `address`, or ("") one of this machine alone."""
+    """The same with actors of the Ray cluster at `address`, or ("") of a local one."""
     from proctor.api import RayWorkers, worker_options
 
     before, begun = _counts(prepared), time.monotonic()
@@ -119,7 +119,7 @@ async def _started(log: Path) -> asyncio.subprocess.Process:
 
 
 async def _ended(workers: Sequence[asyncio.subprocess.Process]) -> bool:
-    """Whether all have ended, after a moment."""
+    """Wait a moment. Returns whether all have ended."""
     waits = [asyncio.ensure_future(one.wait()) for one in workers]
     _, pending = await asyncio.wait(waits, timeout=_LOOK_S)
     for one in pending:
@@ -135,7 +135,7 @@ def _signal(workers: Sequence[asyncio.subprocess.Process], number: signal.Signal
 
 
 def _tally(prepared: PreparedRun, before: dict[int, dict[Status, int]], begun: float) -> Tally:
-    """What has come since the start, from the store."""
+    """The tally since the start, from the store."""
     from proctor.runs import Tally
 
     tally = Tally(total=prepared.plan.to_ask, started=begun)
@@ -154,12 +154,12 @@ def worker(
 ) -> None:
     """Join open runs, or work for a challenge.
 
-    Without DIR: joins the runs that somebody started with --share, and waits for more. Items, settings and prompts come
-    from the store; what this machine lacks it says. With DIR: runs and marks submissions, as the user who may open
-    DIR/sealed; the executor `process` takes files of answers alone.
+    Without DIR: joins runs that were started with --share, and waits for more. Items, settings and prompts come from
+    the store; what this machine lacks is reported. With DIR: runs and scores submissions, as the user who can open
+    DIR/sealed; the executor `process` takes only files of answers.
 
-    Start any number, on any number of machines. One that dies loses its lease: another one goes on with what is
-    missing. Ctrl-C lets the question under way come in.
+    Start any number of workers on any number of machines. If one dies, its lease expires and another one continues.
+    Ctrl-C completes the running question.
 
     Example: proctor worker --store postgresql+psycopg://proctor@db/runs --media videos
     """
@@ -176,7 +176,7 @@ def worker(
 
 
 async def _join_runs(options: WorkOptions) -> None:
-    """Works on a store's runs, and says how it ended."""
+    """Work on a store's open runs, and print the result."""
     from proctor import api
 
     with stopping() as stop:

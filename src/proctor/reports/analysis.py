@@ -11,7 +11,7 @@ from pathlib import Path
 from proctor.core import ACCURACY, count_of, difference, interval, p_value, percent, plain_name, shorten, write_whole
 from proctor.reports.blocks import Block, Figure, Prose, Section, recorded_figure
 from proctor.reports.figures import (
-    MOST_ON_PODIUM,
+    MAX_ON_PODIUM,
     SHARES,
     Axis,
     Box,
@@ -35,7 +35,7 @@ from proctor.runs import Analysis, AnalysisRow
 
 _AXIS = value_axis(ACCURACY, 0.0, 1.0, lines=2)
 _LENGTHS = ("context", "duration")
-_MOST_PAIRS = 45  # ten systems; of more, neighbours on the board and the first against those next to it
+_MAX_PAIRS = 45  # ten systems; of more, neighbours on the board and the first against those next to it
 _TOP = 10
 _SHORT = 18  # characters of a name in a pair
 
@@ -335,7 +335,7 @@ def _pairs(analysis: Analysis, order: Sequence[str]) -> Figure | None:
     if not rows:
         return None
     shown, limit = rows, ""
-    if len(rows) > _MOST_PAIRS:
+    if len(rows) > _MAX_PAIRS:
         shown = [row for row in rows if _is_near(place[row["first"]], place[row["second"]])]
         limit = (
             f" Drawn are neighbours on the board and the first against the next {_TOP - 1}; all {len(rows)} pairs "
@@ -388,7 +388,7 @@ def _turned(row: AnalysisRow, place: dict[str, int]) -> AnalysisRow:
 def podium_figure(analysis: Analysis) -> Figure | None:
     """The first six systems on every group; None where there is one system alone."""
     ranked = [one.standing.name for one in analysis.boards[0].runs]
-    names = ranked[:MOST_ON_PODIUM]
+    names = ranked[:MAX_ON_PODIUM]
     rows = [row for row in analysis.tables["groups"] if row["system"] in names]
     value = {(row["group"], row["system"]): row["value"] for row in rows}
     every = dict.fromkeys(row["group"] for row in rows)

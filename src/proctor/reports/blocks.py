@@ -1,5 +1,4 @@
-"""What results are shown as, before they are a terminal's text, HTML, CSV or JSON: tables, figures, prose, folds,
-sections.
+"""Blocks of output (figures, prose, folds, sections), which renderers turn into terminal text, HTML, CSV or JSON.
 
 Texts in here are plain and may be hostile; every renderer escapes them. Only a figure's `svg` is markup, and it is
 made by `proctor.reports.figures` alone.
@@ -67,7 +66,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question that every reader has, and its answer in a sentence or two."""
+    """A question that readers have, and its answer in a sentence or two."""
 
     question: str
     answer: str
@@ -75,7 +74,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Story:
-    """What stands on the first screen."""
+    """The first screen of a report."""
 
     evaluated: str
     answers: tuple[Answer, ...]
@@ -83,8 +82,8 @@ class Story:
 
 
 def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Records as a table, a column a key: numbers with four digits that tell something, and as they are for
-    programs."""
+    """Records as a table with a column for each key. Numbers are shown with four significant digits; programs get the
+    full value."""
     names = list(rows[0]) if rows else []
     heads = tuple(
         Column(name.replace("_", " "), numeric=any(_is_number(row[name]) for row in rows), name=name) for name in names
@@ -93,7 +92,7 @@ def records_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(title, heads, cells, title=title)
 
 
-_MOST_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
+_MAX_ROWS = 40  # of a table in the page; more are shown as the lines of a CSV file
 
 
 def recorded_figure(
@@ -106,8 +105,8 @@ def recorded_figure(
     facet: str = "",
     narrow: str = "",
 ) -> Figure:
-    """A drawing with the records that it is made from: as a table where they are few, else as CSV."""
-    few = len(rows) <= _MOST_ROWS
+    """A drawing with its records: as a table if they are few, else as CSV."""
+    few = len(rows) <= _MAX_ROWS
     numbers, lines = (records_table(caption, rows), "") if few else (None, _csv(rows))
     return Figure(svg, caption, numbers, lines, narrow, name, title, facet)
 
@@ -126,7 +125,7 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def span_of(
     axis: tuple[float, float], low: float | None, number: float | None, high: float | None, mark: float | None
 ) -> Span | None:
-    """The drawn form of a value with its interval on an axis; None where there is no value."""
+    """A value with its interval as fractions of an axis; None without a value."""
     if number is None or axis[1] <= axis[0]:
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from proctor.core import Cell, Column, Metric, Row, Table, columns, count_of, difference, interval, p_value, plain_name
 from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_of
-from proctor.reports.figures import MOST_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
+from proctor.reports.figures import MAX_SERIES, ChartSeries, Dot, Panel, signed_axis, value_axis
 from proctor.reports.leaderboard import condition_line, counts_table
 from proctor.reports.source import BASELINE, Key, Paired, Source
 from proctor.reports.subgroups import dot_of, parts_of, rows_figure
@@ -128,7 +128,7 @@ def conditions_section(source: Source) -> Section | None:
 
 
 def _scores(source: Source, key: Key, anchor: str) -> Figure:
-    conditions = source.conditions[:MOST_SERIES]
+    conditions = source.conditions[:MAX_SERIES]
     cells = {condition: source.results_of(key, condition) for condition in source.conditions}
     systems = [name for name in source.systems if any(name in rows for rows in cells.values())]
     chance = source.chance(key)
@@ -240,7 +240,7 @@ def _gains(source: Source, facet: str, key: Key, found: list[Comparison], table:
     return rows_figure(anchor, title, systems, panels, axis, numbers=table)
 
 
-_MOST_TABLES = 60
+_MAX_TABLES = 60
 
 
 def crossings_section(source: Source) -> Section | None:
@@ -249,7 +249,7 @@ def crossings_section(source: Source) -> Section | None:
     if not found:
         return None
     blocks: list[Block | str] = []
-    left = _MOST_TABLES
+    left = _MAX_TABLES
     for key in source.keys:
         of_key = [one for one in found if (one.metric, one.scorer) == (key.metric, key.scorer)]
         tables = tuple(

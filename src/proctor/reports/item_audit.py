@@ -9,10 +9,10 @@ from proctor.reports.blocks import Block, Figure, Folded, Prose, Section, span_o
 from proctor.reports.figures import draw_columns
 from proctor.stats import Estimate
 
-_MOST_BASELINES = 8
+_MAX_BASELINES = 8
 
 
-def audit_section(audit: ItemAudit | None, *, most: int = _MOST_BASELINES) -> Section | None:
+def audit_section(audit: ItemAudit | None, *, most: int = _MAX_BASELINES) -> Section | None:
     """For each answer format the best text-only accuracy against chance, and what gives it away; of the baselines the
     best, at `most`."""
     if audit is None:

@@ -37,14 +37,14 @@ DECIDED_LINE = "Decided by a person: the judge left the answer unresolved, and a
 
 
 def score(metric: Metric, row: Result | LeaderboardRow) -> str:
-    """The value of a row, or its range where the run is incomplete and nothing is decided."""
+    """The value of a row, or its range if the run is incomplete and no policy is chosen."""
     if row.policy != BOTH:
         return value(metric, row.value)
     return f"{value(metric, row.if_wrong)} … {value(metric, row.if_excluded)}"
 
 
 def condition_line(condition: str) -> str:
-    """A condition with what it shows, where it is a known one.
+    """A condition with its meaning, if it is known.
 
     >>> condition_line("reversed")
     'reversed: the same pictures from last to first, while times and labels stay'
@@ -58,7 +58,7 @@ def condition_line(condition: str) -> str:
 
 
 def policy_line(failed: FailedPolicy | None, card: BenchmarkCard) -> str:
-    """How the items are counted that a run lacks a score for, and how to decide it."""
+    """How items without a score are counted, and how to choose it."""
     chosen = policies(failed, card)
     if len(chosen) > 1:
         return (
@@ -70,7 +70,7 @@ def policy_line(failed: FailedPolicy | None, card: BenchmarkCard) -> str:
 
 
 def remarks(lacking: Lacking) -> list[str]:
-    """What a run lacks, as short as a cell of a table.
+    """What a run lacks, for a table cell.
 
     >>> remarks(Lacking(missing=54, untimed=3))
     ['54 missing', 'no latency 3']
@@ -106,20 +106,20 @@ _ALWAYS = {"answered", "failed"}
 
 
 def _counts(rows: Sequence[Result]) -> list[str]:
-    """The counts that tell something of these rows."""
+    """The counts to show for these rows."""
     return [name for name in _COUNTS if name in _ALWAYS or any(getattr(row, name) for row in rows)]
 
 
 def _tail(metric: Metric, counts: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of how many items, groups and answers stand behind a score."""
+    """The columns with the numbers of items, groups and answers behind a score."""
     units = Column(plain_name(metric.per) if metric.per else "Items", numeric=True, name="n")
     named = (Column(_COUNTS[name], numeric=True, name=name) for name in counts)
     return (units, Column("Groups", numeric=True, name="groups"), *named)
 
 
 def results_tables(found: Results) -> list[Table]:
-    """A table for each metric and scorer, with what others published below; of a metric with named levels a second one
-    with the answers at each."""
+    """A table for each metric and scorer, with published results below. A metric with named levels has a second table
+    with the number of answers at each level."""
     tables = []
     by = found.options.by
     for name, scorer in dict.fromkeys((row.metric, row.scorer) for row in found.rows):
@@ -174,8 +174,8 @@ def _results_table(found: Results, metric: Metric, scorer: str, rows: list[Resul
 def _levels_table(
     caption: str, metric: Metric, rows: Sequence[Result], lead: Sequence[str], where: Sequence[Row], *, title: str = ""
 ) -> Table | None:
-    """How many answers reached each named level, best first, then those that occur without being declared; `where` are
-    the first cells of each row. None where the metric has no levels."""
+    """The number of answers at each level: declared levels best first, then others. `where` are the first cells of each
+    row. None if the metric has no levels."""
     if not any(row.levels for row in rows):
         return None
     levels = list(dict.fromkeys([*metric.levels, *(level for row in rows for level in row.levels)]))
@@ -227,8 +227,7 @@ def _board(source: Source, key: Key, condition: str) -> list[Block]:
 
 
 def _leaderboard_table(source: Source, key: Key, board: Leaderboard, results: Mapping[str, Result]) -> Table:
-    """The systems of one condition: rank, score, and how many answers stand behind it; systems without a score come
-    last."""
+    """The systems of one condition, with rank, score and number of answers; systems without a score come last."""
     metric = board.metric
     axis, chance, counts = source.axis(key), source.chance(key), _counts(list(results.values()))
     scale, unit = (100, " %") if metric.percent else (1, "")
@@ -353,8 +352,8 @@ def _notes(source: Source, key: Key, board: Leaderboard, results: Mapping[str, R
 
 
 def published_section(source: Source) -> Section | None:
-    """The published rows in their own order, then those of parts of the items, then tables of two conditions; None
-    where the benchmark has none."""
+    """The published results, those on parts of the items, and tables of two conditions. None if the benchmark has
+    none."""
     known = source.card.published
     if known is None:
         return None
@@ -403,7 +402,7 @@ def _published(known: PublishedTable, shown: list[PublishedRow], caption: str) -
 def counts_table(
     caption: str, down: str, across: str, levels: Sequence[str], counts: Sequence[Sequence[int]], *, title: str = ""
 ) -> Table:
-    """A contingency table with its sums; what stands on the diagonal is strong."""
+    """A contingency table with sums and a bold diagonal."""
     sums = [sum(column) for column in zip(*counts, strict=True)]
     rows: list[Row] = [
         (
@@ -421,7 +420,7 @@ _FEW_ITEMS, _MANY_METRICS = 10, 3
 
 
 def few_groups_line(groups: int, level: float = 0.95) -> str:
-    """That no difference can be significant with so few groups, and what it takes; empty where some can."""
+    """A warning that no difference can be significant with so few groups; empty if one can."""
     needed = fewest_groups(1 - level)
     if not groups or groups >= needed:
         return ""
@@ -434,9 +433,8 @@ def few_groups_line(groups: int, level: float = 0.95) -> str:
 
 
 def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str]:
-    """Metrics of fewer than ten items each, by how many items each marks (of several counts the largest), where there
-    are three and more of them: they are named rather than printed. The headline is none; without it somebody chose
-    metrics.
+    """Metrics that score fewer than ten items each, by their largest count. Tables name them instead of showing them, if
+    there are three or more. Empty if the headline metric is not among the counts, since the metrics were then chosen.
 
     >>> scarce_metrics([("accuracy", 5), ("iou", 1), ("tau", 2), ("f1", 1), ("bleu", 40), ("bleu", 4)], "accuracy")
     ['iou', 'tau', 'f1']
@@ -449,7 +447,7 @@ def scarce_metrics(counts: Iterable[tuple[str, int]], headline: str) -> list[str
 
 
 def scarce_results(found: Results) -> list[str]:
-    """`scarce_metrics` of results: items of each run, over the parts that it is split into."""
+    """`scarce_metrics` of results, with the items of each run summed over its parts."""
     items: Counter[tuple[str, str, str]] = Counter()
     for row in found.rows:
         items[row.metric, row.system, row.condition] += row.n
@@ -457,5 +455,5 @@ def scarce_results(found: Results) -> list[str]:
 
 
 def scarce_line(names: Sequence[str], option: str = "--metric NAME") -> str:
-    """What is said of `scarce_metrics`, with the option that shows them; empty for none."""
+    """A note on `scarce_metrics`, with the option that shows them; empty for none."""
     return f"Of fewer than {_FEW_ITEMS} items, not shown ({option}): {', '.join(names)}" if names else ""

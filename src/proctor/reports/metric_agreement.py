@@ -223,8 +223,8 @@ def lengths_table(found: Sequence[tuple[str, LengthBias]]) -> Table:
     return with_reasons(f"{title}.", heads, rows, title=title)
 
 
-_MOST_ROWS = 40  # of a matrix; the tables have all
-_MOST_OPEN = 24  # rows of a table that is not folded
+_MAX_ROWS = 40  # of a matrix; the tables have all
+_MAX_OPEN = 24  # rows of a table that is not folded
 
 
 def agreement_section(source: AuditSource) -> Section:
@@ -269,7 +269,7 @@ def _reasons(source: AuditSource, head: str, caption: str, why: Callable[[Agreem
 
 def _matrix(source: AuditSource, language: str, key: str) -> Figure:
     audits = source.audits(language)
-    of = [{row.where: row.mean.value for row in audit.agreements} for audit in audits[:_MOST_ROWS]]
+    of = [{row.where: row.mean.value for row in audit.agreements} for audit in audits[:_MAX_ROWS]]
     datasets = source.datasets
     every = [(dataset, language, one) for dataset in datasets for one in source.dimensions(language)]
     there = [where for where in every if where in of[0]]
@@ -279,7 +279,7 @@ def _matrix(source: AuditSource, language: str, key: str) -> Figure:
         if inside:
             bands.append((dataset, inside[0], len(inside)))
     title = f"{spoken_language(language)}: mean correlation by dataset and dimension"
-    names = [audit.metric for audit in audits[:_MOST_ROWS]]
+    names = [audit.metric for audit in audits[:_MAX_ROWS]]
     values = [[own[where] for where in there] for own in of]
     matrix = Matrix(names, [plain_name(one) for *_, one in there], values, _two_digits, bands=bands)
     more = f" Drawn are the best {len(names)} of {len(audits)} metrics." if len(audits) > len(names) else ""
@@ -324,7 +324,7 @@ def systems_section(source: AuditSource) -> Section:
     blocks: list[Block | str] = []
     for language in source.languages:
         audits = source.audits(language)
-        few = max(1, _MOST_OPEN // len(source.dimensions(language)))
+        few = max(1, _MAX_OPEN // len(source.dimensions(language)))
         blocks += [spoken_language(language), _systems_table(audits[:few], language)]
         if audits[few:]:
             others = _systems_table(audits[few:], language)

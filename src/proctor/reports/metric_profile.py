@@ -44,13 +44,13 @@ from proctor.reports.source import AuditSource
 from proctor.reports.subgroups import rows_figure
 from proctor.stats import Contrast
 
-_MOST_CURVES = 9
+_MAX_CURVES = 9
 
-_MOST_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
+_MAX_MARKS = 4  # beside the ratings' own: more names don't fit above the drawing
 
-_MOST_IN_FIGURE = 6
+_MAX_IN_FIGURE = 6
 
-_MOST_SLOPES = 40
+_MAX_SLOPES = 40
 
 _FACETS = {"dataset": "By dataset", "system": "By answering system"}
 
@@ -244,7 +244,7 @@ def _slopes(
     heads = columns("Metric", "Dimension", ">Slope", ">95 % CI", ">p", ">Ratings", ">Groups", REASON)
     table = with_reasons("Slope over length, in standard deviations of the score per doubling.", heads, rows)
     known = [(name, one.slope) for name, one in slopes if one.slope.value is not None]
-    drawn = known[:_MOST_SLOPES]
+    drawn = known[:_MAX_SLOPES]
     if not drawn:
         return Folded("Slopes over length", (table,))
     title = f"{spoken_language(language)}: what length adds to the score"
@@ -259,7 +259,7 @@ def _of(profile: MetricProfile, language: str, facet: str, dimension: str) -> li
 def _by_length(profiles: Sequence[MetricProfile], language: str, alone: str, key: str) -> list[Block]:
     curves: list[Curve] = []
     found: list[Contrast] = []
-    for profile in profiles[:_MOST_CURVES]:
+    for profile in profiles[:_MAX_CURVES]:
         own = _of(profile, language, "length", alone)
         known = [one for one in own if one.residual.value is not None]
         found += [one.residual for one in known]
@@ -284,7 +284,7 @@ def _correlations(source: AuditSource, language: str, key: str) -> list[Block]:
     known = [name for name, own in by_name.items() if any(one.scores.value is not None for one in own)]
     if not known:
         return []
-    drawn, dimensions, dots = known[:_MOST_MARKS], source.dimensions(language), []
+    drawn, dimensions, dots = known[:_MAX_MARKS], source.dimensions(language), []
     for dimension in dimensions:
         own = [next((one for one in by_name[name] if one.dimension == dimension), None) for name in drawn]
         rated = next((dot_of(one.ratings) for one in own if one is not None), Dot())
@@ -316,7 +316,7 @@ def _residuals(key: str, title: str, told: Sequence[tuple[str, str, Bias]], tabl
     alone where none has."""
     known = [(name, metric, one.residual) for name, metric, one in told if one.residual.value is not None]
     metrics = list(dict.fromkeys(metric for _, metric, _ in known))
-    kept = metrics[:_MOST_IN_FIGURE]
+    kept = metrics[:_MAX_IN_FIGURE]
     drawn = [(name, one) for name, metric, one in known if metric in kept]
     if not drawn:
         return Folded(folded, (table,))

@@ -89,12 +89,12 @@ def metric_pairs_table(board: MetricRanking) -> Table:
     return Table(f"{title}. Bold where the adjusted p is at most 0.05.", heads, tuple(rows), title=title)
 
 
-_MOST_DRAWN = 40
+_MAX_DRAWN = 40
 
-MOST_ON_TOP = 8
+MAX_ON_TOP = 8
 """The most metrics that the first screen draws."""
 
-_MOST_PAIRS_DRAWN = 15
+_MAX_PAIRS_DRAWN = 15
 
 
 def metrics_section(source: AuditSource) -> Section:
@@ -103,8 +103,8 @@ def metrics_section(source: AuditSource) -> Section:
     for number_, language in enumerate(source.languages):
         blocks.append(spoken_language(language))
         board = source.main_board(language)
-        drawn = [one for one in board.metrics if one.mean.value is not None][:_MOST_DRAWN]
-        if number_ or len(drawn) > MOST_ON_TOP:  # else the first screen has it
+        drawn = [one for one in board.metrics if one.mean.value is not None][:_MAX_DRAWN]
+        if number_ or len(drawn) > MAX_ON_TOP:  # else the first screen has it
             blocks.append(metrics_figure(source, language, drawn, f"board-{number_}"))
         blocks.append(metric_board_table(board, level=source.level))
         each = source.dimensions(language)
@@ -142,8 +142,8 @@ def metrics_figure(source: AuditSource, language: str, metrics: Sequence[RankedM
     head = f"mean correlation, {source.level} interval"
     title = f"{spoken_language(language)}: mean correlation of each metric"
     caption = f"{title}, best first. Filled dot: the interval excludes 0."
-    if len(metrics) == _MOST_DRAWN:
-        caption += f" At most {_MOST_DRAWN} are drawn; all stand in the table."
+    if len(metrics) == _MAX_DRAWN:
+        caption += f" At most {_MAX_DRAWN} are drawn; all stand in the table."
     return Figure(draw_list(key, title, rows, axis, head=head, line=(0.0, "no agreement")), caption)
 
 
@@ -156,11 +156,11 @@ def metric_pairs_section(source: AuditSource) -> Section | None:
         blocks.append(spoken_language(language))
         board = source.main_board(language)
         told = [one for one in board.comparisons if one.difference.value is not None]
-        if told and len(told) <= _MOST_PAIRS_DRAWN:
+        if told and len(told) <= _MAX_PAIRS_DRAWN:
             blocks.append(_pairs_figure(language, told, f"pairs-{number_}"))
         if len(source.dimensions(language)) > 1:
             table = metric_pairs_table(board)
-            many = len(table.rows) > _MOST_PAIRS_DRAWN
+            many = len(table.rows) > _MAX_PAIRS_DRAWN
             blocks.append(Folded(f"All {len(table.rows)} pairs", (table,)) if many else table)
         tables = tuple(metric_pairs_table(source.board(language, one)) for one in source.dimensions(language))
         blocks += [Folded("Each dimension", tables)] if len(tables) > 1 else tables

@@ -236,7 +236,7 @@ def who_advances(boards: Sequence[Board]) -> str:
     return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."
 
 
-_MOST_IN_PANELS = 20  # systems in the small maps of single buckets
+_MAX_IN_PANELS = 20  # systems in the small maps of single buckets
 
 
 def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
@@ -302,7 +302,7 @@ def _pairwise_wins(rows: list[Record], board: Board, names: list[str]) -> Figure
 
 
 def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
-    first = names[:_MOST_IN_PANELS]
+    first = names[:_MAX_IN_PANELS]
     row_of = {name: number for number, name in enumerate(first)}
     panels = []
     by_pair: dict[tuple[str, str], Record] = {}  # one row a pair with p of every bucket: a tenth of the long form

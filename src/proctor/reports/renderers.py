@@ -29,7 +29,7 @@ _LEAST = 10  # columns that a text keeps, however narrow the terminal
 
 
 def show_section(console: Console, section: Section) -> None:
-    """Its title, then its blocks."""
+    """Print a section: its title, then its blocks."""
     _heading(console, section.title, style="bold underline")
     for one in section.blocks:
         show_block(console, one)
@@ -37,8 +37,8 @@ def show_section(console: Console, section: Section) -> None:
 
 
 def show_block(console: Console, block: Block | str) -> None:
-    """Prints one block. Of a figure its numbers are printed, of a table its title, else its caption; columns of drawn
-    intervals are left out."""
+    """Print one block. A figure prints its numbers, a table its title (else its caption). Drawn columns are left
+    out."""
     if isinstance(block, str):
         _heading(console, block)
     elif isinstance(block, Prose):
@@ -63,22 +63,20 @@ def _heading(console: Console, text: str, style: str = "bold") -> None:
 
 
 def _line(console: Console, text: str, style: str | None) -> None:
-    """A terminal gets it wrapped at words; what is no terminal gets it whole."""
+    """Print a line, wrapped at words on a terminal only."""
     console.print(escape(clean(text)), style=style, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def show_table(
     console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped: Sequence[str] = ()
 ) -> None:
-    """Prints a table; columns beginning with ">" hold numbers and are aligned to the right.
+    """Print a table. Columns beginning with ">" hold numbers and are right-aligned.
 
-    On a terminal, texts wrap, and columns that find no room are printed below, beside the first ones again.
-    Elsewhere texts are shortened (those of `wrapped` columns wrap there, too) before anything is printed below.
+    On a terminal, texts wrap, and columns without room are printed in another table below, with the first columns
+    repeated. Elsewhere, texts are shortened first (those of `wrapped` columns wrap).
     """
-    columns, rows = (
-        [clean(name) for name in columns],
-        [[" ".join(clean(cell).split("\n")) for cell in row] for row in rows],
-    )
+    columns = [clean(name) for name in columns]
+    rows = [[" ".join(clean(cell).split("\n")) for cell in row] for row in rows]
     room, everything = console.width, list(range(len(columns)))
     wide = [_width(name, [row[k] for row in rows], stacked=False) for k, name in enumerate(columns)]
     least = [_least(name, width, _LEAST) for name, width in zip(columns, wide, strict=True)]
@@ -92,9 +90,8 @@ def show_table(
     floor = max(1, min(_LEAST, (room - figures) // max(1, len(keys)) - _GAP))
     least = [_least(name, width, floor) for name, width in zip(columns, slim, strict=True)]
     whole = [min(slim[k], _NAME) if k in keys else width for k, width in enumerate(least)]
-    least = (
-        whole if _total([*(whole[k] for k in keys), figures]) <= room else least
-    )  # names are not cut for one column more
+    if _total([*(whole[k] for k in keys), figures]) <= room:
+        least = whole  # names are not cut for one column more
     for number, shown in enumerate(_blocks(keys, least, room)):
         if number:
             console.print()
@@ -103,13 +100,13 @@ def show_table(
 
 
 def _keys(columns: Sequence[str]) -> list[int]:
-    """The leading texts, which say whose row it is."""
+    """The leading text columns, which name the row."""
     lead = next((k for k, name in enumerate(columns) if name.startswith(">")), len(columns))
     return list(range(min(lead, len(columns) - 1)))
 
 
 def _blocks(keys: Sequence[int], least: Sequence[int], room: int) -> list[list[int]]:
-    """Which columns stand together: each table begins with the keys."""
+    """The columns of each table. All begin with the keys."""
     blocks: list[list[int]] = [[*keys]]
     for k in range(len(keys), len(least)):
         tried = [*blocks[-1], k]
@@ -121,7 +118,7 @@ def _blocks(keys: Sequence[int], least: Sequence[int], room: int) -> list[list[i
 
 
 def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widths with texts made narrower, the widest first, until all fits or each has its least."""
+    """The widths, with the widest texts narrowed until all fit or have their minimum."""
     found = list(widths)
     while _total(found) > room:
         texts = [k for k, width in enumerate(found) if width > least[k]]
@@ -137,7 +134,7 @@ def _least(name: str, width: int, floor: int) -> int:
 
 
 def _width(name: str, cells: Sequence[str], *, stacked: bool) -> int:
-    """What a column takes; where room is short its heading may wrap between words."""
+    """The width of a column; the heading of a `stacked` one wraps between words."""
     head = name.removeprefix(">")
     heads = head.split() if stacked else [head]
     return max(map(cell_len, [*heads, *cells]), default=0)
@@ -175,7 +172,7 @@ _PIECE = 1_000_000  # characters of items that a browser reads at once, in some 
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element or begin another.
+    """JSON that is safe inside a script element: nothing in it can end the element or begin another.
 
     >>> embedded_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
@@ -185,8 +182,8 @@ def embedded_json(value: Any) -> str:
 
 
 def render_page(*, story: Story, sections: Sequence[Section], last: Section, data: Any, **context: Any) -> str:
-    """The whole page: the story, the sections, the browser, and the last section. `data` is what the browser shows.
-    `context` is what the template names besides: title, simulated, withheld, browsing (a sentence on the browser),
+    """Render the page: the story, the sections, the item browser, and the last section. `data` is what the browser
+    shows. `context` has the template's other names: title, simulated, withheld, browsing (a sentence on the browser),
     shown, left_out, version."""
     style, script = _asset("report.css"), _asset("panes.js") + _asset("browser.js")
     first, *pieces = _in_pieces(data)
@@ -206,8 +203,8 @@ def render_page(*, story: Story, sections: Sequence[Section], last: Section, dat
 
 
 def _in_pieces(data: Any) -> list[str]:
-    """The data of the browser with its first items as one text, then more of its items in each: a browser that reads
-    a large text at once does nothing else meanwhile."""
+    """The data as several texts: the first has everything but most items, the others have items. A web browser is
+    blocked while it parses a large text."""
     items = [] if data is None else [embedded_json(one) for one in data["items"]]
     if sum(map(len, items)) <= _PIECE:
         return [embedded_json(data)]
@@ -242,5 +239,5 @@ def _asset(name: str) -> str:
 
 
 def _csp_hash(text: str) -> str:
-    """As a content security policy names an inline part: it runs because its hash stands there."""
+    """The hash of an inline script or style, for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

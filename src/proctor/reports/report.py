@@ -43,8 +43,8 @@ _WITHHELD = "Withheld from this page: questions, references, answers, names of j
 
 @dataclass(frozen=True)
 class ReportSummary:
-    """What was written: the file, its size, what the item browser holds, and one sentence for each limit
-    that was reached (the page says the same); `story` is its first screen."""
+    """A written report: the file, its size, the contents of the item browser, a sentence for each limit that was
+    reached (as on the page), and the first screen (`story`)."""
 
     path: Path
     bytes: int
@@ -67,12 +67,12 @@ def write_report(
     audit: ItemAudit | None = None,
     baselines: Sequence[str] = (),
 ) -> ReportSummary:
-    """Writes the report of one benchmark; the file appears only when it is whole.
+    """Write the report of one benchmark. The file appears only when it is complete.
 
-    `thumbnails` gives an item's small JPEGs (label, bytes; up to 128 kB each); it is asked once an item.
-    `baselines` are marked in the ranking. The item browser holds up to `max_items` items; with 0 there
-    is none. The same store and options give the same bytes.
-    Raises `InputError` where there is no run, where `out` can't be written, and as `results` does.
+    `thumbnails` returns an item's small JPEGs (label, bytes; up to 128 kB each); it is called once per item.
+    `baselines` are shown and not ranked. The item browser holds up to `max_items` items; with 0 there is none. The same
+    store and options give the same bytes. Raises `InputError` if there is no run or `out` can't be written, and as
+    `results` does.
     """
     source = Source(store, benchmark, options or Options(), baselines)
     return _write(source, out, thumbnails=thumbnails, max_items=max_items, audit=audit)
@@ -88,7 +88,7 @@ def _write(
     audit: ItemAudit | None = None,
     withheld: bool = False,
 ) -> ReportSummary:
-    """The page; one from which items are `withheld` says so at its head and has no place for them."""
+    """Write the page. With `withheld` it has no item browser, and says so at the top."""
     source.check()
     found = [
         headline_section(source),
@@ -125,7 +125,7 @@ def _page(
     browser: tuple[dict[str, Any] | None, Shown, list[str]],
     **context: Any,
 ) -> ReportSummary:
-    """Writes a page: its story, the sections that there are, the browser before the last of them."""
+    """Write a page: the story, the sections that are not None, and the browser before the last one."""
     (data, shown, left_out), kept = browser, [section for section in sections if section is not None]
     page = render_page(
         story=story,
@@ -158,8 +158,8 @@ def write_public_report(
     baselines: Sequence[str] = (),
     pseudonyms: Mapping[str, str] | None = None,
 ) -> ReportSummary:
-    """A report that may be published: the same numbers, without items, references, answers, names of judges, settings
-    of runs and the item audit; systems have the names that `pseudonyms` gives them. Otherwise as `write_report`."""
+    """Write a report that may be published: the same numbers, without items, references, answers, names of judges,
+    settings of runs and the item audit. `pseudonyms` replace names of systems. Otherwise as `write_report`."""
     options = options or Options()
     shown = pseudonyms or {}
     source = Source(
@@ -172,9 +172,9 @@ def write_public_report(
 
 
 def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -> ReportSummary:
-    """Writes the report of an audit; the file appears only when it is whole. The same source gives the same bytes.
+    """Write the report of an audit. The file appears only when it is complete. The same source gives the same bytes.
 
-    Raises `InputError` without a metric, for a missing score, and where `out` can't be written.
+    Raises `InputError` without a metric, for a missing score, and if `out` can't be written.
     """
     if not source.found.metrics:
         raise InputError("metrics", found="none", expected="one or more")
@@ -198,7 +198,6 @@ def write_audit_report(source: AuditSource, out: Path, limits: Limits = RATED) -
 def write_sections(
     out: Path, story: Story, sections: Sequence[Section], *, title: str, simulated: bool = False
 ) -> ReportSummary:
-    """A page of a report without items: what the sections hold, complete in itself. Raises `InputError` where `out`
-    can't be written."""
+    """Write a report of these sections, without an item browser. Raises `InputError` if `out` can't be written."""
     browser = (None, Shown(), list[str]())
     return _page(out, story, sections, browser, title=title, simulated=simulated, withheld=[], browsing="")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 from proctor.audits import ALL, Audit, AuditReport, MetricProfile, MetricRanking, RatingsTable
@@ -37,7 +38,6 @@ from proctor.runs import (
     Contest,
     ItemTable,
     Leaderboard,
-    LeaderboardRow,
     NothingMarkedError,
     Options,
     OrderedRun,
@@ -68,7 +68,7 @@ _STABILITY = 500  # samples of the groups behind the stability of a ranking
 
 _FEW_SYSTEMS = 4  # are compared pair by pair
 
-_MOST_VALUES = 24  # a tag with more values than this is a name, not a facet
+_MAX_VALUES = 24  # a tag with more values than this is a name, not a facet
 
 
 @dataclass(frozen=True, order=True)
@@ -81,8 +81,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Paired:
-    """Every system's runs against its run under `baseline`. `without` names runs that have no metric in
-    common with it."""
+    """Every system's runs compared with its run under `baseline`. `without` names runs without a common metric."""
 
     baseline: str
     comparisons: list[Comparison]
@@ -94,7 +93,7 @@ class Paired:
 
 
 class Source:
-    """One benchmark in one store, under one set of options; `baselines` are marked in the ranking (see `rank_runs`)."""
+    """The results of one benchmark in one store. `baselines` are shown and not ranked (see `rank_runs`)."""
 
     def __init__(self, store: Store, benchmark: str, options: Options, baselines: Sequence[str] = ()) -> None:
         self.baselines = tuple(baselines)
@@ -107,14 +106,14 @@ class Source:
         self._boards: dict[tuple[Key, str], Leaderboard] = {}
 
     def check(self) -> None:
-        """Raises `InputError` where there is no run."""
+        """Raises `InputError` if there is no run."""
         if not self.runs:
             expected = "at least one"
             raise InputError(self._store.shown, f"benchmark {self.card.name}", found="no run", expected=expected)
 
     @cached_property
     def policies(self) -> tuple[FailedPolicy, ...]:
-        """The policies for what runs lack: one, or both where nothing is decided."""
+        """The policies for items without a score: one, or both if none is chosen."""
         return policies(self.options.failed, self.card)
 
     @cached_property
@@ -125,12 +124,12 @@ class Source:
 
     @cached_property
     def everything(self) -> list[Item]:
-        """All items of the benchmark, also those that do not count."""
+        """All items of the benchmark, with those that do not count."""
         return self._store.items(self.benchmark)
 
     @cached_property
     def overall(self) -> list[Result]:
-        """Every number, not split by any facet."""
+        """All results, not split by facets."""
         return results(self._store, self.benchmark, replace(self.options, by=())).rows
 
     @cached_property
@@ -170,8 +169,8 @@ class Source:
 
     @cached_property
     def leading(self) -> list[Key]:
-        """The metrics that are drawn: the headline, and for each answer format that it does not mark the
-        first metric that does. The others stand in tables."""
+        """The metrics that are drawn: the headline, and for each answer format that it does not score, the first metric
+        that does. The others are shown in tables."""
         formats = {item.answer.kind for item in self.items}
         chosen: list[str] = []
         for key in self.keys:
@@ -182,19 +181,19 @@ class Source:
 
     @cached_property
     def facets(self) -> list[str]:
-        """What scores are split by: the benchmark's facets, derived flags, and the answer format."""
+        """The facets that scores are split by: the benchmark's own, derived flags, and the answer format."""
         names = dict.fromkeys((*self.card.facets, *self.table.flags))
         if len(set(self.table.formats)) > 1:
             names["format"] = None
         known = set(self.table.facet_names())
-        return [name for name in names if name in known and 2 <= len(self.values(name)) <= _MOST_VALUES]
+        return [name for name in names if name in known and 2 <= len(self.values(name)) <= _MAX_VALUES]
 
     def values(self, facet: str) -> list[str]:
         """A facet's values in their natural order."""
         return sorted({value for values in self.table.facet(facet) for value in values}, key=natural)
 
     def by(self, facet: str) -> list[Result]:
-        """Every number, split by one facet."""
+        """All results, split by one facet."""
         return results(self._store, self.benchmark, replace(self.options, by=(facet,))).rows
 
     def metric(self, name: str) -> Metric:
@@ -202,7 +201,7 @@ class Source:
         return self.card.metric(name)
 
     def label(self, key: Key) -> str:
-        """A metric's label; with its scorer where several scorers gave it."""
+        """A metric's label, with the scorer if there are several."""
         label = self.metric(key.metric).label
         several = sum(other.metric == key.metric for other in self.keys) > 1
         if not key.scorer:
@@ -210,7 +209,7 @@ class Source:
         return f"{label}, marked by {key.scorer}" if several else label
 
     def chance(self, key: Key, facet: str = "", value: str = "") -> float | None:
-        """What blind guessing reaches on all items, or on those with one value of a facet."""
+        """The chance level on all items, or on those with one value of a facet."""
         items = self.items
         if facet:
             items = [item for item, values in zip(items, self.table.facet(facet), strict=True) if value in values]
@@ -222,7 +221,7 @@ class Source:
         return self.chance(Key(ACCURACY.name, CODE), facet, value)
 
     def axis(self, key: Key) -> tuple[float, float]:
-        """The range on which a metric is drawn: its bounds, widened where a value lies outside."""
+        """The range of a metric's axis: its bounds, extended to all values."""
         metric = self.metric(key.metric)
         shown = [
             number
@@ -235,28 +234,22 @@ class Source:
 
     @property
     def ordered_runs(self) -> list[Run]:
-        """The runs, by system and condition in the order in which these are shown."""
+        """The runs in the order of systems and conditions."""
         return sorted(self.runs, key=lambda run: (self.systems.index(run.system), self.conditions.index(run.condition)))
 
     def is_baseline(self, system: str) -> bool:
-        """Whether a system is a reference and no contestant."""
-        return system in BASELINES or system in self.baselines or system in self._told
+        """Whether a system is a baseline, which is not ranked."""
+        return system in BASELINES or system in self.baselines or system in self._oracles
 
     @cached_property
-    def _told(self) -> set[str]:
+    def _oracles(self) -> set[str]:
         return {run.system for run in self.runs if run.settings.get(ORACLE, False)}
 
     def board(self, key: Key, condition: str) -> Leaderboard:
         """The leaderboard of one metric under one condition."""
         if (key, condition) not in self._boards:
-            self._boards[key, condition] = leaderboard(
-                self._store,
-                self.benchmark,
-                condition=condition,
-                metric=key.metric,
-                scorer=key.scorer,
-                options=self.options,
-            )
+            how = {"condition": condition, "metric": key.metric, "scorer": key.scorer}
+            self._boards[key, condition] = leaderboard(self._store, self.benchmark, **how, options=self.options)
         return self._boards[key, condition]
 
     def results_of(self, key: Key, condition: str) -> dict[str, Result]:
@@ -267,52 +260,46 @@ class Source:
             if (row.metric, row.scorer, row.condition) == (key.metric, key.scorer, condition)
         }
 
-    def row_of(self, key: Key, condition: str, system: str) -> LeaderboardRow | None:
-        """One system's row of a leaderboard."""
-        return next((row for row in self.board(key, condition).rows if row.system == system), None)
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Run]:
+        return {(run.system, run.condition): run for run in self.runs}
 
     @cached_property
-    def _marked(self) -> set[tuple[str, str, str, str]]:
-        return {
-            (row.system, row.condition, row.metric, row.scorer) for row in self.overall if row.if_excluded is not None
-        }
+    def _scored(self) -> dict[tuple[str, str], set[Key]]:
+        """The metrics and scorers of each run."""
+        found: dict[tuple[str, str], set[Key]] = {}
+        for row in self.overall:
+            if row.if_excluded is not None:
+                found.setdefault((row.system, row.condition), set()).add(Key(row.metric, row.scorer))
+        return found
 
     def _share_a_metric(self, first: Run, second: Run) -> bool:
-        return any(
-            (first.system, first.condition, key.metric, key.scorer) in self._marked
-            and (second.system, second.condition, key.metric, key.scorer) in self._marked
-            for key in self.keys
-        )
+        one, other = (self._scored.get((run.system, run.condition), set()) for run in (first, second))
+        return not one.isdisjoint(other)
 
     @cached_property
     def paired(self) -> Paired | None:
-        """All conditions against text-only (or, where nobody ran it, against the first one); None where no
+        """All conditions compared with text-only (or with the first condition, if text-only was not run). None if no
         system was run under two conditions."""
         if len(self.conditions) < 2:
             return None
         baseline = BASELINE if BASELINE in self.conditions else self.conditions[0]
-        runs = {(run.system, run.condition): run for run in self.runs}
-        pairs: list[tuple[Run, Run]] = []
-        without: list[str] = []
-        for system in self.systems:
-            for condition in self.conditions:
-                first, second = runs.get((system, condition)), runs.get((system, baseline))
-                if condition == baseline or first is None or second is None:
-                    continue
-                if self._share_a_metric(first, second):
-                    pairs.append((first, second))
-                else:
-                    without.append(f"{system} / {condition}")
+        both = [
+            (run, self._by_name[run.system, baseline])
+            for run in self.ordered_runs
+            if run.condition != baseline and (run.system, baseline) in self._by_name
+        ]
+        pairs = [pair for pair in both if self._share_a_metric(*pair)]
+        without = [f"{run.system} / {run.condition}" for run, other in both if (run, other) not in pairs]
         if not pairs:
             return None
         return Paired(baseline, compare_runs(self._store, self.benchmark, pairs, self.options), without)
 
     def gains(self, facet: str) -> list[Comparison]:
-        """The first condition against the baseline of `paired`, split by a facet."""
+        """The first condition compared with the baseline of `paired`, split by a facet."""
         if self.paired is None or self.conditions[0] == self.paired.baseline:
             return []
-        runs = {(run.system, run.condition): run for run in self.runs}
-        first, second = self.conditions[0], self.paired.baseline
+        runs, first, second = self._by_name, self.conditions[0], self.paired.baseline
         both = [
             (runs[system, first], runs[system, second])
             for system in self.systems
@@ -322,23 +309,18 @@ class Source:
 
     @cached_property
     def crossed(self) -> list[Comparison]:
-        """The comparisons of `paired`; where there is one condition alone, those of few systems with each other."""
+        """The comparisons of `paired`; with a single condition, all pairs of systems, if these are few."""
         if self.paired is not None:
             return self.paired.comparisons
         runs = [run for name in self.systems for run in self.runs if run.system == name]
         if not 2 <= len(runs) <= _FEW_SYSTEMS or len({run.condition for run in runs}) > 1:
             return []
-        pairs = [
-            (first, second)
-            for place, first in enumerate(runs)
-            for second in runs[place + 1 :]
-            if self._share_a_metric(first, second)
-        ]
+        pairs = [pair for pair in combinations(runs, 2) if self._share_a_metric(*pair)]
         return compare_runs(self._store, self.benchmark, pairs, self.options)
 
     def compared(self, first: tuple[str, str], second: tuple[str, str], key: Key) -> Comparison | None:
-        """Two runs, each (system, condition), by one metric; None where they have no item in common."""
-        runs = {(run.system, run.condition): run for run in self.runs}
+        """Compare two runs, each (system, condition), by one metric. None if they have no item in common."""
+        runs = self._by_name
         if first not in runs or second not in runs or not self._share_a_metric(runs[first], runs[second]):
             return None
         found = compare_runs(self._store, self.benchmark, [(runs[first], runs[second])], self.options)
@@ -346,8 +328,8 @@ class Source:
 
     @cached_property
     def analysis(self) -> Analysis | str | None:
-        """The analysis under the first condition; a sentence where it can't be made, None where there is nothing to
-        make: accuracy is not marked, there is neither bucket nor facet, or nobody but baselines was asked."""
+        """The analysis under the first condition, or a sentence on why it is impossible. None if accuracy is not
+        scored, there are neither buckets nor facets, or only baselines were run."""
         condition = self.conditions[0]
         asked = {run.system for run in self.runs if run.condition == condition}
         marked = any(metric.name == ACCURACY.name for metric in self.card.metrics)
@@ -375,7 +357,7 @@ class Source:
 
     @cached_property
     def orders(self) -> list[OrderedRun]:
-        """Orders under the first policy; none where nothing is to be put in order."""
+        """Answers to ordering items under the first policy; empty without such items."""
         known = {item.id: item for item in self.items}
         if all(item.answer.kind != "ordering" for item in known.values()):
             return []
@@ -415,7 +397,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a good answer says. `frequency` and `completeness` as the data give them, None where they don't."""
+    """A reference answer, with its `frequency` and `completeness` if they are known."""
 
     text: str
     frequency: float | None = None
@@ -424,8 +406,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked: its text, references, most reliable first, the names of its images, and how medical ones are
-    shown."""
+    """A question: its text, references (most reliable first), images, and how medical images are shown."""
 
     text: str
     references: tuple[Reference, ...] = ()
@@ -434,8 +415,7 @@ class Question:
 
 
 def asked(items: Iterable[Item]) -> dict[str, Question]:
-    """The questions of a benchmark by item, with the reference answers that are texts, most reliable first (see
-    `Reliability`), and the names of their images."""
+    """The questions of a benchmark by item. References that are texts are sorted by `Reliability`, best first."""
     found = {}
     for item in items:
         given = item.reference
@@ -447,9 +427,9 @@ def asked(items: Iterable[Item]) -> dict[str, Question]:
             if isinstance(text, str)
         ]
         references.sort(key=lambda one: (_rank(one.frequency), _rank(one.completeness)))
-        images = tuple(one.source for one in item.media if isinstance(one, Image))
-        scans = tuple(one.scan for one in item.media if isinstance(one, Image))
-        found[item.id] = Question(item.question, tuple(references), images, scans)
+        images = [one for one in item.media if isinstance(one, Image)]
+        names, scans = tuple(one.source for one in images), tuple(one.scan for one in images)
+        found[item.id] = Question(item.question, tuple(references), names, scans)
     return found
 
 
@@ -459,10 +439,8 @@ def _rank(value: float | None) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class AuditSource:
-    """Several metrics compared with one table of ratings; `questions` by item, none where no texts are at hand;
-    `judgements` by item and system, what judges among the metrics said of an answer;
-    `image_root` is the folder of their images, None where they are not at hand. `raters` says in a word or two
-    who rated."""
+    """An audit of metrics, for a report. `questions` are by item (empty without texts), `judgements` of judges by item
+    and system. `image_root` is the folder of images, if there is one. `raters` names who rated."""
 
     title: str
     found: AuditReport
@@ -478,12 +456,12 @@ class AuditSource:
 
     @property
     def languages(self) -> list[str]:
-        """The languages, in order; '' where none are named."""
+        """The languages, in order; '' if none is named."""
         return list(dict.fromkeys(language for language, _ in self.table.dimensions))
 
     @property
     def datasets(self) -> list[str]:
-        """All together, then each where there are several."""
+        """All datasets together, then each if there are several."""
         several = self.table.datasets
         return [ALL, *(several if len(several) > 1 else ())]
 
@@ -497,11 +475,11 @@ class AuditSource:
         return [dimension for one, dimension in self.table.dimensions if one == language]
 
     def board(self, language: str, dimension: str = "") -> MetricRanking:
-        """The metrics ranked on a dimension, or on the mean over a language's dimensions."""
+        """The ranking on a dimension, or on the mean over a language's dimensions."""
         return next(one for one in self.found.boards if (one.language, one.dimension) == (language, dimension))
 
     def main_board(self, language: str) -> MetricRanking:
-        """The board of a language over its dimensions; of its one dimension where it has no other."""
+        """The ranking of a language over all its dimensions."""
         dimensions = self.dimensions(language)
         return self.board(language, dimensions[0] if len(dimensions) == 1 else "")
 

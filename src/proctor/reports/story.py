@@ -21,13 +21,13 @@ from proctor.reports.blocks import Answer, Figure, Story
 from proctor.reports.figures import draw_overview, value_axis
 from proctor.reports.leaderboard import few_groups_line, score
 from proctor.reports.metric_agreement import spoken_language
-from proctor.reports.metric_ranking import MOST_ON_TOP, metrics_figure
+from proctor.reports.metric_ranking import MAX_ON_TOP, metrics_figure
 from proctor.reports.source import BASELINE, AuditSource, Key, Source
 from proctor.reports.subgroups import dot_of
 from proctor.runs import BOTH, Comparison, LeaderboardRow
 
-_MOST_LINES = 24  # of the picture
-_MOST_SYSTEMS, _MOST_CONDITIONS = 6, 4
+_MAX_LINES = 24  # of the picture
+_MAX_SYSTEMS, _MAX_CONDITIONS = 6, 4
 
 
 def story_of(source: Source) -> Story:
@@ -216,12 +216,12 @@ def _above(source: Source, key: Key, leader: LeaderboardRow) -> str:
 
 def _figure(source: Source, key: Key) -> Figure | None:
     metric = source.metric(key.metric)
-    conditions = source.conditions[:_MOST_CONDITIONS]
+    conditions = source.conditions[:_MAX_CONDITIONS]
     if BASELINE in source.conditions and BASELINE not in conditions:
         conditions[-1] = BASELINE
     results = {name: source.results_of(key, name) for name in conditions}
     systems = [row.system for row in _contestants(source, key)]
-    systems = systems[: min(_MOST_SYSTEMS, max(2, _MOST_LINES // len(conditions)))]
+    systems = systems[: min(_MAX_SYSTEMS, max(2, _MAX_LINES // len(conditions)))]
     leader = _leader(source, key)
     blind = None if leader is None else _best_blind(source, key, leader)
     names = [*systems, *([blind[0]] if blind and blind[0] not in systems else [])]
@@ -331,5 +331,5 @@ def _length(source: AuditSource, language: str) -> str:
 
 def _metrics_figure(source: AuditSource) -> Figure | None:
     language = source.languages[0]
-    known = _with_correlation(source, language)[:MOST_ON_TOP]
+    known = _with_correlation(source, language)[:MAX_ON_TOP]
     return metrics_figure(source, language, known, "overview") if known else None

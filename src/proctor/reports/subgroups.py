@@ -129,8 +129,8 @@ def _table(source: Source, facet: str, key: Key, condition: str, cells: Cells) -
     return Table(caption, columns("System", *(f">{name}" for name in values)), rows, foot)
 
 
-_MOST_LABELS = 12  # of longer orders a table can't be read
-_MOST_SYSTEMS = 24
+_MAX_LABELS = 12  # of longer orders a table can't be read
+_MAX_SYSTEMS = 24
 _CHANCE = "chance"
 
 
@@ -140,12 +140,12 @@ def orders_section(source: Source) -> Section | None:
     found = source.orders
     condition = next((name for name in source.conditions if any(one.run.condition == name for one in found)), "")
     own = [one for one in found if one.run.condition == condition]
-    shown = sorted(own, key=lambda one: source.systems.index(one.run.system))[:_MOST_SYSTEMS]
+    shown = sorted(own, key=lambda one: source.systems.index(one.run.system))[:_MAX_SYSTEMS]
     if not shown:
         return None
     blocks: list[Block | str] = []
     for frames in sorted({one.frames for run in shown for one in run.compared.values()}):
-        if frames <= _MOST_LABELS:
+        if frames <= _MAX_LABELS:
             blocks += [f"{frames} to be put in order", *_places(shown, frames)]
     scorers = sorted({scorer for run in shown for scorer in run.f1})
     tables = [_rationales(source, [run for run in shown if scorer in run.f1], scorer) for scorer in scorers]

@@ -1,7 +1,7 @@
 """Drawings: numbers in, inline SVG out. The same numbers give the same bytes."""
 
 from proctor.reports.figures.canvas import (
-    MOST_SERIES,
+    MAX_SERIES,
     Axis,
     SvgCanvas,
     plain_axis,
@@ -10,7 +10,7 @@ from proctor.reports.figures.canvas import (
     standalone,
     value_axis,
 )
-from proctor.reports.figures.lines import MOST_ON_PODIUM, Curve, draw_columns, draw_curves, draw_podium, draw_rank_lines
+from proctor.reports.figures.lines import MAX_ON_PODIUM, Curve, draw_columns, draw_curves, draw_podium, draw_rank_lines
 from proctor.reports.figures.matrices import (
     Matrix,
     Verdicts,
@@ -34,7 +34,7 @@ from proctor.reports.figures.rows import (
 )
 
 __all__ = [
-    "GREY", "MOST_ON_PODIUM", "MOST_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
+    "GREY", "MAX_ON_PODIUM", "MAX_SERIES", "SHARES", "Axis", "Box", "ChartSeries", "Curve", "Dot", "Mark", "Matrix",
     "Panel", "Stack", "SvgCanvas", "Verdicts", "draw_blobs", "draw_columns", "draw_curves", "draw_list", "draw_matrix",
     "draw_overview", "draw_podium", "draw_rank_lines", "draw_rows", "draw_verdict_panels", "draw_verdicts",
     "plain_axis", "ratio_axis", "signed_axis", "standalone", "value_axis",

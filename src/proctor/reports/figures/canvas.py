@@ -22,7 +22,7 @@ COLOURS = {"ink": "#1c1f23", "faint": "#6b7280", "grid": "#dfe3e8", "paper": "#f
 }
 """By name; `dark` is the same in light and dark: text on a light colour."""
 
-MOST_SERIES = len(_SERIES)
+MAX_SERIES = len(_SERIES)
 WIDE, SLIM = 960, 380
 """Pixels across of a drawing for a screen, and of the same drawing for a phone."""
 
@@ -34,7 +34,7 @@ CHARACTER = 7.2
 
 _SMALL = 760  # pixels; what is not wider keeps its size
 _NARROW = 460  # and what is not wider than this shrinks to a phone's width
-_MOST_SAID, _MOST_PARTS = 40, 12  # rows of a description, and what is said of each
+_MAX_SAID, _MAX_PARTS = 40, 12  # rows of a description, and what is said of each
 
 SHAPES = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -55,7 +55,7 @@ _MARKERS = ("circle", "square", "up", "diamond", "down", "plus", "hexagon", "lef
 
 def series_colour(number: int) -> str:
     """The colour of the series with this number."""
-    return f"s{number % MOST_SERIES}"
+    return f"s{number % MAX_SERIES}"
 
 
 class SvgCanvas:
@@ -138,7 +138,7 @@ class SvgCanvas:
 
     def marker(self, x: float, y: float, number: int, size: float = 8) -> None:
         """The marker of the series with this number, in its colour."""
-        kind = _MARKERS[number % MOST_SERIES]
+        kind = _MARKERS[number % MAX_SERIES]
         if kind == "circle":
             self.circle(x, y, size / 2, series_colour(number), edge="paper")
         else:
@@ -158,7 +158,7 @@ class SvgCanvas:
         """The drawing as inline SVG. `key` is unique on the page; title and what is `said` (of each row its name and
         parts) are for readers who do not see it."""
         rows = [
-            f"{shorten(name, 60)}: {', '.join(islice(parts, _MOST_PARTS))}" for name, parts in islice(said, _MOST_SAID)
+            f"{shorten(name, 60)}: {', '.join(islice(parts, _MAX_PARTS))}" for name, parts in islice(said, _MAX_SAID)
         ]
         description = "; ".join(rows) + ". " + (note or "All numbers stand below.")
         classes = "drawing" if self.width > _SMALL else "drawing small"

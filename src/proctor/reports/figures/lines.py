@@ -140,10 +140,10 @@ def _draw_curve(drawing: SvgCanvas, curve: Curve, axis: Axis, at: tuple[float, f
         drawing.marker(at_x, y(dot.value or 0.0), 0, 7)
 
 
-MOST_ON_PODIUM = 6
+MAX_ON_PODIUM = 6
 """The most systems that a podium plot can show so that marks can be told apart."""
 _FRAME, _PLOT, _BARS, _BETWEEN = 62, 300, 84, 30
-_MOST_LINES = 80  # groups whose marks are joined; more would be a grey field
+_MAX_LINES = 80  # groups whose marks are joined; more would be a grey field
 
 
 def draw_podium(
@@ -179,7 +179,7 @@ def draw_podium(
         [spot(system, rank, value) for system, (rank, value) in enumerate(zip(own, line, strict=True))]
         for own, line in zip(ranks, values, strict=True)
     ]
-    for points in groups[:_MOST_LINES]:
+    for points in groups[:_MAX_LINES]:
         drawing.line(sorted(points), "faint", 0.7, opacity=0.35)
     for system in range(n):
         for points in groups:
