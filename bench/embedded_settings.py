@@ -220,11 +220,11 @@ def half_weak(known: RatedAnswers, recipe: Recipe, weak: Floats, draw: int) -> F
         names = np.unique(groups[inside])
         order = generator(draw, "embedded-judge", "part", str(fold)).permutation(len(names))
         told = np.isin(groups[inside], names[order[: round(0.5 * len(names))]])
-        part, split = known.training.part(inside), known.split.part(inside)
-        training = replace(part, ratings=np.where(told[:, None], part.ratings, weak[inside]), rated=told)
+        part = known.part(inside)
+        split = replace(part.split, weak=tuple((~told).tolist()))
+        training = replace(part, ratings=np.where(told[:, None], part.ratings, weak[inside]), split=split)
         taught = np.ptp(part.ratings[told], axis=0) > 0
-        dimensions = [name for name, there in zip(known.dimensions, taught, strict=True) if there]
-        learned = learn(training.on(taught), dimensions, replace(split, weak=tuple((~told).tolist())), recipe)
+        learned = learn(training.on(taught), recipe)
         scores[outside] = 0.5
         scores[np.ix_(outside, np.flatnonzero(taught))] = relative(learned.rate(known.answers.part(outside)))
     return np.asarray(known.lowest + known.span * scores, dtype=np.float64)

@@ -23,6 +23,7 @@ from proctor.judges.embedded.answers import LIKENESS, OF_OTHERS, VIEWS, Encoders
 from proctor.judges.embedded.judge import NO_OTHERS, EmbeddedJudge
 from proctor.judges.embedded.learning import (
     Design,
+    RatedAnswers,
     Split,
     _dual,
     _mixed,
@@ -32,7 +33,7 @@ from proctor.judges.embedded.learning import (
     folds,
     task_figure,
 )
-from proctor.judges.embedded.validation import RatedAnswers, out_of_fold
+from proctor.judges.embedded.validation import out_of_fold
 from proctor.judges.prompt_injection import INJECTION_FLAG
 from tests.support.mediqa_store import rated_in
 from tests.support.rated_answers import hashed, made_up

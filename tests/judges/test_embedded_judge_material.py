@@ -17,8 +17,7 @@ from proctor.core.formats import FreeTextFormat
 from proctor.judges.dimensions import Case, RatedCase
 from proctor.judges.embedded import TRAINED_ON, Recipe, TrainingMaterial, answers, out_of_fold, read_rated, scores_of
 from proctor.judges.embedded.judge import EmbeddedJudge
-from proctor.judges.embedded.learning import task_figure
-from proctor.judges.embedded.validation import RatedAnswers
+from proctor.judges.embedded.learning import RatedAnswers, task_figure
 from proctor.runs import Store, import_systems
 from tests.support.rated_answers import DIMENSIONS, hashed, made_up
 

@@ -169,5 +169,5 @@ def test_what_is_not_the_trained_judge_is_refused(
 def test_what_it_has_not_learned_is_refused(trained: TrainedGenerative, plan: GenerativePlan, folder: Path) -> None:
     (folder / MANIFEST).write_text(trained.manifest.model_dump_json())
     assert read_generative(folder).held_out[0]["value"] == trained.agreement[0].value
-    with pytest.raises(InputError, match="found zh, overall"):
+    with pytest.raises(InputError, match="found the language 'zh', expected one that it has learned: en"):
         judged(plan, folder, [replace(trained.held[0].case, language="zh")])

@@ -166,7 +166,7 @@ def judge(**declared: Unpack[MetricOptions]) -> Callable[[Callable[..., Any]], J
 def judge(
     function: Callable[..., Any] | None = None, /, **declared: Unpack[MetricOptions]
 ) -> JudgeFunction | Callable[[Callable[..., Any]], JudgeFunction]:
-    """Makes a judge of a function (see `JudgeFunction`). A decorator with or without arguments, which are those of
+    """Makes a judge of a function (see `JudgeFunction`); as a decorator with or without arguments, which are those of
     `Metric`."""
 
     def decorate(decorated: Callable[..., Any]) -> JudgeFunction:

@@ -2,10 +2,9 @@
 
 from proctor.judges.dimensions.case import TRAINED_ON
 from proctor.judges.embedded.judge import EmbeddedJudge, build, refuse_taken
-from proctor.judges.embedded.learning import Recipe, Split
+from proctor.judges.embedded.learning import RatedAnswers, Recipe, Split
 from proctor.judges.embedded.validation import (
     Held,
-    RatedAnswers,
     TrainingMaterial,
     beside_best,
     encounter_fold,

@@ -51,15 +51,8 @@ from proctor.judges.embedded.answers import (
     encoders_in,
     read_answers,
 )
-from proctor.judges.embedded.learning import Learned, Recipe, relative
-from proctor.judges.embedded.validation import (
-    NOTHING_ELSE,
-    RatedAnswers,
-    Stacked,
-    TrainingMaterial,
-    stacked_columns,
-    train,
-)
+from proctor.judges.embedded.learning import Learned, RatedAnswers, Recipe, learn, relative
+from proctor.judges.embedded.validation import NOTHING_ELSE, Stacked, TrainingMaterial, stacked_columns
 from proctor.metrics.text import EMBEDDED_ENCODER
 from proctor.models import weights_hash
 
@@ -389,7 +382,7 @@ class EmbeddedJudge:
         encoders: Encoders | None = None,
     ) -> EmbeddedJudge:
         """A judge that learns from rated answers and further material; `known` is the result of `read_rated`."""
-        learned = {one.answers.language: train(one, recipe) for one in known}
+        learned = {one.answers.language: learn(one, recipe) for one in known}
         manifest = manifest_of(rated, learned, recipe, material)
         return cls(learned, manifest, encoders=encoders or material.opened(), stacked=material.stacked)
 

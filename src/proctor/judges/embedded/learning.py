@@ -180,25 +180,43 @@ def relative(rated: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class RatedRows:
-    """Training data: answers, their ratings (rows × dimensions, 0 to 1), whether more is better on each dimension (1 or
-    −1), the mask of rows that people `rated` (the others have a judge's scores and count less), and changed answers, if
-    any."""
+class RatedAnswers:
+    """Rated answers of one language. `ratings` (rows × dimensions) are scaled to 0 to 1 from the lowest to the highest
+    level, which are `lowest` and `lowest` + `span`; `better` says whether more is better on each dimension (1 or −1).
+    `contrasts` are changed answers, if any. `places` are the rows' indices among the given cases; answers without a
+    person's rating come last and have none."""
 
     answers: Answers
+    dimensions: tuple[str, ...]
     ratings: Floats
+    lowest: Floats
+    span: Floats
     better: Floats
-    rated: NDArray[np.bool_]
+    split: Split
+    places: tuple[int, ...] = ()
     contrasts: Contrasts | None = None
 
-    def part(self, rows: Ints) -> RatedRows:
-        """The data of some rows."""
-        contrasts = None if self.contrasts is None else self.contrasts.part(rows)
-        return RatedRows(self.answers.part(rows), self.ratings[rows], self.better, self.rated[rows], contrasts)
+    def part(self, rows: Ints) -> RatedAnswers:
+        """Some rows, to learn from."""
+        return replace(
+            self,
+            answers=self.answers.part(rows),
+            ratings=self.ratings[rows],
+            split=self.split.part(rows),
+            places=(),
+            contrasts=None if self.contrasts is None else self.contrasts.part(rows),
+        )
 
-    def on(self, dimensions: NDArray[np.bool_]) -> RatedRows:
-        """The data of some dimensions."""
-        return replace(self, ratings=self.ratings[:, dimensions], better=self.better[dimensions])
+    def on(self, chosen: NDArray[np.bool_]) -> RatedAnswers:
+        """The same answers on some dimensions."""
+        return replace(
+            self,
+            dimensions=tuple(name for name, kept in zip(self.dimensions, chosen, strict=True) if kept),
+            ratings=self.ratings[:, chosen],
+            lowest=self.lowest[chosen],
+            span=self.span[chosen],
+            better=self.better[chosen],
+        )
 
 
 @dataclass(frozen=True)
@@ -221,9 +239,9 @@ class _Fit:
         return np.concatenate([own, self.changes[:, None] * self.better])
 
 
-def _fit(training: RatedRows, inside: Ints, recipe: Recipe) -> _Fit:
+def _fit(training: RatedAnswers, inside: Ints, recipe: Recipe) -> _Fit:
     views, blocks = fit_views(training.answers, inside, recipe.seed, alone=recipe.alone)
-    rated = training.rated[inside]
+    rated = training.split.rated[inside]
     weighed = np.where(rated, 1.0, float(np.sqrt(_WEAK)))[:, None]
     own = {name: block[inside] for name, block in blocks.items()}
     rows = {name: weighed * block for name, block in own.items()}
@@ -237,28 +255,26 @@ def _fit(training: RatedRows, inside: Ints, recipe: Recipe) -> _Fit:
     return _Fit(views, blocks, rows, weigh * contrasts.expected, training.better, rated)
 
 
-def learn(training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe) -> Learned:
+def learn(training: RatedAnswers, recipe: Recipe) -> Learned:
     """As `learn_each`, for the recipe's number of designs."""
-    return learn_each(training, dimensions, split, recipe, (recipe.kept,))[0]
+    return learn_each(training, recipe, (recipe.kept,))[0]
 
 
-def learn_each(
-    training: RatedRows, dimensions: Sequence[str], split: Split, recipe: Recipe, numbers: Sequence[int]
-) -> list[Learned]:
+def learn_each(training: RatedAnswers, recipe: Recipe, numbers: Sequence[int]) -> list[Learned]:
     """Learns from rated answers, once for each number of averaged designs; the designs are tried only once.
 
     Designs are compared by the mean agreement over dimensions of their cross-validated predictions in inner folds.
     Everything (views, standardisation, choice, calibration) is fitted on these answers alone. Raises `InputError` for
     fewer encounters than folds, and for constant ratings on a dimension.
     """
-    ratings, rated = training.ratings, training.rated
-    for name, column in zip(dimensions, ratings[rated].T, strict=True):
+    ratings, rated = training.ratings, training.split.rated
+    for name, column in zip(training.dimensions, ratings[rated].T, strict=True):
         if len(column) and np.ptp(column) == 0:
             raise InputError(f"ratings of {name!r}", found=f"all {column[0]:g}", expected="some that differ")
     stacked = any(name.startswith(STACKED) for name in training.answers.names)
     designs = draw_designs(recipe.seed, recipe.designs, alone=recipe.alone, stacked=stacked)
     held_out = np.zeros((len(designs), *ratings.shape))
-    for inside, outside in folds(split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):
+    for inside, outside in folds(training.split, recipe.folds, recipe.seed, "inner", grouped=recipe.grouped):
         held_out[:, outside] = _predictions(training, inside, outside, designs, recipe)
     held_out = held_out[:, rated]
     figures = np.array([_mean_figure(one, ratings[rated]) for one in held_out])
@@ -272,7 +288,7 @@ def learn_each(
     for number in numbers:
         chosen = order[:number]
         # An average of ridge regressions is one linear function of each view, so their weights are added.
-        dual = {name: np.zeros((len(rows), len(dimensions))) for name in fit.inside}
+        dual = {name: np.zeros((len(rows), len(training.dimensions))) for name in fit.inside}
         for k in chosen:
             targets = fit.targets(ratings, designs[k].shared)
             own = _dual(products, rows, designs[k], targets) / spread[k] / len(chosen)
@@ -282,7 +298,7 @@ def learn_each(
         averaged = ((held_out - mean[:, None]) / spread[:, None])[chosen].mean(axis=0)
         offset = -(mean / spread)[chosen].mean(axis=0)
         best = (tuple(chosen.tolist()), tuple(figures[chosen].tolist()))
-        found.append(Learned(tuple(dimensions), fit.views, weights, offset, _curve(averaged, ratings[rated]), *best))
+        found.append(Learned(training.dimensions, fit.views, weights, offset, _curve(averaged, ratings[rated]), *best))
     return found
 
 
@@ -311,7 +327,9 @@ def _mean_figure(scores: Floats, ratings: Floats) -> float:
     return float(np.mean([task_figure(one, other) for one, other in zip(scores.T, ratings.T, strict=True)]))
 
 
-def _predictions(training: RatedRows, inside: Ints, outside: Ints, designs: Sequence[Design], recipe: Recipe) -> Floats:
+def _predictions(
+    training: RatedAnswers, inside: Ints, outside: Ints, designs: Sequence[Design], recipe: Recipe
+) -> Floats:
     """The predictions of each design, fitted to the rows `inside`, for the rows `outside`: designs × rows × dimensions."""
     fit = _fit(training, inside, recipe)
     products = {name: np.concatenate([own, fit.blocks[name][outside]]) @ own.T for name, own in fit.inside.items()}

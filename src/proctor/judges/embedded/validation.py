@@ -13,18 +13,9 @@ import numpy as np
 from proctor.audits import ALL, CorrelationSettings, Key, MetricScores, RatingCell, RatingCells, RatingsTable, paired
 from proctor.core import InputError, generator
 from proctor.judges.dimensions import Case, RatedCase
-from proctor.judges.embedded.answers import (
-    STACKED,
-    Answers,
-    Contrasts,
-    Encoders,
-    changed_cases,
-    encoders_in,
-    read_answers,
-)
+from proctor.judges.embedded.answers import STACKED, Contrasts, Encoders, changed_cases, encoders_in, read_answers
 from proctor.judges.embedded.learning import (
-    Learned,
-    RatedRows,
+    RatedAnswers,
     Recipe,
     Split,
     fold_numbers,
@@ -35,29 +26,6 @@ from proctor.judges.embedded.learning import (
     relative,
 )
 from proctor.stats import Contrast, Estimate, Floats, Ints, average, contrast
-
-
-@dataclass(frozen=True)
-class RatedAnswers:
-    """Rated answers of one language. `ratings` (rows × dimensions) are scaled to 0 to 1 from the lowest to the highest
-    level; `places` are the rows' indices among the given cases (answers without a person's rating come last and have
-    none); `better` says whether more is better on each dimension (1 or −1)."""
-
-    answers: Answers
-    dimensions: tuple[str, ...]
-    ratings: Floats
-    lowest: Floats
-    span: Floats
-    split: Split
-    places: tuple[int, ...]
-    better: Floats
-    contrasts: Contrasts | None = None
-
-    @property
-    def training(self) -> RatedRows:
-        """The training data."""
-        return RatedRows(self.answers, self.ratings, self.better, self.split.rated, self.contrasts)
-
 
 Stacked = Mapping[str, Mapping[Case, Mapping[str, float]]]
 """Scores that other judges gave: by judge, case and dimension."""
@@ -110,11 +78,6 @@ def _refuse_constant(rated: Sequence[RatedCase]) -> None:
             )
 
 
-def train(known: RatedAnswers, recipe: Recipe) -> Learned:
-    """Learns from all rated answers of a language."""
-    return learn(known.training, known.dimensions, known.split, recipe)
-
-
 def out_of_fold(known: RatedAnswers, recipe: Recipe, *, folds_seed: int | None = None) -> Floats:
     """A score of every answer by a judge that learned from other folds: rows × dimensions, on the task's scale.
 
@@ -132,8 +95,7 @@ def out_of_fold_each(
     scores = [np.full(known.ratings.shape, np.nan) for _ in numbers]
     seed = recipe.seed if folds_seed is None else folds_seed
     for inside, outside in folds(known.split, recipe.folds, seed, "outer", grouped=recipe.grouped):
-        split = known.split.part(inside)
-        learned = learn_each(known.training.part(inside), known.dimensions, split, recipe, numbers)
+        learned = learn_each(known.part(inside), recipe, numbers)
         new = known.answers.part(outside)
         for table, one in zip(scores, learned, strict=True):
             table[outside] = known.lowest + known.span * relative(one.rate(new))
@@ -168,26 +130,26 @@ def _read(
     made, changed, origin, wording = changed_cases(cases[: len(places)], 0)
     read = read_answers([*cases, *made], encoders)
     own, new = read.part(np.arange(len(cases))), read.part(np.arange(len(cases), len(read)))
-    columns, told = stacked_columns(material.stacked, cases)
-    if not np.isfinite(told).all():
-        judge = columns[int(np.flatnonzero(~np.isfinite(told).all(axis=0))[0])]
+    columns, given = stacked_columns(material.stacked, cases)
+    if not np.isfinite(given).all():
+        judge = columns[int(np.flatnonzero(~np.isfinite(given).all(axis=0))[0])]
         raise InputError(judge, found="no score of some answers", expected="one of each: proctor score first")
     beside = np.full((len(made), len(columns)), np.nan)
-    beside[changed] = told[origin]  # a changed answer was never scored: nothing of it is known to differ
+    beside[changed] = given[origin]  # the judges never scored a changed answer: its scores are taken as unchanged
     return RatedAnswers(
-        own.stacked(columns, told),
+        own.stacked(columns, given),
         names,
         (values - lowest) / span,
         lowest,
         span,
-        Split(
+        better=np.array([-1.0 if one.lower_is_better else 1.0 for one in dimensions]),
+        split=Split(
             tuple(one.encounter for one in cases),
             tuple(one.dataset for one in cases),
             tuple(k >= len(places) for k in range(len(cases))) if weak else (),
         ),
-        tuple(places),
-        np.array([-1.0 if one.lower_is_better else 1.0 for one in dimensions]),
-        Contrasts(new.stacked(columns, beside), np.array(changed), np.array(origin), tuple(wording)),
+        places=tuple(places),
+        contrasts=Contrasts(new.stacked(columns, beside), np.array(changed), np.array(origin), tuple(wording)),
     )
 
 
@@ -321,7 +283,6 @@ def _scored(known: RatedAnswers, recipe: Recipe, inside: Ints, outside: Ints) ->
     taught = np.ptp(ratings, axis=0) > 0
     scores = np.full((len(outside), len(known.dimensions)), 0.5)
     if taught.any():
-        names = [name for name, there in zip(known.dimensions, taught, strict=True) if there]
-        learned = learn(known.training.part(inside).on(taught), names, known.split.part(inside), recipe)
+        learned = learn(known.part(inside).on(taught), recipe)
         scores[:, taught] = relative(learned.rate(known.answers.part(outside)))
     return np.asarray(known.lowest + known.span * scores, dtype=np.float64)
