@@ -244,7 +244,7 @@ def test_exports_hold_sound_or_say_that_they_lose_it(tmp_path: Path, media: Path
     store = str(tmp_path / "own.db")
     proctor.run(found, "random", conditions="text-only", store=store)
     told = proctor.export(store, tmp_path / "croissant", "own", format="croissant", media=media)
-    assert any("that a video's sound belongs to the question" in line for line in told.dropped)
+    assert any("whether a video's sound belongs to the question" in line for line in told.dropped)
     proctor.export(store, tmp_path / "hf", "own", format="hf-dataset", media=media, copy_media=True)
     assert proctor.load(tmp_path / "hf").fingerprint == found.fingerprint
     refused = shell("export", "own", "--store", store, "--format", "inspect-task", "--out", tmp_path / "t")

@@ -25,11 +25,12 @@ T = TypeVar("T")
 FEWEST = 200
 """With fewer rows COPY is not worth its round trips."""
 
+_PART = 500  # values in the list of one statement
 _COUNTED = {"preserve_rowcount": True}
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 
 
-def in_parts(values: Sequence[T], size: int = 500) -> Iterator[Sequence[T]]:
+def in_parts(values: Sequence[T], size: int = _PART) -> Iterator[Sequence[T]]:
     """Slices of at most `size` values: databases limit the length of the lists in a statement."""
     for start in range(0, len(values), size):
         yield values[start : start + size]

@@ -29,7 +29,6 @@ from proctor.core import (
     write_whole,
 )
 from proctor.judges.cached_model import PromptedModel, as_said, load_prompts, together
-from proctor.judges.classifier.network import tokenized
 from proctor.judges.dimensions import (
     Case,
     DimensionJudge,
@@ -177,7 +176,7 @@ class TrainedLanguage:
     def probabilities(self, case: Case, caption: str, manifest: ClassifierManifest) -> tuple[list[Floats], bool]:
         """For each dimension (in the order of the members' names) the probabilities of its levels (members × levels), and
         whether the input was cut."""
-        from proctor.judges.classifier.network import features_of, probabilities
+        from proctor.judges.classifier.network import features_of, probabilities, tokenized
 
         limit = min(manifest.max_tokens, self.encoder.limit)
         one = tokenized(case, caption, self.encoder.tokenizer, limit, references=manifest.references)
