@@ -6,10 +6,49 @@ from typing import TYPE_CHECKING
 from proctor.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from proctor.construction.annotators.decisions import Cells, read_rows, table_of
-    from proctor.construction.annotators.pairs import DIFFERENCE_COLUMNS
-    from proctor.construction.annotators.presence import due_seconds
-    from proctor.construction.annotators.proposals import PROPOSAL_COLUMNS, with_proposals
+    from proctor.construction.annotators.decisions import Cells, RecordDecision, read_decisions, read_rows, table_of
+    from proctor.construction.annotators.detector import (
+        DetectorNetwork,
+        DetectorPlan,
+        Frames,
+        folds_of,
+        held_out_detections,
+    )
+    from proctor.construction.annotators.pairs import (
+        CHOICES,
+        DIFFERENCE_COLUMNS,
+        TrackAgreement,
+        TrackComparison,
+        TrackDifference,
+        adjudicated,
+        agreement_of,
+        compare_tracks,
+    )
+    from proctor.construction.annotators.presence import (
+        BoxFinding,
+        ClipPresence,
+        DueSecond,
+        PresenceReport,
+        PresenceVote,
+        check_boxes,
+        clips_of,
+        due_seconds,
+        estimate_presence,
+        read_votes,
+    )
+    from proctor.construction.annotators.proposals import (
+        ACCEPT,
+        PROPOSAL_COLUMNS,
+        REJECT,
+        BoxDetection,
+        BoxProposal,
+        asked_back,
+        corrected,
+        propose,
+        read_detections,
+        sure_score,
+        with_proposals,
+    )
     from proctor.construction.annotators.stages import (
         STAGES,
         Adjudication,
@@ -28,7 +67,12 @@ else:
     export_lazily(__name__)
 
 __all__ = [
-    "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "STAGES", "Adjudication", "AnnotatedRecord", "Boxes", "Cells",
-    "Corrections", "DifferenceRecord", "Presence", "Proposals", "Tracks", "clips_to_vote_on", "due_seconds",
-    "given_files", "read_rows", "table_of", "videos_of", "with_proposals",
+    "ACCEPT", "CHOICES", "DIFFERENCE_COLUMNS", "PROPOSAL_COLUMNS", "REJECT", "STAGES", "Adjudication",
+    "AnnotatedRecord", "BoxDetection", "BoxFinding", "BoxProposal", "Boxes", "Cells", "ClipPresence", "Corrections",
+    "DetectorNetwork", "DetectorPlan", "DifferenceRecord", "DueSecond", "Frames", "Presence", "PresenceReport",
+    "PresenceVote", "Proposals", "RecordDecision", "TrackAgreement", "TrackComparison", "TrackDifference", "Tracks",
+    "adjudicated", "agreement_of", "asked_back", "check_boxes", "clips_of", "clips_to_vote_on", "compare_tracks",
+    "corrected", "due_seconds", "estimate_presence", "folds_of", "given_files", "held_out_detections", "propose",
+    "read_decisions", "read_detections", "read_rows", "read_votes", "sure_score", "table_of", "videos_of",
+    "with_proposals",
 ]  # fmt: skip
