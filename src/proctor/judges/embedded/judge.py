@@ -82,7 +82,7 @@ def arrays_of(learned: Mapping[str, Learned]) -> Arrays:
 
 
 def read_weights(file: Path) -> Arrays:
-    """The arrays of a file of weights. Raises `InputError` as `proctor.core.arrays` does."""
+    """The arrays of a file of weights. Raises `InputError` as `proctor.core.read_arrays` does."""
     return read_arrays(file, "weights", _EXPECTED)
 
 
