@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from proctor import api
 from proctor.runs import Store
 from tests.support.program import proctor
 
 
-def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
-    out = tmp_path / "demo"
-    first = proctor("demo", "--videos", "2", "--out", out)
+def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, seeds = tmp_path / "demo", []
+    for name in ("rank", "report"):
+        function = getattr(api, name)
+
+        def noted(*args: Any, _function: Any = function, **named: Any) -> Any:
+            seeds.append(named.get("seed"))
+            return _function(*args, **named)
+
+        monkeypatch.setattr(api, name, noted)
+    first = proctor("demo", "--videos", "2", "--seed", "5", "--out", out)
     assert first.returncode == 0, first.stderr
     for page in ("report.html", "key-frames.html"):
         assert "</html>" in (out / page).read_text(encoding="utf-8")[-20:]
+    assert seeds == [5, 5, 5]  # the ranking and both reports
     boards = first.stdout.split("\n\n")
     conditions = ("video", "text-only", "black", "shuffled")
     for place, condition in enumerate(conditions):
@@ -29,7 +42,7 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
         True, True,
     ]  # fmt: skip
     known = json.loads((out / "key-frames" / "about.json").read_text())
-    assert (known["videos"], known["events"], known["seed"], known["seconds"]) == (2, True, 0, 3.0)
+    assert (known["videos"], known["events"], known["seed"], known["seconds"]) == (2, True, 5, 3.0)
     store = Store(out / "demo.db", create=False)
     asked = {
         name: [(run.condition, *store.count_answers(run)) for run in store.runs(name)]
@@ -42,12 +55,12 @@ def test_the_demo_runs_and_goes_on_where_it_was(tmp_path: Path) -> None:
     assert all(failed == 0 < answered for runs in asked.values() for _, answered, failed in runs)
     made = [file.stat().st_mtime_ns for folder in ("simulated", "key-frames") for file in (out / folder).rglob("*.*")]
 
-    again = proctor("demo", "--videos", "2", "--out", out)
+    again = proctor("demo", "--videos", "2", "--seed", "5", "--out", out)
     assert again.returncode == 0, again.stderr
     assert "is there already and is used as it is." in again.stderr
     assert again.stderr.count("answers there already; 0 to ask.") == 2
     assert made == [f.stat().st_mtime_ns for folder in ("simulated", "key-frames") for f in (out / folder).rglob("*.*")]
 
-    other = proctor("demo", "--videos", "3", "--out", out)
+    other = proctor("demo", "--videos", "3", "--seed", "5", "--out", out)
     assert (other.returncode, other.stdout) == (1, "")
-    assert "found seed 0, 2 videos, expected seed 0, 3 videos: take another --out" in " ".join(other.stderr.split())
+    assert "found seed 5, 2 videos, expected seed 5, 3 videos: take another --out" in " ".join(other.stderr.split())

@@ -218,6 +218,46 @@ def rated(folder: Path, store: Path, count: int, *more: str) -> None:
     assert code == 0, said
 
 
+def chosen(folder: Path, ratings: list[list[str]], constant: set[str]) -> proctor.FittedJudge:
+    """A choice between two made judges of these ratings; on the first dimension they give all answers to the
+    encounters in `constant` the same score."""
+    folder.mkdir()
+    store, never = folder / "runs.db", next(iter(CHINESE))
+    tables = {"ratings": [row[7] for row in ratings]}
+    for name in ("first", "second"):
+        draw = generator(0, name)
+        scores = [f"{draw.random():.3f}" for _ in ratings]
+        tables[name] = [
+            "0.5" if row[5] == never and row[1] in constant else score
+            for row, score in zip(ratings, scores, strict=True)
+        ]
+    for name, values in tables.items():
+        rows = [",".join([*row[:7], value]) for row, value in zip(ratings, values, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join([HEAD, *rows]) + "\n", encoding="utf-8")
+        more = () if name == "ratings" else ("--scorer", name)
+        wanted = ("import", "mediqa-eval", folder / f"{name}.csv", "--data", folder.parent, "--store", store, *more)
+        code, said = within(*wanted)
+        assert code == 0, said
+    return proctor.fit_judge(store, "mediqa-eval", method="choice", out=folder / "c.json", folds=3, draws=50)
+
+
+def test_where_a_choice_has_no_agreement_it_says_why(tmp_path: Path) -> None:
+    rated(tmp_path, tmp_path / "first.db", 12)
+    ratings = [line.split(",") for line in (tmp_path / "ratings.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    plain = chosen(tmp_path / "plain", ratings, set())
+    assert plain.notes == ()
+    folds = {name.rpartition("/")[2]: fold for name, fold in read_choice(plain.out).folds.items()}
+    never, once = CHINESE
+    for row in ratings:
+        if row[5] == once and folds[row[1]] == 2:
+            row[7] = "0.5"
+    made = chosen(tmp_path / "made", ratings, {name for name, fold in folds.items() if fold == 0})
+    assert made.notes == (
+        f"zh, {never}: no agreement: in one of the folds all scores are the same",
+        f"zh, {once}: in 1 of 3 folds all ratings are the same: left out",
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "options", "said"),
     [

@@ -79,6 +79,16 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(bar[1]) == 24
 
 
+def test_a_bar_shows_brackets_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("sys.stderr", shown)
+    with output.show_asking(20) as update:
+        update(asked(last_reason="no [bold] key [/x]"))
+    assert "last failure: no [bold] key [/x]" in shown.getvalue()
+
+
 def test_the_first_ctrl_c_lets_come_in_what_is_under_way_and_the_second_stops(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

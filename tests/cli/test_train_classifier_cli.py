@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from proctor.audits import read_metrics
 from proctor.judges.dimensions import RatedCase
@@ -72,6 +76,31 @@ def test_it_tells_how_good_it_is_and_its_scores_can_be_audited(store: Path, trai
     assert audited.returncode == 0, audited.stderr
     lines = [line.split() for line in told.splitlines() if line.startswith(("en", "zh"))]
     assert [line[1] for line in lines[:2]] == ["ALL", "completeness"]
+
+
+def test_its_agreement_is_that_of_the_scores_it_wrote(store: Path, trained: tuple[Path, str]) -> None:
+    """Means, standard deviations and extremes of the seeds, computed again with SciPy from the tables."""
+    out, told = trained
+    rated = pd.read_csv(store.parent / "ratings.csv", dtype={"encounter_id": str})
+    rated["item"] = rated["dataset"] + "/" + rated["encounter_id"] + "/" + rated["lang"]
+    keys = {"candidate_author_id": "system", "metric": "dimension", "value": "rating"}
+    table = pd.read_csv(out / "out-of-fold.csv").merge(rated.rename(columns=keys), on=["item", "system", "dimension"])
+    shown = {
+        (row[0], row[1]): row[4:7]
+        for line in told.splitlines()
+        if line.startswith(("en ", "zh ")) and (row := re.split(r"\s{2,}", line.strip()))[1] != "ALL"
+    }
+    expected = {}
+    for key, own in table.groupby(["lang", "dimension"]):
+        seeds = [
+            float(np.mean([of(own[name], own["rating"]).statistic for of in (kendalltau, pearsonr, spearmanr)]))
+            for name in ("seed 1", "seed 2")
+        ]
+        expected[key] = [
+            f"{np.mean(seeds):.3f}", f"{np.std(seeds, ddof=1):.3f}", f"{min(seeds):.3f} to {max(seeds):.3f}",
+        ]  # fmt: skip
+    assert shown == expected
+    assert len(shown) == 8
 
 
 def test_a_second_call_trains_nothing(store: Path, trained: tuple[Path, str]) -> None:

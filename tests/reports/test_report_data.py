@@ -38,7 +38,7 @@ def answered(place: int, seconds: float | None = None, *, status: Status = Statu
         item_id=f"q{place:03d}",
         parsed="A",
         status=status,
-        timing=None if seconds is None else Timing(model_s=seconds, retry_s=1.0 if seconds > 8 else 0.0),
+        timing=None if seconds is None else Timing(model_s=seconds, queue_s=0.0, retry_s=1.0 if seconds > 8 else 0.0),
         usage=Usage.model_validate(usage),
     )
 

@@ -235,7 +235,7 @@ def _gains(source: Source, facet: str, key: Key, found: list[Comparison], table:
         own = [dots.get((system, name), Dot()) for system in systems]
         panels.append(Panel(f"{name} ({items})", own, (0.0, "no gain")))
     ends = [end for dot in dots.values() for end in dot.ends]
-    axis = signed_axis(source.metric(key.metric), min(ends, default=0.0), max(ends, default=0.0), lines=2)
+    axis = signed_axis(source.metric(key.metric), min([0.0, *ends]), max([0.0, *ends]), lines=2)
     title = f"{source.label(key)}: gain by {plain_name(facet)}"
     return rows_figure(anchor, title, systems, panels, axis, numbers=table)
 

@@ -56,7 +56,7 @@ def metric_board_table(board: MetricRanking, *, level: str = "95 %") -> Table:
     """Several metrics ranked on a dimension, or on the mean over a language's dimensions."""
     kinds = ("Kendall", "Pearson", "Spearman") if board.dimension else ()
     known = [end for one in board.metrics for end in dot_of(one.mean).ends]
-    ends = (min(0.0, *known), max(0.1, *known)) if known else (0.0, 1.0)
+    ends = (min([0.0, *known]), max([0.1, *known]))
     rows: list[Row] = []
     for one in board.metrics:
         each = [number(value) for value in (one.kendall, one.pearson, one.spearman)[: len(kinds)]]
