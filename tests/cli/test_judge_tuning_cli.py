@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.api import FittedJudge
 from proctor.core import UsageError, generator
 from proctor.judges.dimensions.fitted import read_choice
 from proctor.runs import Store, judges_of
@@ -218,7 +219,7 @@ def rated(folder: Path, store: Path, count: int, *more: str) -> None:
     assert code == 0, said
 
 
-def chosen(folder: Path, ratings: list[list[str]], constant: set[str]) -> proctor.FittedJudge:
+def chosen(folder: Path, ratings: list[list[str]], constant: set[str]) -> FittedJudge:
     """A choice between two made judges of these ratings; on the first dimension they give all answers to the
     encounters in `constant` the same score."""
     folder.mkdir()
