@@ -340,3 +340,15 @@ def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
+
+
+def holm_known(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p values (`holm`) of a family in which some tests have no p.
+
+    None stays None and does not count as a test. Raises `InputError` as `holm` does.
+
+    >>> holm_known([0.01, None, 0.03])
+    [0.02, None, 0.03]
+    """
+    adjusted = iter(holm([p for p in p_values if p is not None]).tolist())
+    return [None if p is None else next(adjusted) for p in p_values]
