@@ -37,6 +37,15 @@ class ProctorError(Exception):
         return self
 
 
+def error_line(error: BaseException) -> str:
+    """The type and message of any exception, on one line.
+
+    >>> error_line(ValueError("no\\nweights"))
+    'ValueError: no weights'
+    """
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 _WITH_TORCH = {"local", "retrieval", "semantic", "train"}
 
 

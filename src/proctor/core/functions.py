@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from proctor.core.errors import ConfigurationError, InputError
+from proctor.core.errors import ConfigurationError, InputError, error_line
 from proctor.core.text import looks_secret
 
 Result = TypeVar("Result")
@@ -84,8 +84,7 @@ class PlainFunction:
 
     def fault(self, error: BaseException) -> str:
         """An exception of the function in one line, with the file and the line of its code."""
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"{text} ({_place(error.__traceback__, self._file)})"
+        return f"{error_line(error)} ({_place(error.__traceback__, self._file)})"
 
 
 async def contained(work: Awaitable[Result]) -> Result:
@@ -161,8 +160,8 @@ def unloadable(path: Path, error: BaseException) -> ConfigurationError:
     >>> print(unloadable(Path("mine.py"), ValueError("no weights")))
     mine.py: can't be loaded: ValueError: no weights (mine.py, line 0)
     """
-    text = " ".join(f"{type(error).__name__}: {error}".split())
-    return ConfigurationError(f"{path}: can't be loaded: {text} ({_place(error.__traceback__, str(path.resolve()))})")
+    place = _place(error.__traceback__, str(path.resolve()))
+    return ConfigurationError(f"{path}: can't be loaded: {error_line(error)} ({place})")
 
 
 def _taken(function: Callable[..., Any], name: str, offered: Sequence[str], what: str) -> tuple[str, ...]:

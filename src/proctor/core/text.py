@@ -26,6 +26,15 @@ def kept_text(text: str) -> str:
     return text if text.isascii() and "\x00" not in text else _UNFIT.sub(_REPLACEMENT, text)
 
 
+def collapse_spaces(text: str) -> str:
+    """The text on one line, without surrounding whitespace, each run of whitespace replaced by one space.
+
+    >>> collapse_spaces("  two\\n  words ")
+    'two words'
+    """
+    return " ".join(text.split())
+
+
 def looks_secret(name: str) -> bool:
     """Whether a setting of this name would hold a secret.
 
