@@ -54,8 +54,8 @@ def box_agreement(
         for place, boxes in enumerate(annotator):
             _check_extents(boxes, place)
     entries = _entries(first, second)
-    pairs = [matching(one, other, least - _SLACK) for one, other in entries]
-    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+    pairs = [matching(a, b, least - _SLACK) for a, b in entries]
+    return _f1(pairs, [len(a) + len(b) for a, b in entries], groups, plan)
 
 
 def time_agreement(
@@ -82,8 +82,8 @@ def time_agreement(
     if not 0 <= tolerance < np.inf:
         raise InputError("tolerance", found=str(tolerance), expected="seconds, 0 or more")
     entries = _entries(first, second)
-    pairs = [times_paired(one, other, tolerance) for one, other in entries]
-    return _f1(pairs, [len(one) + len(other) for one, other in entries], groups, plan)
+    pairs = [times_paired(a, b, tolerance) for a, b in entries]
+    return _f1(pairs, [len(a) + len(b) for a, b in entries], groups, plan)
 
 
 def _entries(first: Sequence[Entry], second: Sequence[Entry]) -> list[tuple[Entry, Entry]]:

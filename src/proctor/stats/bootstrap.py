@@ -302,8 +302,8 @@ def sums_interval(
     >>> sums_interval(hits, ["a", "b", "c"], lambda sums: sums[:, 0] / sums[:, 1], plan=Resampling(draws=100)).value
     0.6666666666666666
     """
-    found = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
-    return found[0] if found else Estimate(None, None, None, 0, 0)
+    estimates = sums_intervals(columns, groups, lambda sums: statistic(sums)[:, None], trials, plan)
+    return estimates[0] if estimates else Estimate(None, None, None, 0, 0)
 
 
 def sums_intervals(
@@ -318,8 +318,8 @@ def sums_intervals(
     `statistics` maps sums (samples × columns) to samples × statistics. Returns an empty list without items.
 
     >>> hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> found = sums_intervals(hits, ["a", "b", "c"], lambda sums: sums / sums[:, 1:], plan=Resampling(draws=100))
-    >>> [one.value for one in found]
+    >>> estimates = sums_intervals(hits, ["a", "b", "c"], lambda sums: sums / sums[:, 1:], plan=Resampling(draws=100))
+    >>> [estimate.value for estimate in estimates]
     [0.6666666666666666, 1.0]
     """
     table = np.asarray(columns, dtype=np.float64)

@@ -81,8 +81,8 @@ def bradley_terry(
     Edges: no systems without comparisons; no interval with fewer than three groups. Raises `InputError` for unequal
     lengths, points other than 1, 0.5 and 0, and a system compared with itself.
 
-    >>> found = bradley_terry(list("aab"), list("bbc"), [1, 0, 0.5], ["v1", "v2", "v3"], Resampling(draws=50))
-    >>> [(one.name, round(one.points.value, 3)) for one in found.systems]
+    >>> model = bradley_terry(list("aab"), list("bbc"), [1, 0, 0.5], ["v1", "v2", "v3"], Resampling(draws=50))
+    >>> [(system.name, round(system.points.value, 3)) for system in model.systems]
     [('a', 0.5), ('b', 0.5), ('c', 0.5)]
     >>> bradley_terry(["a"], ["b"], [1], ["v1"]).problems[0]
     'a: preferred in every comparison with other systems, no finite strength beside theirs'
@@ -101,17 +101,17 @@ def bradley_terry(
     if not names:
         return PreferenceModel((), {}, None, ("no comparisons",))
     counts = _Counts.of(first, second, outcome, names)
-    found = sums_intervals(counts.table, code, counts.statistics, counts.trials(), plan.within(0, 1))
-    return _model(names, counts, found)
+    estimates = sums_intervals(counts.table, code, counts.statistics, counts.trials(), plan.within(0, 1))
+    return _model(names, counts, estimates)
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Comparisons × outcomes. Each outcome has two systems (`one` is preferred to `other`, or they are in order and
+    """Comparisons × outcomes. Each outcome has two systems (`preferred` is preferred to `other`, or they are in order and
     `tie` is true). Every pair that was compared has a column for the preference in either direction."""
 
     table: Floats
-    one: Ints
+    preferred: Ints
     other: Ints
     tie: Bools
     systems: int
@@ -130,7 +130,7 @@ class _Counts:
     def trials(self) -> list[list[list[int]]]:
         """The columns of each pair of systems."""
         pairs: dict[tuple[int, int], list[list[int]]] = {}
-        for column, pair in enumerate(zip(self.one.tolist(), self.other.tolist(), strict=True)):
+        for column, pair in enumerate(zip(self.preferred.tolist(), self.other.tolist(), strict=True)):
             pairs.setdefault((min(pair), max(pair)), []).append([column])
         return list(pairs.values())
 
@@ -138,8 +138,8 @@ class _Counts:
         """Preferences (of the row over the column) and ties (symmetric) in each sample."""
         shape = (len(sums), self.systems, self.systems)
         wins, ties = np.zeros(shape), np.zeros(shape)
-        wins[:, self.one[~self.tie], self.other[~self.tie]] = sums[:, ~self.tie]
-        ties[:, self.one[self.tie], self.other[self.tie]] = sums[:, self.tie]
+        wins[:, self.preferred[~self.tie], self.other[~self.tie]] = sums[:, ~self.tie]
+        ties[:, self.preferred[self.tie], self.other[self.tie]] = sums[:, self.tie]
         return wins, ties + ties.transpose(0, 2, 1)
 
     def statistics(self, sums: Floats) -> Floats:
@@ -260,7 +260,7 @@ class _Likelihood:
         return strength[:, :, None] - strength[:, None, :], nu[:, None, None]
 
 
-def _model(names: Sequence[str], counts: _Counts, found: Sequence[Estimate]) -> PreferenceModel:
+def _model(names: Sequence[str], counts: _Counts, estimates: Sequence[Estimate]) -> PreferenceModel:
     wins, ties = counts.tables(counts.table.sum(axis=0, keepdims=True))
     fit, k = _Fit.of(wins, ties), len(names)
     reach = fit.reach[0]
@@ -274,14 +274,14 @@ def _model(names: Sequence[str], counts: _Counts, found: Sequence[Estimate]) -> 
             name=name,
             strength=float(fit.strength[0, place]) if shared[place] and bounded else None,
             part=number[int(part[place])],
-            points=found[place],
+            points=estimates[place],
         )
         for place, name in enumerate(names)
     ]
     pairs = list(permutations(names, 2))
     return PreferenceModel(
         systems=tuple(sorted(systems, key=_best_first)),
-        wins=dict(zip(pairs, found[k:], strict=True)),
+        wins=dict(zip(pairs, estimates[k:], strict=True)),
         ties=float(fit.ties[0]) if bounded else None,
         problems=tuple(_problems(names, reach, bounded=bounded)),
     )
