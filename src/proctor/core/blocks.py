@@ -14,8 +14,8 @@ from proctor.core.words import DASH, thousands
 
 @dataclass(frozen=True)
 class Span:
-    """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers. `mark` is a line across
-    the axis, such as the chance level.
+    """An interval and its value as shares of an axis (0 left, 1 right), drawn beside the numbers. `mark` is a line
+    across the axis, such as the chance level.
 
     >>> Span(0.2, 0.5, 0.8).mark is None
     True
@@ -49,8 +49,8 @@ Row = tuple[Cell | str | int, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column's header. `numeric` columns are aligned to the right and never truncated. `name` is the column's name for
-    programs (default: its label). `drawn` columns hold intervals only and are omitted where nothing can be drawn.
+    """A column's header. `numeric` columns are aligned to the right and never truncated. `name` is the column's name
+    for programs (default: its label). `drawn` columns hold intervals only and are omitted where nothing can be drawn.
     `wrapped` columns may take several lines in renderers that otherwise do not wrap.
 
     >>> Column("Score", numeric=True).wrapped

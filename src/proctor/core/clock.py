@@ -1,8 +1,8 @@
 """A stopwatch that separates the model's time from waiting and decoding.
 
 The time of an answer counts as the model's, except for what is spent in `aside(...)`: decoding media, waiting to retry
-after an infrastructure error, or waiting for a free server. A time budget covers the model's time only, so a slow disk or
-a rate limit never makes an answer time out.
+after an infrastructure error, or waiting for a free server. A time budget covers the model's time only, so a slow disk
+or a rate limit never makes an answer time out.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _current: ContextVar[Stopwatch | None] = ContextVar("proctor_stopwatch", default
 
 
 class Stopwatch:
-    """Measures one answer by the monotonic clock. Overlapping asides of concurrent tasks are counted once, from the start
-    of the first to the end of the last. `budget` is the timeout that is paused during asides.
+    """Measures one answer by the monotonic clock. Overlapping asides of concurrent tasks are counted once, from the
+    start of the first to the end of the last. `budget` is the timeout that is paused during asides.
 
     >>> watch = Stopwatch()
     >>> with watch.running(), aside("media"):
@@ -60,8 +60,8 @@ class Stopwatch:
             self._leave(purpose)
 
     def rebook(self, seconds: float, purpose: Purpose) -> None:
-        """Count the last `seconds` as `purpose` and return them to the budget, for attempts that turn out to have failed.
-        Has no effect inside an aside, where the time is already counted."""
+        """Count the last `seconds` as `purpose` and return them to the budget, for attempts that turn out to have
+        failed. Has no effect inside an aside, where the time is already counted."""
         if self._open:
             return
         self._spent[purpose] += seconds

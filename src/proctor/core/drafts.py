@@ -21,7 +21,8 @@ _DATABASE = b"SQLite format 3\0"  # the first bytes of every SQLite database
 
 
 def output_file(out: str | Path, kinds: Iterable[str] = (), read: Iterable[str | Path] = ()) -> Path:
-    """Check a requested output path, which may replace an existing file with one of the extensions `kinds` (empty: any).
+    """Check a requested output path, which may replace an existing file with one of the extensions `kinds` (empty:
+    any).
 
     Raises `InputError` if it would replace a file that the same command reads (`read`), a file of another kind, a
     database, or something other than a file.

@@ -130,7 +130,8 @@ class InfrastructureError(ProctorError):
 
 
 class PendingError(ProctorError):
-    """The reply will arrive later in another way (such as a batch): nothing is recorded; the same command asks again."""
+    """The reply will arrive later in another way (such as a batch): nothing is recorded; the same command asks
+    again."""
 
 
 class NoVerdictError(InfrastructureError):
@@ -174,8 +175,8 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Noted:
-    """A finding. `line` is its full message; `place` is its location ("q1", "row 7"), and `row` the row number if it has
-    one. Findings with equal `kind` (level, rule or column) and `expected` have the same cause."""
+    """A finding. `line` is its full message; `place` is its location ("q1", "row 7"), and `row` the row number if it
+    has one. Findings with equal `kind` (level, rule or column) and `expected` have the same cause."""
 
     kind: str
     place: str

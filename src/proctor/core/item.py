@@ -91,7 +91,8 @@ class Scan(_Frozen):
 
 
 def _scan_field() -> Any:
-    """An optional `Scan`, excluded from JSON if None, so that fingerprints of items without medical files are stable."""
+    """An optional `Scan`, excluded from JSON if None, so that fingerprints of items without medical files are
+    stable."""
     return Field(default=None, exclude_if=lambda scan: scan is None)
 
 
@@ -168,8 +169,8 @@ Media = Annotated[VideoClip | Image | AudioClip, Field(discriminator="kind")]
 
 
 class Reliability(_Frozen):
-    """The reliability of a reference answer: `frequency` is how common it is among experts, `completeness` how complete it
-    is; higher is better, None is unknown.
+    """The reliability of a reference answer: `frequency` is how common it is among experts, `completeness` how complete
+    it is; higher is better, None is unknown.
 
     >>> Reliability(frequency=2.0).completeness is None
     True
@@ -254,6 +255,6 @@ class Item(_Frozen):
         return self.reference is not None and self.reference.answer is not None
 
     def as_asked(self) -> Item:
-        """The item as systems see it: without the reference, and without tags and media, whose names and times may reveal
-        the answer. Systems get pictures from the view."""
+        """The item as systems see it: without the reference, and without tags and media, whose names and times may
+        reveal the answer. Systems get pictures from the view."""
         return self.model_copy(update={"reference": None, "tags": {}, "media": ()})

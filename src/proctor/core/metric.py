@@ -56,8 +56,8 @@ class Metric:
 
 
 class MetricOptions(TypedDict, total=False):
-    """The declaration of a metric that is given by a function (see `Metric`). The default `name` is that of the function,
-    and `label` is derived from it.
+    """The declaration of a metric that is given by a function (see `Metric`). The default `name` is that of the
+    function, and `label` is derived from it.
 
     >>> MetricOptions(percent=True, formats=("free_text",))
     {'percent': True, 'formats': ('free_text',)}
@@ -115,8 +115,8 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class PublishedCrossing:
-    """A published cross table of one system's outcomes under two `conditions`: the first in rows, the second in columns,
-    both in the order of `levels`.
+    """A published cross table of one system's outcomes under two `conditions`: the first in rows, the second in
+    columns, both in the order of `levels`.
 
     >>> PublishedCrossing("A1", "a model", "accuracy", ("text-only", "video"), ("right", "wrong"), ((97, 8), (68, 76))).name
     'A1'
@@ -234,8 +234,8 @@ class RatingRule(_Frozen):
 
 
 class DerivedDimension(_Frozen):
-    """A dimension that is derived from others instead of being judged. `lowest` is the minimum of the others. `at-lowest`
-    is the highest level if the first of the others is at its lowest level, and the lowest level otherwise.
+    """A dimension that is derived from others instead of being judged. `lowest` is the minimum of the others.
+    `at-lowest` is the highest level if the first of the others is at its lowest level, and the lowest level otherwise.
 
     >>> DerivedDimension(dimension="overall", others=("a", "b"), how="lowest").how
     'lowest'
@@ -247,8 +247,8 @@ class DerivedDimension(_Frozen):
 
 
 class RatingScheme(_Frozen):
-    """The dimensions and rules of ratings. Judges' scores are rounded to multiples of `step` (None: not rounded). `role` is
-    the role of the judge in the general prompt.
+    """The dimensions and rules of ratings. Judges' scores are rounded to multiples of `step` (None: not rounded).
+    `role` is the role of the judge in the general prompt.
 
     Raises a validation error for duplicate dimensions, levels that are not ascending, and rules on unknown dimensions.
 
@@ -271,8 +271,9 @@ class RatingScheme(_Frozen):
                 raise ValueError(f"the dimension {name!r}: expected names, each once")
             if len(levels) < 2 or list(levels) != sorted(set(levels)):
                 raise ValueError(f"the levels of {name!r}: expected two or more that rise")
-        rules = (*self.rules, *self.derived)
-        unknown = [name for rule in rules for name in (rule.dimension, *rule.others) if name not in names]
+        used = [name for rule in self.rules for name in (rule.dimension, *rule.others)]
+        used += [name for derived in self.derived for name in (derived.dimension, *derived.others)]
+        unknown = [name for name in used if name not in names]
         if unknown:
             raise ValueError(f"a rule about {unknown[0]!r}: expected one of {', '.join(names)}")
         return self
@@ -318,8 +319,8 @@ class RatingScheme(_Frozen):
 
 
 class Verified(StrEnum):
-    """The result of recomputing a published figure: `same` (equal within its rounding), `explained` (different for a known
-    reason), `absent` (the recorded answers are not available), or `different`.
+    """The result of recomputing a published figure: `same` (equal within its rounding), `explained` (different for a
+    known reason), `absent` (the recorded answers are not available), or `different`.
 
     >>> [result.value for result in Verified]
     ['same', 'explained', 'absent', 'different']

@@ -83,7 +83,8 @@ class System(Protocol):
 
 @runtime_checkable
 class NeedsReferences(Protocol):
-    """An oracle baseline (such as `majority`), which uses the reference answers. It is marked as such and never ranked."""
+    """An oracle baseline (such as `majority`), which uses the reference answers. It is marked as such and never
+    ranked."""
 
     def learn(self, items: Sequence[Item]) -> None:
         """Called once with all items of the benchmark and their references, before the first question."""
@@ -120,8 +121,8 @@ class JudgementCache(Protocol):
 
 @dataclass(frozen=True)
 class FilesOrigin:
-    """The location of a benchmark's files and how to read them, which a store remembers for later commands. `columns` maps
-    fields to column names.
+    """The location of a benchmark's files and how to read them, which a store remembers for later commands. `columns`
+    maps fields to column names.
 
     >>> FilesOrigin(Path("my-questions")).track
     ''
@@ -199,8 +200,8 @@ class Benchmark:
 class RecordedAnswers:
     """Answers recorded elsewhere, with their judgements and scores.
 
-    `settings` describes their origin; `notes` are remarks of the reader for the user. `condition` and `system` are those
-    stated by the files ("" if not stated).
+    `settings` describes their origin; `notes` are remarks of the reader for the user. `condition` and `system` are
+    those stated by the files ("" if not stated).
 
     >>> from proctor.core import Answer
     >>> RecordedAnswers(answers=(Answer(item_id="q1", text="no", parsed=False),)).votes
@@ -218,8 +219,8 @@ class RecordedAnswers:
 
 @dataclass(frozen=True)
 class RecordedScores:
-    """Scores recorded elsewhere, by item, system and dimension; None for deliberate omissions. `notes` are remarks of the
-    reader for the user.
+    """Scores recorded elsewhere, by item, system and dimension; None for deliberate omissions. `notes` are remarks of
+    the reader for the user.
 
     >>> RecordedScores({("e1", "s1", "overall"): 0.5}).notes
     ()
@@ -309,8 +310,8 @@ class BenchmarkReader(ABC):
     audit_figures: bool = False
     """Whether the organisers publish an audit with their own keys (`official_audit`)."""
     exchange_within: tuple[str, ...] = ()
-    """If wrong options can be replaced (`write_choices`): the tags that two items must share for the right answer of one
-    to serve as a wrong option of the other, such as question type and organ."""
+    """If wrong options can be replaced (`write_choices`): the tags that two items must share for the right answer of
+    one to serve as a wrong option of the other, such as question type and organ."""
     reads_paths: bool = False
     """Whether it reads any folder or file of questions, so that a path can be given as benchmark."""
 
@@ -318,12 +319,12 @@ class BenchmarkReader(ABC):
     """The YAML file with the source of the data, under the benchmark's name (see `read_source`)."""
 
     verified_files: tuple[str, ...] | None = None
-    """If published figures can be recomputed (`verify`): the files in the folder of recorded answers; () if no files are
-    needed."""
+    """If published figures can be recomputed (`verify`): the files in the folder of recorded answers; () if no files
+    are needed."""
 
     def __init_subclass__(cls) -> None:
-        """Raise `TypeError` if a reader sets an attribute to another value than the default, but lacks a method that the
-        attribute requires."""
+        """Raise `TypeError` if a reader sets an attribute to another value than the default, but lacks a method that
+        the attribute requires."""
         super().__init_subclass__()
         for attribute, methods in _METHODS.items():
             states = getattr(cls, attribute) != getattr(BenchmarkReader, attribute)
@@ -343,7 +344,8 @@ class BenchmarkReader(ABC):
         raise InputError("--track", found=repr(track), expected=f"no track, {self.name} has none")
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> BenchmarkReader:
-        """The reader of files with these columns for these fields. Raises `InputError` if the files have a fixed form."""
+        """The reader of files with these columns for these fields. Raises `InputError` if the files have a fixed
+        form."""
         raise InputError(
             "--map", found=", ".join(columns), expected=f"none: the files of {self.name} have a fixed form"
         )
@@ -365,14 +367,14 @@ class BenchmarkReader(ABC):
         raise NotImplementedError(self._without("ratings"))
 
     def read_scores(self, path: Path, rated: Mapping[tuple[str, str, str], str]) -> RecordedScores:
-        """Read scores. `rated` has the answers' texts by item, system and dimension, each of which needs a score. Raises
-        `InputError` with the row."""
+        """Read scores. `rated` has the answers' texts by item, system and dimension, each of which needs a score.
+        Raises `InputError` with the row."""
         raise NotImplementedError(self._without("ratings"))
 
     def write_choices(self, data: Path, out: Path, items: Mapping[str, Item | None]) -> None:
-        """Write the benchmark's files at `data` to the folder `out`, with the options, answers and option pools of these
-        choice items (by id, in this order). Items that are None are kept, but not counted. `load` reads the result.
-        Raises `InputError` by default: not supported."""
+        """Write the benchmark's files at `data` to the folder `out`, with the options, answers and option pools of
+        these choice items (by id, in this order). Items that are None are kept, but not counted. `load` reads the
+        result. Raises `InputError` by default: not supported."""
         del out, items
         raise InputError(
             data,
@@ -382,8 +384,8 @@ class BenchmarkReader(ABC):
         )
 
     def write_questions(self, data: Path, out: Path, items: Collection[str], *, references: bool) -> None:
-        """Write the benchmark's files at `data` to the folder `out`, restricted to these items. Without `references` the
-        files do not reveal the answers, and `load` reads the same questions with options in the same order. Raises
+        """Write the benchmark's files at `data` to the folder `out`, restricted to these items. Without `references`
+        the files do not reveal the answers, and `load` reads the same questions with options in the same order. Raises
         `InputError` by default: not supported."""
         del out, items, references
         found, expected = "questions to hand out", "files written by hand, or a benchmark that can write them"
@@ -397,8 +399,9 @@ class BenchmarkReader(ABC):
     def write_scores(
         self, form: str, scorer: str, scored: Sequence[Any], file: Path, *, template: Path | None, allow_missing: bool
     ) -> int:
-        """Write a scorer's scores (`proctor.runs.ScoredAnswer`) and return the number of rows; a template determines rows
-        and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be written."""
+        """Write a scorer's scores (`proctor.runs.ScoredAnswer`) and return the number of rows; a template determines
+        rows and order. Raises `InputError` for a missing score unless `allow_missing`, and if the file can't be
+        written."""
         raise NotImplementedError(self._without("score_formats"))
 
     def mark_predictions(
@@ -412,10 +415,10 @@ class BenchmarkReader(ABC):
         strict: bool = False,
         **more: Any,
     ) -> PluginReport:
-        """Score a file of predictions; missing `weights` have their defaults. Invalid or missing answers count as wrong,
-        or raise `InputError` with `strict`. Raises `InputError` for unreadable files and unknown weights. Of `more`,
-        `similarity` is the text similarity, and `invalid` is whether invalid answers are "wrong" in every figure or get
-        "partial" credit."""
+        """Score a file of predictions; missing `weights` have their defaults. Invalid or missing answers count as
+        wrong, or raise `InputError` with `strict`. Raises `InputError` for unreadable files and unknown weights. Of
+        `more`, `similarity` is the text similarity, and `invalid` is whether invalid answers are "wrong" in every
+        figure or get "partial" credit."""
         raise NotImplementedError(self._without("prediction_weights"))
 
     def figures(
@@ -429,8 +432,8 @@ class BenchmarkReader(ABC):
         draws: int,
         seed: int,
     ) -> list[OfficialFigure]:
-        """The official summary of a run, from the group, tags and correctness of each question. `official` reproduces the
-        official program exactly; otherwise its weaknesses are corrected."""
+        """The official summary of a run, from the group, tags and correctness of each question. `official` reproduces
+        the official program exactly; otherwise its weaknesses are corrected."""
         raise NotImplementedError(self._without("corrections"))
 
     def official_summary(self, store: Any, options: Any, *, corrected: bool) -> PluginReport:
@@ -453,8 +456,8 @@ class BenchmarkReader(ABC):
         return (data,)
 
     async def verify(self, data: Path) -> Sequence[VerifiedFigure]:
-        """The published figures and ours, recomputed from the recorded answers in a folder with `verified_files`. Raises
-        `InputError` for unreadable files."""
+        """The published figures and ours, recomputed from the recorded answers in a folder with `verified_files`.
+        Raises `InputError` for unreadable files."""
         raise NotImplementedError(self._without("verified_files"))
 
     def source(self) -> DataSource | None:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from proctor.core.text import KeptJson, KeptObject, KeptText
 
 NO_ANSWER = "no answer was submitted"
-"""The reason recorded for an answer that is missing from a submission. It counts as wrong and is reported separately."""
+"""The reason recorded for an answer that is missing from a submission. It counts as wrong and is reported
+separately."""
 
 
 class _Frozen(BaseModel):

@@ -96,8 +96,8 @@ class Registry(Generic[T]):
         return sorted(self._known.keys() | self._packages().keys())
 
     def get(self, name: str) -> T:
-        """The thing with this name, loaded on first use. Raises `UnknownNameError` with the choices for an unknown name,
-        and `ProctorError` for one that can't be loaded."""
+        """The thing with this name, loaded on first use. Raises `UnknownNameError` with the choices for an unknown
+        name, and `ProctorError` for one that can't be loaded."""
         if name in self._own:
             self._packages()  # a package that offers a built-in name is refused
         elif name not in self._known:
@@ -179,8 +179,8 @@ def reader_of_paths() -> BenchmarkReader:
 
 
 def benchmark_path(benchmark: str | Path) -> Path | None:
-    """The path if `benchmark` is a path, or None if it is a name. Names of installed benchmarks take precedence: a folder
-    with such a name is given as ./NAME.
+    """The path if `benchmark` is a path, or None if it is a name. Names of installed benchmarks take precedence: a
+    folder with such a name is given as ./NAME.
 
     >>> benchmark_path("rexsonovqa"), str(benchmark_path("./rexsonovqa"))
     (None, 'rexsonovqa')
@@ -254,8 +254,8 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """The result of a command: `json` for programs; tables and lines (`shown`) and `notes` for people. The exit code is 1
-    if not `ok`, that is, if the user has to act.
+    """The result of a command: `json` for programs; tables and lines (`shown`) and `notes` for people. The exit code is
+    1 if not `ok`, that is, if the user has to act.
 
     >>> PluginReport({"files": 1}, shown=("1 file was written.",)).ok
     True
@@ -269,8 +269,9 @@ class PluginReport:
 
 @dataclass(frozen=True, slots=True)
 class ValidationRequest:
-    """The arguments of a validation: the benchmark's files, its media, and a track. `every` lists all findings instead of
-    a summary by cause. `options` are those of the validator; `known` is the path of the files that a store remembers.
+    """The arguments of a validation: the benchmark's files, its media, and a track. `every` lists all findings instead
+    of a summary by cause. `options` are those of the validator; `known` is the path of the files that a store
+    remembers.
 
     >>> request = ValidationRequest(options={"rows": 3})
     >>> dict(request.known_options("rows", "columns"))

@@ -44,8 +44,9 @@ class BadCell:
 
 @dataclass
 class Sheet:
-    """The rows of a file as far as they could be read, its columns in order, and all faults. With `decimal_comma` numbers
-    may have a decimal comma ("0,5"), since columns have another separator. `notes` are decisions made while reading.
+    """The rows of a file as far as they could be read, its columns in order, and all faults. With `decimal_comma`
+    numbers may have a decimal comma ("0,5"), since columns have another separator. `notes` are decisions made while
+    reading.
 
     >>> Sheet(Path("a.csv"), ["id"], [SheetRow(2, {"id": "q1"})]).texts("id")
     ['q1']

@@ -16,8 +16,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")]
 
 
 class Download(BaseModel):
-    """A downloadable archive or file. `hosts` are the hosts to which its URL may redirect. `folders` maps the folders or
-    files to extract from an archive to their destinations ({}: extract all). `sha256` is the hash of the download,
+    """A downloadable archive or file. `hosts` are the hosts to which its URL may redirect. `folders` maps the folders
+    or files to extract from an archive to their destinations ({}: extract all). `sha256` is the hash of the download,
     `content` that of the extracted files (see `proctor.interchange.content_sha256`); "" is unknown.
 
     >>> Download(url="https://example.org/a.zip", most_mb=5).folders
@@ -35,9 +35,9 @@ class Download(BaseModel):
 
 
 class DataSource(BaseModel):
-    """The `owner` and `licence` of the data, the `page` that states them, what the data folder `holds`, and instructions
-    (`ask`) if there is no `download`. `confirmed` names the sources of the URLs; `media` is where the videos or images
-    are.
+    """The `owner` and `licence` of the data, the `page` that states them, what the data folder `holds`, and
+    instructions (`ask`) if there is no `download`. `confirmed` names the sources of the URLs; `media` is where the
+    videos or images are.
 
     >>> DataSource(owner="A hospital", licence="CC BY 4.0", page="https://example.org", holds="a.csv", ask="Ask them.").media
     ''
@@ -56,8 +56,8 @@ class DataSource(BaseModel):
 
 
 def read_source(file: Path, name: str) -> DataSource | None:
-    """The source of a benchmark from a YAML file with one entry per benchmark; None without an entry. Raises `InputError`
-    for an invalid file.
+    """The source of a benchmark from a YAML file with one entry per benchmark; None without an entry. Raises
+    `InputError` for an invalid file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Text: cleaning untrusted text for storage, clock times, number words, natural sort order, and regular expressions that
-are compiled on first use."""
+"""Text: cleaning untrusted text for storage, clock times, number words, natural sort order, and regular expressions
+that are compiled on first use."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ _SCALE = {"short": "0", "small": "0", "low": "0", "medium": "1", "long": "2", "l
 
 
 def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sort key for natural order: numbers are compared as numbers ("stage 9" before "stage 10"), and "<5" comes before
-    "5". Words of a scale (short, medium, long) are ordered by size and come before other words.
+    """A sort key for natural order: numbers are compared as numbers ("stage 9" before "stage 10"), and "<5" comes
+    before "5". Words of a scale (short, medium, long) are ordered by size and come before other words.
 
     >>> sorted([">20 s", "10-20 s", "5-10 s", "<5 s"], key=natural)
     ['<5 s', '5-10 s', '10-20 s', '>20 s']

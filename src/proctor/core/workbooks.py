@@ -44,8 +44,8 @@ class ShortClock:
 
 
 def read_workbook(raw: bytes, chosen: str, sheet: Sheet) -> None:
-    """Read one sheet of an .xlsx file: the `chosen` one, or else the only nonempty one, or else the one named "questions".
-    Formulas, error values and merged cells are faults."""
+    """Read one sheet of an .xlsx file: the `chosen` one, or else the only nonempty one, or else the one named
+    "questions". Formulas, error values and merged cells are faults."""
     from openpyxl import load_workbook
 
     try:
@@ -159,8 +159,8 @@ def _merged(raw: bytes, member: str) -> list[tuple[int, int]]:
 
 
 def read_columns(raw: bytes, sheet: Sheet, *, stream: bool) -> None:
-    """Read a Parquet file, or an Arrow `stream` as written by Hugging Face's `save_to_disk`. Class labels (`ClassLabel`)
-    are replaced by their names."""
+    """Read a Parquet file, or an Arrow `stream` as written by Hugging Face's `save_to_disk`. Class labels
+    (`ClassLabel`) are replaced by their names."""
     try:
         table = _arrow(raw) if stream else _parquet(raw, sheet)
         if table is None:

@@ -1,4 +1,4 @@
-"""A ranking over buckets: tables, drawings, what is said beside them, and the report's section."""
+"""The ranking over buckets: tables, figures, notes, and the report's section."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _rank_by_mean(rank: int | None, low: int | None, high: int | None) -> str:
 
 
 def detail_tables(board: Board) -> list[Table]:
-    """The other rules, bucket by bucket, and system by system; none where nobody is ranked."""
+    """Tables of the other rules, of buckets, and of pairs of systems; empty if no system is ranked."""
     if not board.runs:
         return []
     found = rule_rows([board])
@@ -148,7 +148,7 @@ def detail_tables(board: Board) -> list[Table]:
 
 
 def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """Whether one system's lead is real, bucket by bucket; a table for each that it is compared with."""
+    """The significance of a system's lead by bucket; one table for each system that it is compared with."""
     heads = columns("Bucket", ">Questions", ">Groups", ">Lead", ">95 % CI", ">p", ">p adjusted", "Verdict")
     found = []
     for other in dict.fromkeys(row["against"] for row in rows):
@@ -169,7 +169,7 @@ def leads_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 
 def board_notes(board: Board) -> list[str]:
-    """One sentence for everything that a reader of the ranks must know."""
+    """Notes on the ranking, one sentence each."""
     standings = board.standings
     found = [*_policy_notes(board), *_latency_notes(board)]
     if standings.empty:
@@ -229,18 +229,18 @@ def _latency_notes(board: Board) -> list[str]:
 
 
 def who_advances(boards: Sequence[Board]) -> str:
-    """Who beats all baselines on at least one board; empty without baselines."""
+    """The systems that beat all baselines on at least one board; empty without baselines."""
     if not any(board.baselines for board in boards):
         return ""
     names = sorted({one.standing.name for board in boards for one in board.runs if one.advances})
     return f"Beats all baselines on at least one board: {', '.join(names) or 'nobody'}."
 
 
-_MAX_IN_PANELS = 20  # systems in the small maps of single buckets
+_MAX_IN_PANELS = 20  # systems in the small maps of the buckets
 
 
 def board_figures(analysis: Analysis, board: Board) -> list[Figure]:
-    """Blobs of places, lines over the rules, and the significance maps of one board."""
+    """The figures of one board: places in samples, ranks by rule, and significance maps."""
     names = [one.standing.name for one in board.runs]
     found = []
     if any(one.standing.stability for one in board.runs):
@@ -305,7 +305,7 @@ def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
     first = names[:_MAX_IN_PANELS]
     row_of = {name: number for number, name in enumerate(first)}
     panels = []
-    by_pair: dict[tuple[str, str], Record] = {}  # one row a pair with p of every bucket: a tenth of the long form
+    by_pair: dict[tuple[str, str], Record] = {}  # one row per pair with p of all buckets: a tenth of the long form
     for row in rows:
         pair = by_pair.setdefault((row["first"], row["second"]), {"first": row["first"], "second": row["second"]})
         pair[f"p, {row['bucket']}"] = row["p"]
@@ -332,7 +332,7 @@ def _significance(rows: list[Record], board: Board, names: list[str]) -> Figure:
 
 
 def tau_figure(analysis: Analysis) -> Figure | None:
-    """The spread of Kendall's τ over samples, a row a board; None without stability."""
+    """The distribution of Kendall's τ over samples, one row per board; None without stability."""
     rows = [row for row in analysis.tables["tau"] if row["samples"]]
     if not rows:
         return None
@@ -352,7 +352,7 @@ def tau_figure(analysis: Analysis) -> Figure | None:
 
 
 def ranking_section(source: Source) -> Section | None:
-    """None where the benchmark has no buckets, or there is no analysis of it."""
+    """The section on the ranking; None without buckets or analysis."""
     analysis = source.analysis
     if not source.card.buckets or not isinstance(analysis, Analysis):
         return None

@@ -419,7 +419,7 @@ def _reached(unseen: Floats, thin: int, value: float, groups: int, plan: Resampl
     at_bound = value in (lowest, highest) and bool(np.isfinite((lowest, highest)).all())
     step = [value + _share(groups, plan) * ((highest if value == lowest else lowest) - value)] if at_bound else []
     candidates = unseen[thin:] if at_bound else unseen
-    return step + candidates[np.isfinite(candidates)].tolist()
+    return [*step, *map(float, candidates[np.isfinite(candidates)])]
 
 
 def _share(groups: int, plan: Resampling) -> float:

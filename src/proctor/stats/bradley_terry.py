@@ -107,8 +107,8 @@ def bradley_terry(
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Comparisons × outcomes. Each outcome has two systems (`preferred` is preferred to `other`, or they are in order and
-    `tie` is true). Every pair that was compared has a column for the preference in either direction."""
+    """Comparisons × outcomes. Each outcome has two systems (`preferred` is preferred to `other`, or they are in order
+    and `tie` is true). Every pair that was compared has a column for the preference in either direction."""
 
     table: Floats
     preferred: Ints
@@ -151,8 +151,8 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The maximum likelihood estimates in each sample: log strengths (within parts) and ν. `reach` is true if a chain of
-    preferences and ties leads from the row to the column."""
+    """The maximum likelihood estimates in each sample: log strengths (within parts) and ν. `reach` is true if a chain
+    of preferences and ties leads from the row to the column."""
 
     reach: Bools
     strength: Floats

@@ -103,8 +103,8 @@ def group_codes(groups: Groups, n: int) -> Ints:
 
 
 def linked(labels: Sequence[Iterable[Hashable]]) -> Ints:
-    """The cluster of each item as an integer from 0: items are in one cluster if they share a label, directly or through
-    other items. Clusters are numbered in the order of their first items.
+    """The cluster of each item as an integer from 0: items are in one cluster if they share a label, directly or
+    through other items. Clusters are numbered in the order of their first items.
 
     >>> linked([["video 1"], ["video 2", "patient 7"], ["video 3", "patient 7"], ["video 1"], []]).tolist()
     [0, 1, 1, 0, 2]
@@ -139,8 +139,8 @@ def tabulate(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Items
 
 
 def slice_sums(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> Sums:
-    """The sums of `tabulate`. Values of 0 and 1 are counted, which is faster and gives bitwise equal sums, since integers
-    add up exactly in any order."""
+    """The sums of `tabulate`. Values of 0 and 1 are counted, which is faster and gives bitwise equal sums, since
+    integers add up exactly in any order."""
     marks, key = _keyed(values, groups, slices, n_slices)
     ones, n_cells = marks == 1, int(key.max(initial=-1)) + 1
     if n_cells > _MAX_CELLS * len(key) or not np.all(ones | (marks == 0)):
@@ -171,8 +171,8 @@ def _keyed(values: Floats, groups: Ints, slices: Ints, n_slices: int) -> tuple[F
 def _placed(
     cell: Ints, count: Floats, total: Floats, squares: Floats, contents: NDArray[np.uint64], n_slices: int
 ) -> tuple[Sums, Ints]:
-    """The sums of cells (ascending) in canonical order, and the position of each cell's group in its slice. The arguments
-    are, per cell, the number of values, and the sums of values, of squares and of hashes."""
+    """The sums of cells (ascending) in canonical order, and the position of each cell's group in its slice. The
+    arguments are, per cell, the number of values, and the sums of values, of squares and of hashes."""
     slice_ = cell % n_slices
     placed = np.lexsort((contents, cell_hash(np.zeros_like(slice_), count, total), slice_))
     in_order = slice_[placed]

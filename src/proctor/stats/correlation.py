@@ -86,8 +86,8 @@ class _Levels:
         return cls(level, unit[order], np.flatnonzero(np.diff(level[order], prepend=-1)))
 
     def ranks(self, times: Floats, n: Floats) -> tuple[Floats, Floats]:
-        """The mid-rank of each level minus the mean rank, and the number of items at it: levels × samples. `times` is how
-        often each unit is drawn (units × samples), `n` the number of items in each sample."""
+        """The mid-rank of each level minus the mean rank, and the number of items at it: levels × samples. `times` is
+        how often each unit is drawn (units × samples), `n` the number of items in each sample."""
         counts = np.add.reduceat(times[self.units], self.starts, axis=0)
         ranks: Floats = np.cumsum(counts, axis=0)
         ranks -= counts / 2 + n / 2
@@ -199,10 +199,10 @@ def degrees(carrying: int, units: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """A statistic of all items (`observed`), in each bootstrap sample (`drawn`) and with each unit left out (`without`);
-    NaN where it is undefined. `present` marks the units with items; `n` counts items, `groups` their groups. `carrying`
-    is the number of groups that carry the variation (see `carrying_groups`) of the variable that varies in fewer
-    groups; None if this does not apply.
+    """A statistic of all items (`observed`), in each bootstrap sample (`drawn`) and with each unit left out
+    (`without`); NaN where it is undefined. `present` marks the units with items; `n` counts items, `groups` their
+    groups. `carrying` is the number of groups that carry the variation (see `carrying_groups`) of the variable that
+    varies in fewer groups; None if this does not apply.
 
     >>> samples = Resamples(["a", "b", "c"], plan=Resampling(draws=50))
     >>> samples.correlation("pearson", [1, 2, 3], [1, 2, 4], list("abc")).estimate().value

@@ -274,8 +274,8 @@ def _reliability(confusion: Floats) -> Floats:
 
 
 def _resampled(table: _VoteTable, samples: Resamples, start: Floats) -> tuple[Floats, Floats]:
-    """The posteriors of each pattern in the bootstrap samples, and the reliabilities for each row of weights; NaN for an
-    annotator without votes in a sample."""
+    """The posteriors of each pattern in the bootstrap samples, and the reliabilities for each row of weights; NaN for
+    an annotator without votes in a sample."""
     units = samples.units(table.labels)
     per_unit = np.zeros((samples.n_units, table.per_group.shape[1]))
     np.add.at(per_unit, units, table.per_group)

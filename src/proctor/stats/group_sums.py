@@ -62,8 +62,8 @@ class GroupSums:
         )
 
     def means(self, plan: Resampling = Resampling()) -> list[Estimate]:
-        """The mean of each system with the interval of `mean_interval`. Raises `InputError` for `two_level`, which needs
-        the items."""
+        """The mean of each system with the interval of `mean_interval`. Raises `InputError` for `two_level`, which
+        needs the items."""
         if plan.two_level:
             raise InputError("two_level", found="True", expected="False: sums of groups have no items")
         estimates = []

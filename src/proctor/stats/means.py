@@ -1,5 +1,5 @@
-"""Means with clustered intervals: of all items, of slices, of equally weighted groups, and of several systems on the same
-items."""
+"""Means with clustered intervals: of all items, of slices, of equally weighted groups, and of several systems on the
+same items."""
 
 from __future__ import annotations
 
@@ -334,8 +334,8 @@ def group_mean_slices(
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """Values of several systems on the same items. `matrix` is systems × items, with items sorted by group and groups in
-    canonical order (see `clusters`); `totals` is groups × systems; `counts` is the number of items per group."""
+    """Values of several systems on the same items. `matrix` is systems × items, with items sorted by group and groups
+    in canonical order (see `clusters`); `totals` is groups × systems; `counts` is the number of items per group."""
 
     matrix: Floats
     totals: Floats

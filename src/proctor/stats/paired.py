@@ -103,8 +103,8 @@ def paired_differences(matrix: Matrix, groups: Groups, plan: Resampling = Resamp
 
 @dataclass(frozen=True, slots=True)
 class PairSums:
-    """The sums that determine the comparisons of pairs; fields as in `GroupSums`. `means` (draws × systems) are the means
-    in two-level samples; None if whole groups are drawn."""
+    """The sums that determine the comparisons of pairs; fields as in `GroupSums`. `means` (draws × systems) are the
+    means in two-level samples; None if whole groups are drawn."""
 
     totals: Floats
     counts: Floats
@@ -341,8 +341,8 @@ def holm(p_values: Sequence[float] | NDArray[Any]) -> Floats:
 
 
 def holm_known(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p values (`holm`) of a family with missing p values: None stays None and is not counted as a test.
-    Raises `InputError` as `holm` does.
+    """Holm's adjusted p values (`holm`) of a family with missing p values: None stays None and is not counted as a
+    test. Raises `InputError` as `holm` does.
 
     >>> holm_known([0.01, None, 0.03])
     [0.02, None, 0.03]

@@ -188,7 +188,8 @@ def _fit(outcome: Floats, table: Floats, of: Ints) -> Floats | None:
 
 
 def _clustered(outcome: Floats, table: Floats, of: Ints, code: Ints, estimates: Floats) -> tuple[Floats, Floats]:
-    """The CR2 standard errors of the estimates and their degrees of freedom; NaN if a single group determines an estimate.
+    """The CR2 standard errors of the estimates and their degrees of freedom; NaN if a single group determines an
+    estimate.
 
     Let X and e be the columns and residuals of the last weighted least squares step (columns multiplied, and residuals
     divided, by the root of the weight p(1 − p)), and M = (X'X)⁻¹ = L L'. The contribution of a group to the estimates

@@ -75,8 +75,8 @@ class RankingPlan:
 @dataclass(frozen=True, slots=True)
 class Stability:
     """The distribution of a system's place over bootstrap samples of groups: quantiles (at `level`), and the share of
-    samples with each place from 1. This is not a confidence interval: samples repeat the random error of the data, so of
-    equal systems the one with the best observed score leads in most samples.
+    samples with each place from 1. This is not a confidence interval: samples repeat the random error of the data, so
+    of equal systems the one with the best observed score leads in most samples.
 
     >>> Stability(place_low=1, place_high=2, chances=(0.9, 0.1)).chances[0]
     0.9
@@ -224,8 +224,8 @@ def rank_buckets(
 
 
 class PlaceReadings:
-    """The places of `rank_buckets` under alternative values of systems, such as for missing scores. `rows` (alternatives ×
-    items) has several rows per system; each pair of rows is tested once.
+    """The places of `rank_buckets` under alternative values of systems, such as for missing scores. `rows`
+    (alternatives × items) has several rows per system; each pair of rows is tested once.
 
     >>> right = [[1] * 8, [0] * 8, [1] * 8, [0] * 8]
     >>> places = PlaceReadings(right, list("stuvwxyz"), [0] * 8, 1, RankingPlan(draws=100))
@@ -318,7 +318,8 @@ def _mean(table: Floats) -> Floats:
 
 
 def _win_rates(sampled: Floats) -> Floats:
-    """The share of samples in which each system is best in each bucket: buckets × systems, from samples × buckets × systems."""
+    """The share of samples in which each system is best in each bucket: buckets × systems, from samples × buckets ×
+    systems."""
     rounded = np.where(np.isnan(sampled), -np.inf, np.round(sampled, 12))
     highest = rounded.max(axis=2, keepdims=True, initial=-np.inf)
     there = highest > -np.inf
