@@ -1,4 +1,4 @@
-"""Where in a picture: boxes, and points."""
+"""Answer formats for locations in a picture: boxes and points."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ _MOST_NUMBERS = 4 * (MOST_NAMED + 1)
 
 
 class _Placed(StrictFormat):
-    """A format whose answers are places in a picture of `width` × `height` units, from its top left corner: a
-    thousandth of the picture each, where nothing else is said, so that they hold for every size in which a picture is
-    shown."""
+    """A format for locations in a picture of `width` × `height` units, with the origin at the top left. The default
+    units are thousandths of the picture, which are independent of the displayed size."""
 
     width: float = Field(default=1000, gt=0, le=1e6)
     height: float = Field(default=1000, gt=0, le=1e6)
@@ -68,12 +67,12 @@ class _Placed(StrictFormat):
 
 
 class BoxesFormat(OverlapFormat, _Placed):
-    """One box, or `several`, as [left, top, right, bottom], in the order in which they are named (the surest first).
+    """One box, or `several`, as [left, top, right, bottom], in the given order (most certain first).
 
-    Right when there are as many as in the reference and each overlaps one of them, one to one, with an intersection
-    over union of at least `iou` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). A box
-    that reaches outside the picture, or ends before it begins, states none. Strict: the numbers alone, several boxes
-    separated by semicolons.
+    Right if there are as many boxes as in the reference, and they can be matched one to one with an intersection over
+    union of at least `iou` (0.5: Everingham et al. 2010, International Journal of Computer Vision 88:303). Boxes that
+    exceed the picture or end before they begin are invalid. Strict: only the numbers, with boxes separated by
+    semicolons.
 
     >>> BoxesFormat().parse("The stapler is at [120, 80, 460, 300].")
     [[120.0, 80.0, 460.0, 300.0]]
@@ -131,7 +130,7 @@ class BoxesFormat(OverlapFormat, _Placed):
         return self._checked(groups, str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Left, top, right and bottom, separated by commas; several boxes with semicolons or lines between them."""
+        """Parse left, top, right and bottom, separated by commas; boxes are separated by semicolons or lines."""
         del options
         parts = [part for part in re.split(r"[;\n]", text) if part.strip()] if self.several else [text]
         found = [_cell_group(part, 4) for part in parts]
@@ -144,16 +143,15 @@ class BoxesFormat(OverlapFormat, _Placed):
         return "; ".join(f"[{', '.join(_plain(end) for end in one)}]" for one in extents(value))
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """None: how often a random box overlaps enough depends on how its size is drawn. The baseline `random` draws
-        boxes and shows it."""
+        """None: the chance level depends on the distribution of random boxes. The baseline `random` shows it."""
         del accepted, options
         return None
 
 
 class PointFormat(_Placed):
-    """One place, as [x, y]. Right within `tolerance` units of the reference, where that is a point, and inside it,
-    edges included, where it is a box [left, top, right, bottom] (pointing game: Zhang et al. 2018, International
-    Journal of Computer Vision 126:1084). Strict: the two numbers alone.
+    """A point as [x, y]. Right within `tolerance` units of a reference point, or inside a reference box [left, top,
+    right, bottom], including its edges (the pointing game: Zhang et al. 2018, International Journal of Computer Vision
+    126:1084). Strict: only the two numbers.
 
     >>> PointFormat(tolerance=20).parse("It is at (512, 300).")
     [512.0, 300.0]
@@ -208,7 +206,7 @@ class PointFormat(_Placed):
         raise ParseError(expected="[x, y], or the box [left, top, right, bottom] that it lies in", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """x and y, or the left, top, right and bottom of the box that the point has to lie in, separated by commas."""
+        """Parse x and y, or left, top, right and bottom of a reference box, separated by commas."""
         found = _cell_group(text, 2) or _cell_group(text, 4)
         return self.check(text if found is None else [*found], options)
 
@@ -223,7 +221,7 @@ class PointFormat(_Placed):
         return far is not None and far <= limit + 1e-9
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """The Euclidean distance to the reference in units of the picture; of a box to its nearest edge, 0 inside."""
+        """The Euclidean distance to the reference point, or to the nearest edge of the reference box (0 inside)."""
         if not isinstance(reference, list) or not isinstance(prediction, list) or len(prediction) != 2:
             return None
         key, said = [float(str(one)) for one in reference], [float(str(one)) for one in prediction]
@@ -232,8 +230,7 @@ class PointFormat(_Placed):
         return math.hypot(*apart)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The share of the picture's area that counts as right: that of the boxes, and of the circles of the tolerance
-        around points, within the picture, over width × height."""
+        """The share of the picture's area in the reference boxes and the tolerance circles around reference points."""
         del options
         keys = tuple(tuple(float(str(end)) for end in one) for one in accepted if isinstance(one, list))
         return (
@@ -246,8 +243,8 @@ _STEPS = 400  # columns between two edges
 
 @lru_cache(maxsize=100_000)
 def _covered_area(keys: tuple[tuple[float, ...], ...], tolerance: float, width: float, height: float) -> float:
-    """The area of the boxes, and of the circles of the tolerance around the points, within the picture. Kept: a report
-    asks for the same questions under every facet."""
+    """The area, within the picture, of the boxes and of the tolerance circles around points. Cached, since reports need
+    it for every facet."""
     columns = sorted({0.0, width, *(min(max(end, 0.0), width) for key in keys for end in _sides(key, tolerance))})
     area = 0.0
     for start, end in pairwise(columns):
@@ -263,7 +260,7 @@ def _sides(key: Sequence[float], tolerance: float) -> tuple[float, float]:
 
 
 def _chord(keys: Sequence[Sequence[float]], tolerance: float, height: float, x: float) -> float:
-    """The length of the column at `x` that counts as right."""
+    """The length of the vertical line at `x` that is right."""
     parts = []
     for key in keys:
         start, end = _sides(key, tolerance)
@@ -286,7 +283,7 @@ def _is_number(value: JsonValue) -> bool:
 
 
 def _numbers(value: JsonValue, size: int) -> list[tuple[float, ...]]:
-    """The groups of `size` numbers that a list, or a list of lists, is; none for anything else."""
+    """The groups of `size` numbers in a list or a list of lists; empty for anything else."""
     given = value if isinstance(value, list) else []
     groups = given if given and isinstance(given[0], list) else [given]
     whole = [one for one in groups if isinstance(one, list) and len(one) == size and all(map(_is_number, one))]
@@ -294,7 +291,7 @@ def _numbers(value: JsonValue, size: int) -> list[tuple[float, ...]]:
 
 
 def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
-    """The boxes or points in a JSON value: lists of numbers, objects with names for them, and lists of these."""
+    """The boxes or points in a JSON value: lists of numbers, objects with named numbers, and lists of these."""
     if isinstance(value, dict):
         return _of_object(value, size)
     if isinstance(value, list):
@@ -334,7 +331,7 @@ def _of_names(named: dict[str, float], size: int) -> list[tuple[float, ...]]:
 
 
 def _cell_group(text: str, size: int) -> tuple[float, ...] | None:
-    """The numbers of a cell that holds `size` of them and nothing else."""
+    """The numbers of a cell that has exactly `size` numbers."""
     said = text.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
     hit = _RUN.fullmatch(said)
     found = _group(hit[0], size) if hit else []
@@ -342,7 +339,7 @@ def _cell_group(text: str, size: int) -> tuple[float, ...] | None:
 
 
 def _group(run: str, size: int) -> list[tuple[float, ...]]:
-    """The groups of a run of numbers, which may be named ("x1: 10, y1: 20 …")."""
+    """The groups in a sequence of numbers, which may be named ("x1: 10, y1: 20 …")."""
     parts = list(_PART.finditer(run))
     numbers = [float(part["number"]) for part in parts]
     labels = [re.sub(r"[\s_]", "", (part["label"] or "").lower()) for part in parts]
@@ -354,8 +351,8 @@ def _group(run: str, size: int) -> list[tuple[float, ...]]:
 
 
 def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[float, ...]]:
-    """The groups of numbers that a statement names: in its first sentence, else in all of it. Raises `ParseError`
-    for alternatives."""
+    """The groups of numbers in the first sentence of a statement, or else in all of it. Raises `ParseError` for
+    alternatives."""
     start = statement.text.split("\n\n", 1)[0] if several else first_sentence(statement.text)
     for part in (start, statement.text) if statement.sure else (statement.text,):
         said = _PIXELS.sub("", part)
@@ -371,7 +368,7 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
 
 
 def _placed(hit: re.Match[str], text: str) -> bool:
-    """Whether a run of numbers is a place: in brackets, with names, or at the head of what is said."""
+    """Whether a sequence of numbers is a location: in brackets, with names, or at the start of the text."""
     bracketed = text[: hit.start()].rstrip()[-1:] in {"[", "(", "{", "<", ">"} and "(" not in hit[0]
     named = "=" in hit[0] or ":" in hit[0] or re.match(r"[a-z]", hit[0], re.IGNORECASE) is not None
     corners = ")" in hit[0] and "(" in hit[0]

@@ -1,4 +1,4 @@
-"""Yes or no, how many, how much; and numbers as models write them: digits, words, percentages."""
+"""Answer formats for yes or no, counts and percentages; and parsing of numbers in digits and words."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _PARTS = deferred(
     r"|% of (?:the )?(\w{1,30})\b[^%\n]{0,30}\d ?% of (?:the )?(?!\1)\w",
     re.IGNORECASE,
 )
-_GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # a thousand or one, depending on the country
+_GROUPED = deferred(r"\d{1,3}(?:\.\d{3})+")  # ambiguous between countries
 _SECOND = deferred(r"[.?!]\s+(?:or|wait|actually|hmm)\b", re.IGNORECASE)
 _TOTAL = deferred(
     r"\b(?:total|altogether|overall|in all|sum)\b(?: number)?(?: of| is| are|:|=)?[^.\d\n]{0,20}?(?:\d+|[a-z]+)"
@@ -101,8 +101,9 @@ _TOTAL = deferred(
 
 
 def read_quantity(statement: Statement, expected: str, *, share: bool) -> float | None:
-    """The number at the head of a statement, else the only one in its first sentence, else the only one in all of
-    it; for a share, those with a per cent sign go first. Raises `ParseError` for several, a range or a bound."""
+    """The number at the start of a statement, or else the only one in its first sentence, or else the only one in all
+    of it. For shares, numbers with a per cent sign take precedence. Raises `ParseError` for several numbers, a range or
+    a bound."""
     value = statement.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return min(max(float(str(value)), -1.0), 1e18)
@@ -129,7 +130,7 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
 
 
 def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
-    """The numbers of a text; for shares those with a per cent sign `only` or all, for counts those without."""
+    """The numbers in a text: for counts those without a per cent sign; for shares all, or `only` those with one."""
     found = _quantities(text)
     if only:
         return [one for one in found if one.share]
@@ -137,15 +138,15 @@ def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
 
 
 def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
-    """The number that is called the total, where one is."""
+    """The number that is named as the total, if there is one."""
     total = _TOTAL.search(text)
     totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
     return totals[0] if len(totals) == 1 else None
 
 
 def _unclear(statement: Statement, text: str, found: list[_Quantity], share: bool) -> bool:
-    """Whether the first number is a bound or one of several, below 0, a share of a part, doubted later, or grouped
-    in a way that means a thousand in one country and one in another."""
+    """Whether the first number is a bound, one of several, negative, a share of a part, later retracted, or has an
+    ambiguous thousands separator."""
     first = found[0]
     if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
         return True
@@ -156,14 +157,14 @@ def _unclear(statement: Statement, text: str, found: list[_Quantity], share: boo
 
 
 def _adds_up(text: str, found: list[_Quantity]) -> bool:
-    """Whether the first number is one part of several ("2 clips and 1 sponge"), which nobody has added up."""
+    """Whether the first number is one of several parts without a total ("2 clips and 1 sponge")."""
     between = text[found[0].end : found[1].start] if len(found) > 1 else ""
     return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
 
 
 @dataclass(frozen=True)
 class _Quantity:
-    """A number in a text: its value, whether a per cent sign follows, and where it stands."""
+    """A number in a text: its value, whether a per cent sign follows, and its position."""
 
     value: float
     share: bool
@@ -171,9 +172,9 @@ class _Quantity:
     end: int
 
 
-@lru_cache(maxsize=4)  # of one text it is asked several times
+@lru_cache(maxsize=4)  # called several times per text
 def _quantities(text: str) -> tuple[_Quantity, ...]:
-    """The numbers of a text that may be a count or a share: not times, units of length, or numbers of frames."""
+    """The numbers in a text that may be counts or shares, excluding times, lengths and frame numbers."""
     blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
     blank = _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank) if len(_LIST_MARK.findall(blank)) > 1 else blank
     found = []
@@ -187,7 +188,7 @@ def _quantities(text: str) -> tuple[_Quantity, ...]:
 
 
 def _head(text: str) -> _Quantity | None:
-    """The number with which a text begins, but for words such as "about" or "there are"."""
+    """The number at the start of a text, ignoring words such as "about" or "there are"."""
     found = _quantities(text)
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
@@ -195,7 +196,7 @@ def _head(text: str) -> _Quantity | None:
 
 
 def _alternatives(text: str, chosen: _Quantity) -> bool:
-    """Whether a number is one end of a range, one of several, or a bound ("2 to 3", "2 or 3", "at least 2")."""
+    """Whether a number belongs to a range, alternatives or a bound ("2 to 3", "2 or 3", "at least 2")."""
     if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(text, chosen.end):
         return True
     found = _quantities(text)
@@ -223,7 +224,7 @@ def _value(hit: re.Match[str]) -> float:
         return float(digits.replace(",", "" if grouped else "."))
     if hit["han"]:
         return float(_han(hit["han"].removeprefix("百分之")))
-    name = hit["name"].casefold().replace("\u0307", "").replace("ı", "i")  # the pattern takes Turkish letters for an i
+    name = hit["name"].casefold().replace("\u0307", "").replace("ı", "i")  # the pattern also matches Turkish letters
     return float(_WORDS[name]) if name in _WORDS else float(sum(_WORDS[part] for part in re.split(r"[ -]", name)))
 
 
@@ -238,7 +239,7 @@ def _han(text: str) -> int:
     return _CHINESE.get(text[-1], 0) if len(text) == 1 else -1
 
 
-# Above this no count or percentage means anything, and a float no longer holds each whole number.
+# Larger counts and percentages are meaningless, and floats do not represent all larger integers.
 _MOST = 10**15
 _BARE_SHARE = deferred(r"(\d+(?:\.\d+)?)\s*%?")  # digits of any script, as in the toolkit
 _SURE = (
@@ -277,7 +278,7 @@ _SHARE_KEYS = ("percentage", "percent", "share", "proportion", "estimate")
 
 
 class BinaryFormat(StrictFormat):
-    """Yes or no. Strict: the one word in any case, with or without a full stop.
+    """Yes or no. Strict: only the word, in any case, with or without a full stop.
 
     >>> BinaryFormat().parse("Yes, all sponges are out.")
     True
@@ -328,7 +329,7 @@ class BinaryFormat(StrictFormat):
 
 
 class CountFormat(StrictFormat):
-    """A non-negative integer. Strict: its digits alone.
+    """A non-negative integer. Strict: only its digits.
 
     >>> CountFormat().parse("There are three needles.")
     3
@@ -355,7 +356,7 @@ class CountFormat(StrictFormat):
         raise ParseError(expected="a whole number of 0 or more", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The number in digits; "3.0", as spreadsheets write it, is 3."""
+        """Parse the number in digits; "3.0", as in spreadsheets, is 3."""
         number = cell_quantity(text, "a whole number of 0 or more")
         if number != number // 1 or not 0 <= number < _MOST:
             raise ParseError(expected="a whole number of 0 or more", found=text)
@@ -367,8 +368,8 @@ class CountFormat(StrictFormat):
 
 
 class PercentageFormat(StrictFormat):
-    """A number from 0 to 100, right within `tolerance` percentage points. Strict: the number, with or
-    without a per cent sign; it may lie above 100, and is right there within the tolerance.
+    """A number from 0 to 100, right within `tolerance` percentage points. Strict: only the number, with or without a
+    per cent sign; it may exceed 100.
 
     >>> PercentageFormat(tolerance=5).match(40.0, 44.0)
     True
@@ -417,11 +418,11 @@ class PercentageFormat(StrictFormat):
 
 
 def _digits(text: str) -> int:
-    """The whole number that digits of any script state, and nothing else."""
+    """Parse an integer of digits of any script."""
     said = bare(text)
     try:
         value = int(said) if said.isdecimal() else _MOST
-    except ValueError:  # Python reads no whole number of more than 4,300 digits, and neither does the toolkit
+    except ValueError:  # Python and the toolkit do not parse integers of more than 4,300 digits
         value = _MOST
     if value >= _MOST:
         raise ParseError(expected="a whole number of 0 or more in digits and nothing else", found=text)

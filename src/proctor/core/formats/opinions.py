@@ -1,4 +1,4 @@
-"""What a system thinks of something: a level of a scale, and which of two is better."""
+"""Answer formats for levels of a scale, and for preferences between two."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _KEYS = ("rating", "score", "level", "grade", "value", "stars")
 
 
 class ScaleFormat(StrictFormat):
-    """A level of a scale: a whole number from `low` to `high`, right within `tolerance` levels. `labels` are the names
-    of all levels, lowest first, where they have names; a reply may give either. Strict: the number, or the name, alone.
+    """A level of a scale: an integer from `low` to `high`, right within `tolerance` levels. `labels` are optional names
+    of all levels in ascending order, which replies may use. Strict: only the number or the name.
 
     >>> ScaleFormat(labels=("poor", "fair", "good", "very good", "excellent")).parse("I would rate it 4/5.")
     4
@@ -90,7 +90,7 @@ class ScaleFormat(StrictFormat):
         return None if number is None else self._level(number, text)
 
     def _named(self, statement: Statement, text: str) -> int | None:
-        """The level whose name stands at the head of a statement, or is all that is said."""
+        """The level whose name begins a statement or is all of it."""
         start = plain_words(_LEAD.sub("", first_sentence(text), count=1)).strip(" .!*\"'()[]")
         for place, label in sorted(enumerate(self.labels), key=lambda one: -len(one[1])):
             name = plain_words(label)
@@ -111,7 +111,7 @@ class ScaleFormat(StrictFormat):
         raise ParseError(expected=self._expected(), found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """The number of the level, or its name."""
+        """Parse the number or the name of the level."""
         names = {plain_words(label): self.low + place for place, label in enumerate(self.labels)}
         known = names.get(plain_words(text))
         return known if known is not None else self.check(cell_quantity(text, self._expected()), options)
@@ -127,7 +127,7 @@ class ScaleFormat(StrictFormat):
         return None
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of levels that count as right over that of all levels."""
+        """The number of levels that count as right divided by the number of levels."""
         del options
         levels = range(self.low, self.high + 1)
         right = [level for level in levels if any(self.match(key, level) for key in accepted)]
@@ -184,11 +184,11 @@ _NEITHER = deferred(rf"\b[Nn]either {_NAME}A nor {_NAME}B\b")
 
 
 class PreferenceFormat(StrictFormat):
-    """Which of two is better: "A", "B", or, where `ties` are allowed, "tie".
+    """A preference: "A", "B", or, if `ties` are allowed, "tie".
 
-    Read are the letter at the head, "B is better than A", "A > B", and words for a tie ("equally good", "no
-    difference"). "[[A]]", "[[B]]" and "[[C]]" (a tie) are read as MT-Bench's judges write them (Zheng et al. 2023,
-    NeurIPS). Both without a word for a tie, and alternatives, state none. Strict: the letter or the word alone.
+    Parsed are a letter at the start, "B is better than A", "A > B", and words for a tie ("equally good", "no
+    difference"), and also "[[A]]", "[[B]]" and "[[C]]" (a tie), as written by MT-Bench's judges (Zheng et al. 2023,
+    NeurIPS). Alternatives, and both letters without a word for a tie, are invalid. Strict: only the letter or word.
 
     >>> PreferenceFormat().parse("B is better than A: the needle stays in view.")
     'B'
@@ -232,7 +232,7 @@ class PreferenceFormat(StrictFormat):
         return found or None
 
     def _judged(self, text: str, *, sure: bool) -> str:
-        """The side, or the tie, that a text states; "" for none. Raises `ParseError` where it states both sides."""
+        """The side or tie in a text; "" for none. Raises `ParseError` for both sides."""
         tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
         if _NEITHER.search(text):
             return "tie"
@@ -268,17 +268,17 @@ class PreferenceFormat(StrictFormat):
         raise ParseError(expected=self._expected(), found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """A, B, or (where ties are allowed) "tie" or "equal", in either case."""
+        """Parse A, B, or, if ties are allowed, "tie" or "equal", in any case."""
         said = plain_words(text)
         return self.check(
             {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(said, text), options
         )
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """0 for the same, 1 for the other side, a half where one of them is a tie."""
+        """0 for equal values, 1 for opposite sides, 0.5 if one of them is a tie."""
         return 0.0 if reference == prediction else 0.5 if "tie" in {reference, prediction} else 1.0
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
-        """The number of right values over that of all: one third with ties, a half without."""
+        """The number of right values divided by that of all: one third with ties, one half without."""
         del options
         return max(1, len(set(map(str, accepted)))) / len(self._values())

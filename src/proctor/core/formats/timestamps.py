@@ -1,5 +1,4 @@
-"""One or several moments of a video, and times as models write them: clocks, and hours, minutes and seconds in
-words."""
+"""The answer format for one or several times in a video, and parsing of times in clock format and in words."""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ _CELL_TIME = "a time as hh:mm:ss, mm:ss or seconds"
 
 
 def cell_seconds(text: str) -> float:
-    """The seconds of the one time that a text is: a clock, seconds, or hours, minutes and seconds in words. Raises
-    `ParseError` for anything else.
+    """Parse a time in seconds: a clock time, seconds, or hours, minutes and seconds in words. Raises `ParseError` for
+    anything else.
 
     >>> cell_seconds("1:05"), cell_seconds("65,5 s"), cell_seconds("1 min 5 s")
     (65.0, 65.5, 65.0)
@@ -61,7 +60,7 @@ def cell_seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class Moment:
-    """A time in seconds, and where it stands in a text."""
+    """A time in seconds, and its position in a text."""
 
     seconds: float
     start: int
@@ -69,8 +68,8 @@ class Moment:
 
 
 def moments(text: str) -> list[Moment]:
-    """The times of a text: clocks (hh:mm:ss, mm:ss), or, where there are none, hours, minutes and seconds in
-    words. Raises `ParseError` for a clock that does not exist (00:01:75)."""
+    """The times in a text: clock times (hh:mm:ss, mm:ss), or, without any, hours, minutes and seconds in words. Raises
+    `ParseError` for an invalid clock time (00:01:75)."""
     clocks = [_clock(hit) for hit in _CLOCK.finditer(text)]
     if clocks:
         return clocks
@@ -81,7 +80,7 @@ def moments(text: str) -> list[Moment]:
 
 
 def is_range(text: str, found: list[Moment]) -> bool:
-    """Whether two of the times are the ends of a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
+    """Whether the times include a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
     if _BETWEEN.search(text, max(0, found[0].start - 24), found[0].start):
         return len(found) > 1
     if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in found):
@@ -91,7 +90,7 @@ def is_range(text: str, found: list[Moment]) -> bool:
 
 
 def _is_span(text: str, hit: re.Match[str]) -> bool:
-    """Whether seconds say how long, not when ("lasts 5 s", "the 90-second video", "5 s before the end")."""
+    """Whether seconds are a duration ("lasts 5 s", "the 90-second video", "5 s before the end")."""
     before = _LASTS.search(text, max(0, hit.start() - 24), hit.start())
     return bool(before or _LONG.match(text, hit.end()) or re.search(r"\d-[a-z]", hit[0], re.IGNORECASE))
 
@@ -132,11 +131,10 @@ _KEYS = ("timestamp", "timestamps", "time", "times", "moment", "moments", "secon
 
 
 class TimestampsFormat(StrictFormat):
-    """Times as hh:mm:ss or mm:ss, or in hours, minutes and seconds ("1 min 5 s"), kept as seconds in ascending order.
+    """Times as hh:mm:ss, mm:ss, or hours, minutes and seconds ("1 min 5 s"), stored as seconds in ascending order.
 
-    Right when there are as many as in the reference and, both in order, each lies within
-    `tolerance` seconds of its counterpart. Strict: times as hh:mm:ss alone, separated by commas, empty
-    parts not counted; a time that is named twice counts twice.
+    Right if there are as many times as in the reference, and each is within `tolerance` seconds of its counterpart in
+    order. Strict: only times as hh:mm:ss, separated by commas; empty parts are ignored, and duplicates count.
 
     >>> TimestampsFormat(tolerance=2, several=True).parse("First at 00:01:05, then at 00:00:30.")
     [30.0, 65.0]
@@ -192,8 +190,8 @@ class TimestampsFormat(StrictFormat):
         return [float(one) for one in sorted(set(seconds))]
 
     def _unclear(self, text: str, found: list[Moment]) -> bool:
-        """Whether a time is denied or only a bound ("after 1:05"), or another one may be meant ("1:05 or 1:10",
-        "1:05, 1:10" where one is asked)."""
+        """Whether a time is denied, a bound ("after 1:05") or one of several alternatives ("1:05 or 1:10", or "1:05,
+        1:10" for a single time)."""
         denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in found)
         pairs = [(text[one.end : other.start]) for one, other in pairwise(found)]
         listed = not self.several and any(_LISTED.fullmatch(between) for between in pairs)
@@ -215,13 +213,13 @@ class TimestampsFormat(StrictFormat):
         raise ParseError(expected="a list of times in seconds", found=str(value))
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
-        """Times as hh:mm:ss, mm:ss or seconds ("1:05", "65", "65.5 s", "1 min 5 s"); several with commas or semicolons
-        between them."""
+        """Parse times as hh:mm:ss, mm:ss or seconds ("1:05", "65", "65.5 s", "1 min 5 s"), separated by commas or
+        semicolons."""
         parts = listed(text) if self.several else [text]
         return self.check([cell_seconds(part) for part in parts], options)
 
     def write(self, value: JsonValue) -> str:
-        """The times to the millisecond (strict: to the second), separated by commas."""
+        """The times with milliseconds (strict: without fractions), separated by commas."""
         if not isinstance(value, list):
             return str(value)
         clocks = [clock_text(float(str(moment)), millis=True) for moment in value]
@@ -232,7 +230,7 @@ class TimestampsFormat(StrictFormat):
         return error is not None and error <= self.tolerance
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
-        """The largest absolute error in seconds of the two in order; None where their numbers differ."""
+        """The largest absolute error in seconds, paired in order; None if the numbers of times differ."""
         if not isinstance(reference, list) or not isinstance(prediction, list):
             return None
         if len(reference) != len(prediction):
@@ -245,7 +243,7 @@ def _is_time(value: JsonValue) -> bool:
 
 
 def _listing(text: str) -> str:
-    """The first sentence, and the lines after it that begin with a time, too."""
+    """The first sentence, and the following lines that begin with a time."""
     lines = text.strip().split("\n")
     more = [line for line in lines[1:] if line.strip()]
     kept = list(takewhile(_LINE.match, more))
