@@ -168,8 +168,8 @@ def cell_quantity(text: str, expected: str) -> float:
     >>> cell_quantity("37,5", "a number"), cell_quantity("-2", "a number")
     (37.5, -2.0)
     >>> cell_quantity("1,000", "a number")
-    Traceback (most recent call last): proctor.core.errors.ParseError: expected a number (1000 or 1.0: a comma before
-    three digits may mean either), found '1,000'
+    Traceback (most recent call last):
+    proctor.core.errors.ParseError: expected a number (1000 or 1.0: a comma before three digits may mean either), found '1,000'
     """
     said = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
     if _GROUPED.fullmatch(said):
