@@ -126,8 +126,8 @@ def bare(text: str) -> str:
     >>> bare(" 00:12:30 . ")
     '00:12:30'
     """
-    said = text.strip()
-    return said.removesuffix(".").rstrip() if said.endswith(".") else said
+    stripped = text.strip()
+    return stripped.removesuffix(".").rstrip() if stripped.endswith(".") else stripped
 
 
 MOST_CELL_CHARS = 32_767
@@ -171,12 +171,12 @@ def cell_quantity(text: str, expected: str) -> float:
     Traceback (most recent call last):
     proctor.core.errors.ParseError: expected a number (1000 or 1.0: a comma before three digits may mean either), found '1,000'
     """
-    said = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
-    if _GROUPED.fullmatch(said):
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS).strip()
+    if _GROUPED.fullmatch(plain):
         raise ParseError(expected=f"{expected} (1000 or 1.0: a comma before three digits may mean either)", found=text)
-    if not _NUMBER.fullmatch(said):
+    if not _NUMBER.fullmatch(plain):
         raise ParseError(expected=expected, found=text)
-    value = float(said.replace(",", "."))
+    value = float(plain.replace(",", "."))
     if not math.isfinite(value):
         raise ParseError(expected=expected, found=text)
     return value
@@ -191,10 +191,10 @@ def cell_json(text: str) -> JsonValue:
     if text[:1] not in {"[", "{"} or len(text) > MOST_CELL_CHARS:
         return None
     try:
-        found: JsonValue = json.loads(text, parse_constant=_refused)
+        value: JsonValue = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):
         return None
-    return found
+    return value
 
 
 def _refused(constant: str) -> float:

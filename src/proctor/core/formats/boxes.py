@@ -100,27 +100,27 @@ class BoxesFormat(OverlapFormat, _Placed):
         if self.strict:
             return self.from_cell(alone(text), options)
         for value in json_fields(text):
-            found = _json_groups(value, 4)
-            if found:
-                return self._checked(found, text)
+            groups = _json_groups(value, 4)
+            if groups:
+                return self._checked(groups, text)
         return read_reply(text, self._read, expected=self._expected(), keys=_BOX_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list | dict):
-            found = _json_groups(statement.value, 4)
-            return self._checked(found, statement.text) if found else None
-        found = _stated(statement, 4, several=self.several)
-        return self._checked(found, statement.text) if found else None
+            groups = _json_groups(statement.value, 4)
+            return self._checked(groups, statement.text) if groups else None
+        groups = _stated(statement, 4, several=self.several)
+        return self._checked(groups, statement.text) if groups else None
 
-    def _checked(self, found: Sequence[tuple[float, ...]], text: str) -> JsonValue:
-        distinct = list(dict.fromkeys(found))
+    def _checked(self, boxes: Sequence[tuple[float, ...]], text: str) -> JsonValue:
+        distinct = list(dict.fromkeys(boxes))
         if len(distinct) > (MOST_NAMED if self.several else 1):
             raise ParseError(expected=f"at most {MOST_NAMED} boxes" if self.several else "one box", found=text)
         if not all(left < right and top < bottom for left, top, right, bottom in distinct):
             raise ParseError(expected="left before right and top above bottom", found=text)
         if not all(map(self._within, distinct)):
             raise ParseError(expected=f"a box inside the picture ({self.width:g} × {self.height:g})", found=text)
-        return [[float(end) for end in one] for one in distinct]
+        return [[float(end) for end in box] for box in distinct]
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -133,10 +133,10 @@ class BoxesFormat(OverlapFormat, _Placed):
         """Parse left, top, right and bottom, separated by commas; boxes are separated by semicolons or lines."""
         del options
         parts = [part for part in re.split(r"[;\n]", text) if part.strip()] if self.several else [text]
-        found = [_cell_group(part, 4) for part in parts]
-        if not found or None in found:
+        group = [_cell_group(part, 4) for part in parts]
+        if not group or None in group:
             raise ParseError(expected=self._expected(), found=text)
-        return self._checked([one for one in found if one is not None], text)
+        return self._checked([one for one in group if one is not None], text)
 
     def write(self, value: JsonValue) -> str:
         """[left, top, right, bottom], several separated by semicolons."""
@@ -173,22 +173,22 @@ class PointFormat(_Placed):
         if self.strict:
             return self._inside(_cell_group(alone(text), 2), text)
         for value in json_fields(text):
-            found = _json_groups(value, 2)
-            if found:
-                return self._only(found, text)
+            groups = _json_groups(value, 2)
+            if groups:
+                return self._only(groups, text)
         return read_reply(text, self._read, expected="one point as [x, y]", keys=_POINT_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list | dict):
-            found = _json_groups(statement.value, 2)
+            groups = _json_groups(statement.value, 2)
         else:
-            found = _stated(statement, 2, several=False)
-        return self._only(found, statement.text) if found else None
+            groups = _stated(statement, 2, several=False)
+        return self._only(groups, statement.text) if groups else None
 
-    def _only(self, found: Sequence[tuple[float, ...]], text: str) -> JsonValue:
-        if len(set(found)) > 1:
+    def _only(self, points: Sequence[tuple[float, ...]], text: str) -> JsonValue:
+        if len(set(points)) > 1:
             raise ParseError(expected="one point", found=text)
-        return self._inside(found[0], text)
+        return self._inside(points[0], text)
 
     def _inside(self, numbers: Sequence[float] | None, text: str) -> JsonValue:
         if numbers is None:
@@ -207,8 +207,8 @@ class PointFormat(_Placed):
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         """Parse x and y, or left, top, right and bottom of a reference box, separated by commas."""
-        found = _cell_group(text, 2) or _cell_group(text, 4)
-        return self.check(text if found is None else [*found], options)
+        group = _cell_group(text, 2) or _cell_group(text, 4)
+        return self.check(text if group is None else [*group], options)
 
     def write(self, value: JsonValue) -> str:
         """[x, y]."""
@@ -224,9 +224,9 @@ class PointFormat(_Placed):
         """The Euclidean distance to the reference point, or to the nearest edge of the reference box (0 inside)."""
         if not isinstance(reference, list) or not isinstance(prediction, list) or len(prediction) != 2:
             return None
-        key, said = [float(str(one)) for one in reference], [float(str(one)) for one in prediction]
+        key, point = [float(str(one)) for one in reference], [float(str(one)) for one in prediction]
         low, high = key[:2], key[-2:]
-        apart = [max(a - one, 0.0, one - b) for a, one, b in zip(low, said, high, strict=True)]
+        apart = [max(a - one, 0.0, one - b) for a, one, b in zip(low, point, high, strict=True)]
         return math.hypot(*apart)
 
     def chance(self, accepted: Sequence[JsonValue], options: Sequence[str] = ()) -> float | None:
@@ -286,8 +286,10 @@ def _numbers(value: JsonValue, size: int) -> list[tuple[float, ...]]:
     """The groups of `size` numbers in a list or a list of lists; empty for anything else."""
     given = value if isinstance(value, list) else []
     groups = given if given and isinstance(given[0], list) else [given]
-    whole = [one for one in groups if isinstance(one, list) and len(one) == size and all(map(_is_number, one))]
-    return [tuple(float(str(end)) for end in one) for one in whole] if len(whole) == len(groups) else []
+    whole = [
+        group for group in groups if isinstance(group, list) and len(group) == size and all(map(_is_number, group))
+    ]
+    return [tuple(float(str(end)) for end in group) for group in whole] if len(whole) == len(groups) else []
 
 
 def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
@@ -298,9 +300,9 @@ def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
         corners = _numbers(value, 2) if size == 4 else []
         if len(corners) == 2 and isinstance(value[0], list):
             return [(*corners[0], *corners[1])]
-        found = _numbers(value, size)
-        if found or not all(isinstance(one, dict) for one in value):
-            return found
+        groups = _numbers(value, size)
+        if groups or not all(isinstance(one, dict) for one in value):
+            return groups
         parts = [_of_object(one, size) for one in value[: MOST_NAMED + 1] if isinstance(one, dict)]
         return [one for part in parts for one in part] if all(parts) else []
     return []
@@ -309,8 +311,8 @@ def _json_groups(value: JsonValue, size: int) -> list[tuple[float, ...]]:
 def _of_object(value: dict[str, JsonValue], size: int) -> list[tuple[float, ...]]:
     named = {str(key).strip().lower().replace("_", "").replace(" ", ""): one for key, one in value.items()}
     inner = next((named[key] for key in (_plain_key(one) for one in (*_BOX_KEYS, *_POINT_KEYS)) if key in named), None)
-    if isinstance(inner, list) and (found := _json_groups(inner, size)):
-        return found
+    if isinstance(inner, list) and (groups := _json_groups(inner, size)):
+        return groups
     return _of_names({key: float(str(one)) for key, one in named.items() if _is_number(one)}, size)
 
 
@@ -332,10 +334,10 @@ def _of_names(named: dict[str, float], size: int) -> list[tuple[float, ...]]:
 
 def _cell_group(text: str, size: int) -> tuple[float, ...] | None:
     """The numbers of a cell that has exactly `size` numbers."""
-    said = text.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
-    hit = _RUN.fullmatch(said)
-    found = _group(hit[0], size) if hit else []
-    return found[0] if len(found) == 1 else None
+    plain = text.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
+    hit = _RUN.fullmatch(plain)
+    groups = _group(hit[0], size) if hit else []
+    return groups[0] if len(groups) == 1 else None
 
 
 def _group(run: str, size: int) -> list[tuple[float, ...]]:
@@ -355,12 +357,12 @@ def _stated(statement: Statement, size: int, *, several: bool) -> list[tuple[flo
     alternatives."""
     start = statement.text.split("\n\n", 1)[0] if several else first_sentence(statement.text)
     for part in (start, statement.text) if statement.sure else (statement.text,):
-        said = _PIXELS.sub("", part)
-        said = _NAMED_CORNERS.sub(r"[\g<1>, \g<2>, \g<3>, \g<4>]", said) if size == 4 else said
+        plain = _PIXELS.sub("", part)
+        plain = _NAMED_CORNERS.sub(r"[\g<1>, \g<2>, \g<3>, \g<4>]", plain) if size == 4 else plain
         for pattern in (_CLOCK, _MARK):
-            said = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), said)
-        hits = [hit for hit in _RUN.finditer(said) if _group(hit[0], size) and _placed(hit, said)]
-        if any(_OR.match(said, one.end()) for one in hits):
+            plain = pattern.sub(lambda hit: " \x00" * (len(hit[0]) // 2) + " " * (len(hit[0]) % 2), plain)
+        hits = [hit for hit in _RUN.finditer(plain) if _group(hit[0], size) and _placed(hit, plain)]
+        if any(_OR.match(plain, one.end()) for one in hits):
             raise ParseError(expected="no alternatives", found=statement.text)
         if hits:
             return [one for hit in hits for one in _group(hit[0], size)]

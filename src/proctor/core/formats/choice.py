@@ -155,7 +155,9 @@ def cell_letter(text: str, options: Sequence[str]) -> str:
     ('B', 'A')
     """
     letters = option_letters(len(options))
-    named = [letter for letter, one in zip(letters, options, strict=True) if plain_words(one) == plain_words(text)]
+    named = [
+        letter for letter, option in zip(letters, options, strict=True) if plain_words(option) == plain_words(text)
+    ]
     if len(named) == 1:
         return named[0]
     letter = plain_words(text).strip("().").upper()
@@ -166,22 +168,22 @@ def cell_letter(text: str, options: Sequence[str]) -> str:
 
 
 def _bare(text: str, options: Sequence[str]) -> str:
-    said = " ".join(bare(text).split()).casefold()
+    plain = " ".join(bare(text).split()).casefold()
     for letter, option in zip(option_letters(len(options)), options, strict=True):
         whole = " ".join(bare(option).split()).casefold()
         low = letter.casefold()
-        if said in {low, f"{low})", f"({low})", whole} | {f"{low}{mark} {whole}" for mark in (")", ".", ":")}:
+        if plain in {low, f"{low})", f"({low})", whole} | {f"{low}{mark} {whole}" for mark in (")", ".", ":")}:
             return letter
     raise ParseError(expected="one option's letter or text and nothing else", found=text)
 
 
 def _read(statement: Statement, options: Sequence[str]) -> str | None:
     for reading in (_head, _option_text, _named):
-        found = reading(statement, options)
-        if len(found) > 1:
-            raise ParseError(expected="one option", found=f"{' and '.join(sorted(found))} in {statement.text}")
-        if found:
-            return found.pop()
+        letters = reading(statement, options)
+        if len(letters) > 1:
+            raise ParseError(expected="one option", found=f"{' and '.join(sorted(letters))} in {statement.text}")
+        if letters:
+            return letters.pop()
     return None
 
 
@@ -193,13 +195,13 @@ def _head(statement: Statement, options: Sequence[str]) -> set[str]:
         return set()
     if hit["letter"].upper() not in letters or not _is_letter(hit, statement, options):
         return set()
-    found, at = {hit["letter"].upper()}, hit.end()
+    named, at = {hit["letter"].upper()}, hit.end()
     while more := _MORE.match(text, at):
         if more["letter"] == "A" and _ARTICLE.match(text, more.end()):
             break  # "C, a view of …"
-        found.add(more["letter"])
+        named.add(more["letter"])
         at = more.end()
-    return found & letters if len(found) > 1 or not hit["both"] else set()
+    return named & letters if len(named) > 1 or not hit["both"] else set()
 
 
 def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str]) -> bool:
@@ -222,9 +224,9 @@ def _is_letter(hit: re.Match[str], statement: Statement, options: Sequence[str])
 def _option_text(statement: Statement, options: Sequence[str]) -> set[str]:
     """The options whose whole text occurs, except those contained in another option that occurs."""
     for text in (first_sentence(statement.text), statement.text) if statement.sure else (statement.text,):
-        said = f" {_plain(_affirmed(text))} "
-        plain = {letter: _plain(one) for letter, one in zip(option_letters(len(options)), options, strict=True)}
-        named = {letter for letter, one in plain.items() if one and f" {one} " in said}
+        whole = f" {_plain(_affirmed(text))} "
+        plain = {letter: _plain(option) for letter, option in zip(option_letters(len(options)), options, strict=True)}
+        named = {letter for letter, option in plain.items() if option and f" {option} " in whole}
         inside = {a for a in named for b in named if a != b and f" {plain[a]} " in f" {plain[b]} "}
         if named - inside:
             return named - inside
@@ -242,9 +244,9 @@ def _named(statement: Statement, options: Sequence[str]) -> set[str]:
     text = _affirmed(first_sentence(statement.text) if statement.sure else statement.text)
     for pattern in (_OPTION, _LONE):
         hits = [hit for hit in pattern.finditer(text) if pattern is _OPTION or not _is_article(hit, text)]
-        found = {next(one for one in hit.groups() if one).upper() for hit in hits}
-        if found & letters:
-            return found & letters
+        named = {next(one for one in hit.groups() if one).upper() for hit in hits}
+        if named & letters:
+            return named & letters
     return set()
 
 

@@ -109,13 +109,13 @@ class ClassesFormat(StrictFormat):
         if not parts:
             return []
         parts = [part for part in parts if not (_NO.match(part) and _class_of(_NO.sub("", part), names))] or parts
-        found = [_class_of(part, names) for part in parts]
+        classes = [_class_of(part, names) for part in parts]
         if len(parts) == 1 and _NOTHING.fullmatch(parts[0].strip(_EDGES)):
             return []
-        known = [one for one in found if one]
+        known = [one for one in classes if one]
         if len(known) == len(parts):
             return [str(name) for name in sorted(set(known))]
-        short = all(one or len(part.split()) <= 2 for part, one in zip(parts, found, strict=True))
+        short = all(one or len(part.split()) <= 2 for part, one in zip(parts, classes, strict=True))
         if known and short and len(parts) > 1:
             raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
         return None
@@ -124,7 +124,7 @@ class ClassesFormat(StrictFormat):
         """The classes mentioned in prose, except in denials; hedged prose is invalid."""
         names = "|".join(re.escape(name.casefold()) for name in sorted(self.classes, key=len, reverse=True))
         token = re.compile(rf"(?<!\w)({names})(?:e?s)?(?!\w|[ -](?:appl|holder|driver|count|tray|box))")
-        found: set[str] = set()
+        classes: set[str] = set()
         denied = False
         for clause in _CLAUSES.split(text.casefold()):
             hits = set(token.findall(clause))
@@ -133,10 +133,10 @@ class ClassesFormat(StrictFormat):
                 continue
             if hits and _HEDGES.search(clause):
                 raise ParseError(expected=f"some of {', '.join(self.classes)}, or none", found=text)
-            found |= hits
-        if not found:
+            classes |= hits
+        if not classes:
             return [] if _EMPTY.search(text) and not denied else None
-        return [name for name in sorted(self.classes) if name.casefold() in found]
+        return [name for name in sorted(self.classes) if name.casefold() in classes]
 
     def _listed(self, text: str) -> JsonValue:
         known = {name.lower(): name for name in self.classes}
@@ -183,16 +183,16 @@ class ClassesFormat(StrictFormat):
 
 
 def _parts(text: str) -> list[str]:
-    return [one for one in _PARTS.split(text) if one.strip(_EDGES)]
+    return [part for part in _PARTS.split(text) if part.strip(_EDGES)]
 
 
 def _class_of(part: str, names: dict[str, str]) -> str | None:
     """The class named by a part of a list, in singular or plural, ignoring articles, numbers and asides."""
     aside = _ASIDE.search(part)
-    said = (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
+    word = (part[: aside.start()] if aside and not _HEDGES.search(aside[0]) else part).strip(_EDGES).casefold()
     for _ in range(3):
-        for name in (said, said.removesuffix("s"), said.removesuffix("es")):
+        for name in (word, word.removesuffix("s"), word.removesuffix("es")):
             if name in names:
                 return names[name]
-        said = _EXTRAS.sub("", said, count=2).strip(_EDGES)
+        word = _EXTRAS.sub("", word, count=2).strip(_EDGES)
     return None

@@ -36,13 +36,13 @@ class FreeTextFormat(StrictFormat):
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         del options
-        said = text.strip() if self.strict else _untagged(after_thoughts(text))
-        if not said:
+        answer = text.strip() if self.strict else _untagged(after_thoughts(text))
+        if not answer:
             raise ParseError(expected="a text", found=text)
         limit = self.max_chars or MAX_ANSWER_CHARS
-        if len(said) > limit:
-            raise ParseError(expected=f"at most {limit} characters", found=f"{len(said)} characters: {said}")
-        return said
+        if len(answer) > limit:
+            raise ParseError(expected=f"at most {limit} characters", found=f"{len(answer)} characters: {answer}")
+        return answer
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options

@@ -79,8 +79,8 @@ class OverlapFormat(StrictFormat):
     several: bool = False
 
     def match(self, reference: JsonValue, prediction: JsonValue) -> bool:
-        keys, said = extents(reference), extents(prediction)
-        return len(keys) == len(said) == matching(keys, said, self.iou)
+        keys, given = extents(reference), extents(prediction)
+        return len(keys) == len(given) == matching(keys, given, self.iou)
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:
         """1 − the intersection over union of the covered times or areas."""
@@ -124,24 +124,24 @@ class IntervalsFormat(OverlapFormat):
         if self.strict:
             return self._checked([_cell_interval(part) for part in listed(alone(text))], text)
         for value in json_fields(text):
-            found = _of_json(value)
-            if found:
-                return self._checked(found, text)
+            intervals = _of_json(value)
+            if intervals:
+                return self._checked(intervals, text)
         return read_reply(text, self._read, expected=_EXPECTED, keys=_KEYS)
 
     def _read(self, statement: Statement) -> JsonValue:
         if isinstance(statement.value, list):
-            found = _of_json(statement.value)
-            return self._checked(found, statement.text) if found else None
+            intervals = _of_json(statement.value)
+            return self._checked(intervals, statement.text) if intervals else None
         start = _listing(statement.text) if self.several else first_sentence(statement.text)
         for part in (start, statement.text) if statement.sure else (statement.text,):
-            found = _intervals(part)
-            if found:
-                return self._checked(found, statement.text)
+            intervals = _intervals(part)
+            if intervals:
+                return self._checked(intervals, statement.text)
         return None
 
-    def _checked(self, found: Sequence[tuple[float, float]], text: str) -> JsonValue:
-        distinct = list(dict.fromkeys(found))
+    def _checked(self, intervals: Sequence[tuple[float, float]], text: str) -> JsonValue:
+        distinct = list(dict.fromkeys(intervals))
         if len(distinct) > (MOST_NAMED if self.several else 1):
             raise ParseError(
                 expected="one interval" if not self.several else f"at most {MOST_NAMED} intervals", found=text
@@ -207,15 +207,15 @@ def _cell_interval(text: str) -> tuple[float, float]:
 def _intervals(text: str) -> list[tuple[float, float]]:
     """The intervals in a text, in order, except denied ones. Raises `ParseError` for alternatives ("1:05-1:10 or
     2:05-2:10") and for invalid clock times."""
-    found: dict[int, re.Match[str]] = {}
+    by_start: dict[int, re.Match[str]] = {}
     taken = bytearray(len(text))
     for pattern in (_BETWEEN, _NAMED, _JOINED):
         for hit in pattern.finditer(text):
             place = slice(*hit.span())
             if not any(taken[place]):
-                found[hit.start()] = hit
+                by_start[hit.start()] = hit
                 taken[place] = b"\1" * len(hit[0])
-    hits = [found[start] for start in sorted(found)]
+    hits = [by_start[start] for start in sorted(by_start)]
     kept = [hit for hit in hits if _states(hit, text) and not _NOT.search(text, max(0, hit.start() - 24), hit.start())]
     pairs = itertools.pairwise(kept)
     if any(_OR.match(text, one.end(), min(other.start(), one.end() + 12)) for one, other in pairs):
@@ -248,10 +248,12 @@ def _pair(hit: re.Match[str]) -> tuple[float, float]:
 
 
 def _seconds(text: str) -> float:
-    said = re.sub(r"(?<=\d)\s?-(?=[a-z])", " ", text, flags=re.IGNORECASE).strip(" ,")
-    said = re.sub(r"(:\d{2}(?:\.\d+)?)\s?(?:min(?:utes)?|s|h)$", r"\1", said, flags=re.IGNORECASE)
-    said = re.sub(r"\s?(?:秒钟?|secs\.?|sec\.|″|\")$", " s", said, flags=re.IGNORECASE) if "分" not in said else said
-    return cell_seconds(said)
+    plain = re.sub(r"(?<=\d)\s?-(?=[a-z])", " ", text, flags=re.IGNORECASE).strip(" ,")
+    plain = re.sub(r"(:\d{2}(?:\.\d+)?)\s?(?:min(?:utes)?|s|h)$", r"\1", plain, flags=re.IGNORECASE)
+    plain = (
+        re.sub(r"\s?(?:秒钟?|secs\.?|sec\.|″|\")$", " s", plain, flags=re.IGNORECASE) if "分" not in plain else plain
+    )
+    return cell_seconds(plain)
 
 
 def _of_json(value: JsonValue, depth: int = 0) -> list[tuple[float, float]]:

@@ -113,52 +113,54 @@ def read_quantity(statement: Statement, expected: str, *, share: bool) -> float 
     start = first_sentence(statement.text)
     tries = [(start, True), (statement.text, True)] if share else []
     for text, only in [*tries, (start, False), (statement.text, False)]:
-        found = _of_kind(text, share, only)
-        if not found:
+        quantities = _of_kind(text, share, only)
+        if not quantities:
             continue
-        total = None if share else _total(text, found)
+        total = None if share else _total(text, quantities)
         if total:
             return total.value
-        if _unclear(statement, text, found, share):
+        if _unclear(statement, text, quantities, share):
             raise ParseError(expected=expected, found=statement.text)
-        if head and found[0].start == head.start and (share or not _adds_up(text, found)):
+        if head and quantities[0].start == head.start and (share or not _adds_up(text, quantities)):
             return head.value
-        if len({one.value for one in found}) > 1:
+        if len({quantity.value for quantity in quantities}) > 1:
             raise ParseError(expected=expected, found=statement.text)
-        return found[0].value
+        return quantities[0].value
     return None
 
 
 def _of_kind(text: str, share: bool, only: bool) -> list[_Quantity]:
     """The numbers in a text: for counts those without a per cent sign; for shares all, or `only` those with one."""
-    found = _quantities(text)
+    quantities = _quantities(text)
     if only:
-        return [one for one in found if one.share]
-    return list(found) if share else [one for one in found if not one.share]
+        return [quantity for quantity in quantities if quantity.share]
+    return list(quantities) if share else [quantity for quantity in quantities if not quantity.share]
 
 
-def _total(text: str, found: list[_Quantity]) -> _Quantity | None:
+def _total(text: str, quantities: list[_Quantity]) -> _Quantity | None:
     """The number that is named as the total, if there is one."""
     total = _TOTAL.search(text)
-    totals = [one for one in found if total and total.start() <= one.start and one.end <= total.end()]
+    totals = [
+        quantity for quantity in quantities if total and total.start() <= quantity.start and quantity.end <= total.end()
+    ]
     return totals[0] if len(totals) == 1 else None
 
 
-def _unclear(statement: Statement, text: str, found: list[_Quantity], share: bool) -> bool:
+def _unclear(statement: Statement, text: str, quantities: list[_Quantity], share: bool) -> bool:
     """Whether the first number is a bound, one of several, negative, a share of a part, later retracted, or has an
     ambiguous thousands separator."""
-    first = found[0]
+    first = quantities[0]
     if _alternatives(text, first) or first.value < 0 or _PARTS.search(text):
         return True
-    more = len(found) < len(_of_kind(statement.text, share, only=first.share))
+    more = len(quantities) < len(_of_kind(statement.text, share, only=first.share))
     if not statement.sure and more and _SECOND.search(statement.text):
         return True
     return not share and _GROUPED.fullmatch(text, first.start, first.end) is not None
 
 
-def _adds_up(text: str, found: list[_Quantity]) -> bool:
+def _adds_up(text: str, quantities: list[_Quantity]) -> bool:
     """Whether the first number is one of several parts without a total ("2 clips and 1 sponge")."""
-    between = text[found[0].end : found[1].start] if len(found) > 1 else ""
+    between = text[quantities[0].end : quantities[1].start] if len(quantities) > 1 else ""
     return bool(re.fullmatch(r"(?: [a-z-]+){1,3},? (?:and|plus) ", between, re.IGNORECASE))
 
 
@@ -177,43 +179,45 @@ def _quantities(text: str) -> tuple[_Quantity, ...]:
     """The numbers in a text that may be counts or shares, excluding times, lengths and frame numbers."""
     blank = _ELSEWHERE.sub(lambda hit: "\x00" * len(hit[0]), text)
     blank = _LIST_MARK.sub(lambda hit: "\x00" * len(hit[0]), blank) if len(_LIST_MARK.findall(blank)) > 1 else blank
-    found = []
+    quantities = []
     for hit in _QUANTITY.finditer(blank):
         value = _value(hit)
         if hit["sign"] == "-":
             value = -1.0
         share = bool(hit["share"]) or hit[0].startswith("百分之")
-        found.append(_Quantity(value, share, hit.start(), hit.end()))
-    return tuple(found)
+        quantities.append(_Quantity(value, share, hit.start(), hit.end()))
+    return tuple(quantities)
 
 
 def _head(text: str) -> _Quantity | None:
     """The number at the start of a text, ignoring words such as "about" or "there are"."""
-    found = _quantities(text)
+    quantities = _quantities(text)
     lead = _LEAD.match(text)
     at = lead.end() if lead else 0
-    return found[0] if found and found[0].start <= at and not text[: found[0].start].strip("\x00 ").isdigit() else None
+    if not quantities or quantities[0].start > at or text[: quantities[0].start].strip("\x00 ").isdigit():
+        return None
+    return quantities[0]
 
 
 def _alternatives(text: str, chosen: _Quantity) -> bool:
     """Whether a number belongs to a range, alternatives or a bound ("2 to 3", "2 or 3", "at least 2")."""
     if _BOUND_BEFORE.search(text, max(0, chosen.start - 16), chosen.start) or _BOUND_AFTER.match(text, chosen.end):
         return True
-    found = _quantities(text)
+    quantities = _quantities(text)
     return any(
-        one.value != other.value and chosen in (one, other) and _either(text, one, other)
-        for one, other in pairwise(found)
+        first.value != second.value and chosen in (first, second) and _either(text, first, second)
+        for first, second in pairwise(quantities)
     )
 
 
-def _either(text: str, one: _Quantity, other: _Quantity) -> bool:
-    between = text[one.end : other.start]
+def _either(text: str, first: _Quantity, second: _Quantity) -> bool:
+    between = text[first.end : second.start]
     if len(between) > 40:
         return False
-    if one.share and not other.share and between.startswith(" "):
+    if first.share and not second.share and between.startswith(" "):
         return False
     if between.strip(" %") in {"-", "--", "~", "/", ">", "->"}:
-        return text[other.start].isdigit() == text[one.start].isdigit()
+        return text[second.start].isdigit() == text[first.start].isdigit()
     return bool(_OR.fullmatch(between))
 
 
@@ -419,9 +423,9 @@ class PercentageFormat(StrictFormat):
 
 def _digits(text: str) -> int:
     """Parse an integer of digits of any script."""
-    said = bare(text)
+    digits = bare(text)
     try:
-        value = int(said) if said.isdecimal() else _MOST
+        value = int(digits) if digits.isdecimal() else _MOST
     except ValueError:  # Python and the toolkit do not parse integers of more than 4,300 digits
         value = _MOST
     if value >= _MOST:
@@ -442,9 +446,9 @@ def _yes_or_no(statement: Statement) -> bool | None:
     concluded = _CONCLUDES.findall(text)
     if concluded:
         return bool(concluded[-1].casefold() == "yes")
-    said = start if statement.sure else text
-    yes, no = bool(_YES.search(said)), bool(_NOT.search(said))
-    return None if yes == no or _UNDONE.search(said) else yes
+    part = start if statement.sure else text
+    yes, no = bool(_YES.search(part)), bool(_NOT.search(part))
+    return None if yes == no or _UNDONE.search(part) else yes
 
 
 _COUNT = "one whole number of 0 or more"

@@ -210,8 +210,8 @@ class PreferenceFormat(StrictFormat):
         words = '"A", "B" or "tie"' if self.ties else '"A" or "B"'
         if self.strict:
             return f"Reply with {words} and nothing else: which of the two is better."
-        said = '"Answer: A", "Answer: B" or "Answer: tie"' if self.ties else '"Answer: A" or "Answer: B"'
-        return f"Start your reply with {said}: which of the two is better."
+        choices = '"Answer: A", "Answer: B" or "Answer: tie"' if self.ties else '"Answer: A" or "Answer: B"'
+        return f"Start your reply with {choices}: which of the two is better."
 
     def parse(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         if self.strict:
@@ -225,41 +225,41 @@ class PreferenceFormat(StrictFormat):
         ):
             return None
         text = re.sub(r"\[\[([ABC])\]\]", r" \1 ", statement.text)
-        found = self._judged(first_sentence(text), sure=True) if statement.sure else ""
-        found = found or self._judged(text.strip(), sure=statement.sure)
-        if found == "tie" and not self.ties:
+        side = self._judged(first_sentence(text), sure=True) if statement.sure else ""
+        side = side or self._judged(text.strip(), sure=statement.sure)
+        if side == "tie" and not self.ties:
             raise ParseError(expected=self._expected(), found=statement.text)
-        return found or None
+        return side or None
 
     def _judged(self, text: str, *, sure: bool) -> str:
         """The side or tie in a text; "" for none. Raises `ParseError` for both sides."""
         tie = _TIE.search(text) is not None and not _NO_TIE.search(text)
         if _NEITHER.search(text):
             return "tie"
-        said: set[str] = set()
+        sides: set[str] = set()
         for hit in _COMPARES.finditer(text):
             if hit["first"] != hit["second"]:
-                said.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
+                sides.add("tie" if hit["sign"] == "=" else hit["first"] if hit["sign"][0] in ">≥≫" else hit["second"])
         for hit in _BETTER.finditer(text):
             side = hit["side"] or hit["liked"] or hit["wins"] or hit["zh"]
             how = hit["how"] or "better"
             if _BAD.search(how) and not _GOOD.search(how):
-                said.add("A" if side == "B" else "B")
+                sides.add("A" if side == "B" else "B")
             elif _GOOD.search(how) and not _BAD.search(how):
-                said.add(side)
+                sides.add(side)
         head = _SIDE.match(text)
-        if not said and head and not _REJECTS.match(head["rest"]) and not tie:
+        if not sides and head and not _REJECTS.match(head["rest"]) and not tie:
             closed = re.match(
                 r"\s{0,2}(?:$|[.,;:!)\]-]|\n|(?:is|was|because|since|as|due|with|by|shows|for|wins|has|looks|performs"
                 r"|has|uses|keeps)\b)",
                 head["rest"],
             )
-            said |= {head["side"]} if closed and (sure or len(text) < 400) else set()
-        if tie and not said:
+            sides |= {head["side"]} if closed and (sure or len(text) < 400) else set()
+        if tie and not sides:
             return "tie"
-        if len(said) > 1:
+        if len(sides) > 1:
             raise ParseError(expected=self._expected(), found=text)
-        return next(iter(said), "")
+        return next(iter(sides), "")
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         del options
@@ -269,9 +269,9 @@ class PreferenceFormat(StrictFormat):
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         """Parse A, B, or, if ties are allowed, "tie" or "equal", in any case."""
-        said = plain_words(text)
+        word = plain_words(text)
         return self.check(
-            {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(said, text), options
+            {"a": "A", "b": "B", **dict.fromkeys(("tie", "equal", "draw", "="), "tie")}.get(word, text), options
         )
 
     def distance(self, reference: JsonValue, prediction: JsonValue) -> float | None:

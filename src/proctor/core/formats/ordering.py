@@ -94,14 +94,14 @@ class OrderingFormat(Format):
                 return [known.get(name.casefold(), name) for name in names]
         if _BACKWARDS.search(statement.text):
             raise ParseError(expected="an order from first to last", found=statement.text)
-        found = self._runs(statement.text)
+        runs = self._runs(statement.text)
         if " before " in statement.text:  # "B before A, A before C" is a chain
-            found = [[one for one, _ in groupby(run)] for run in found]
-        if not found:
+            runs = [[one for one, _ in groupby(run)] for run in runs]
+        if not runs:
             return None
         if statement.sure:
-            return list(found[0])
-        whole = [run for run in found if sorted(run) == sorted(self.labels)] or found
+            return list(runs[0])
+        whole = [run for run in runs if sorted(run) == sorted(self.labels)] or runs
         if len({tuple(run) for run in whole}) > 1:
             raise ParseError(expected="one order", found=statement.text)
         return list(whole[0])
@@ -143,7 +143,7 @@ class OrderingFormat(Format):
             rf"^\W{{0,4}}(?:step\s)?(\d{{1,2}})\s?[.):]\s{{0,3}}\W{{0,3}}{_THING}\W{{0,3}}({label})(?![A-Za-z0-9])",
             re.IGNORECASE | re.MULTILINE,
         )
-        known = {one.casefold(): one for one in self.labels}
+        known = {label.casefold(): label for label in self.labels}
         hits = [(int(hit[1]), known.get(hit[2].casefold(), hit[2].upper())) for hit in line.finditer(text)]
         return (
             [[name for _, name in hits]] if len(hits) > 1 and [n for n, _ in hits] == [*range(1, len(hits) + 1)] else []

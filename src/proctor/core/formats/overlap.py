@@ -12,19 +12,19 @@ MOST_NAMED = 30
 """The maximum number of intervals or boxes in an answer."""
 
 
-def iou(one: Extent, other: Extent) -> float:
+def iou(a: Extent, b: Extent) -> float:
     """The intersection over union, 0 to 1, on any number of axes; 0 if both are empty.
 
     >>> iou((0, 10), (5, 15)), iou((0, 0, 2, 2), (1, 1, 3, 3))
     (0.3333333333333333, 0.14285714285714285)
     """
-    axes = len(one) // 2
+    axes = len(a) // 2
     common, first, second = 1.0, 1.0, 1.0
     for axis in range(axes):
-        low, high = max(one[axis], other[axis]), min(one[axes + axis], other[axes + axis])
+        low, high = max(a[axis], b[axis]), min(a[axes + axis], b[axes + axis])
         common *= max(0.0, high - low)
-        first *= one[axes + axis] - one[axis]
-        second *= other[axes + axis] - other[axis]
+        first *= a[axes + axis] - a[axis]
+        second *= b[axes + axis] - b[axis]
     union = first + second - common
     return common / union if union > 0 else 0.0
 
@@ -36,7 +36,7 @@ def matching(reference: Sequence[Extent], prediction: Sequence[Extent], least: f
     >>> matching([(0, 10), (20, 30)], [(21, 30), (0, 4)], 0.5)
     1
     """
-    near = [[place for place, said in enumerate(prediction) if iou(one, said) >= least] for one in reference]
+    near = [[place for place, box in enumerate(prediction) if iou(key, box) >= least] for key in reference]
     taken: dict[int, int] = {}
 
     def placed(row: int, seen: set[int]) -> bool:
@@ -60,9 +60,9 @@ def covered(reference: Sequence[Extent], prediction: Sequence[Extent]) -> float:
     """
     both = either = 0.0
     for cell in _cells([*reference, *prediction]):
-        size, hit, said = _size(cell), _inside(cell, reference), _inside(cell, prediction)
-        both += size * (hit and said)
-        either += size * (hit or said)
+        size, hit, named = _size(cell), _inside(cell, reference), _inside(cell, prediction)
+        both += size * (hit and named)
+        either += size * (hit or named)
     return both / either if either > 0 else 0.0
 
 
@@ -80,7 +80,7 @@ def _cells(extents: Sequence[Extent]) -> list[Extent]:
     axes = len(extents[0]) // 2 if extents else 0
     cells: list[tuple[tuple[float, ...], tuple[float, ...]]] = [((), ())] if axes else []
     for axis in range(axes):
-        ends = sorted({one[place] for one in extents for place in (axis, axes + axis)})
+        ends = sorted({extent[place] for extent in extents for place in (axis, axes + axis)})
         cells = [((*low, a), (*high, b)) for low, high in cells for a, b in itertools.pairwise(ends)]
     return [(*low, *high) for low, high in cells]
 
@@ -96,6 +96,6 @@ def _size(cell: Extent) -> float:
 def _inside(cell: Extent, extents: Sequence[Extent]) -> bool:
     axes = len(cell) // 2
     return any(
-        all(one[axis] <= cell[axis] and cell[axes + axis] <= one[axes + axis] for axis in range(axes))
-        for one in extents
+        all(extent[axis] <= cell[axis] and cell[axes + axis] <= extent[axes + axis] for axis in range(axes))
+        for extent in extents
     )

@@ -65,8 +65,8 @@ class PatternFormat(StrictFormat):
             raise ParseError(expected=expected, found=text)
         return text.strip()
 
-    def _whole(self, said: str) -> bool:
-        return bool(said) and len(said) <= self.max_chars and _whole(self.pattern, said, self.strict) is True
+    def _whole(self, text: str) -> bool:
+        return bool(text) and len(text) <= self.max_chars and _whole(self.pattern, text, self.strict) is True
 
     def _read(self, statement: Statement) -> str | None:
         """The whole statement, or its first sentence or line, or else the only word that matches."""
@@ -75,15 +75,15 @@ class PatternFormat(StrictFormat):
         line = statement.text.split("\n", 1)[0]
         wholes = dict.fromkeys((statement.text, line, first_sentence(line), line.split(" (")[0], line.split(", ")[0]))
         for text in wholes:
-            said = " ".join(text.split()[:_MOST_WORDS])
-            for form in (said, said.strip(_EDGES)):
+            shortened = " ".join(text.split()[:_MOST_WORDS])
+            for form in (shortened, shortened.strip(_EDGES)):
                 if self._whole(form):
                     return form
         words = dict.fromkeys(word.strip(_EDGES) for word in statement.text.split()[:_MOST_WORDS])
-        found = [word for word in words if self._whole(word)]
-        if len(found) > 1:
+        matching = [word for word in words if self._whole(word)]
+        if len(matching) > 1:
             raise ParseError(expected=f"one text of the form {self.pattern}", found=statement.text)
-        return found[0] if found else None
+        return matching[0] if matching else None
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         return self.parse(value if isinstance(value, str) else "", options)

@@ -232,8 +232,8 @@ def _with_unit(value: dict[str, JsonValue]) -> str:
     number = next((named[key] for key in ("value", "answer", "number", "final_answer", *_KEYS) if key in named), None)
     unit = next((named[key] for key in ("unit", "units") if key in named), None)
     plain = isinstance(number, int | float | str) and not isinstance(number, bool) and isinstance(unit, str)
-    said = f"{number} {unit}" if plain else ""
-    return said if len(said) < 60 else ""
+    measure = f"{number} {unit}" if plain else ""
+    return measure if len(measure) < 60 else ""
 
 
 def measures(text: str, quantity: str) -> list[_Measure]:

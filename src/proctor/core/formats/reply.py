@@ -56,14 +56,14 @@ def read_reply(
 def json_fields(text: str) -> list[JsonValue]:
     """The answer fields of the JSON objects in a reply, and the objects themselves, last object first; then the reply
     itself if it is a list. For formats whose answers are objects or lists of lists."""
-    said = _bounded(after_thoughts(text))
-    objects = [value for value in reversed(json_values(said)) if isinstance(value, dict)]
-    found: list[JsonValue] = []
+    body = _bounded(after_thoughts(text))
+    objects = [value for value in reversed(json_values(body)) if isinstance(value, dict)]
+    fields: list[JsonValue] = []
     for value in objects:
         named = {str(name).strip().lower().replace(" ", "_"): entry for name, entry in value.items()}
-        found += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
-    listed = _whole_list(said)
-    return found if listed is None else [*found, listed]
+        fields += [*(named[key] for key in (*_KEYS, *_LISTS) if key in named), value]
+    listed = _whole_list(body)
+    return fields if listed is None else [*fields, listed]
 
 
 def first_sentence(text: str) -> str:
@@ -100,9 +100,9 @@ def after_thoughts(text: str) -> str:
         thinks, at = not closes, tag.end()
     if not thinks:
         kept.append(text[at:])
-    said = "".join(kept)
-    channels = list(_CHANNEL.finditer(said))
-    return _TOKEN.sub(" ", said[channels[-1].end() :] if channels else said).strip()
+    body = "".join(kept)
+    channels = list(_CHANNEL.finditer(body))
+    return _TOKEN.sub(" ", body[channels[-1].end() :] if channels else body).strip()
 
 
 # ------------------------------------------------------------------------------------------------------ markup
@@ -244,15 +244,15 @@ _GIVES_UP = deferred(
 
 
 def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
-    said = _bounded(after_thoughts(text))
-    if not said:
+    body = _bounded(after_thoughts(text))
+    if not body:
         raise ParseError(expected="an answer", found=text)
-    yield from (_field(value) for value in _answers(said, keys))
-    listed = _whole_list(said)
+    yield from (_field(value) for value in _answers(body, keys))
+    listed = _whole_list(body)
     if listed is not None:
         yield _field(listed)
         return
-    plain = said.translate(_PLAIN)
+    plain = body.translate(_PLAIN)
     tags = list(_TAG.finditer(plain))
     if tags:
         rest = plain[tags[-1].end() :]
@@ -262,7 +262,7 @@ def _statements(text: str, keys: Sequence[str]) -> Iterator[Statement]:
     if boxes:
         yield Statement(_unmarked(_braced(plain, boxes[-1].end())).strip())
     plain = _unmarked(_BOX.sub(" ", plain)).strip()
-    if _is_object(said):
+    if _is_object(body):
         return
     yield from _cued(_FINAL, plain)
     lead = _LINE.match(plain)
@@ -325,7 +325,7 @@ def json_values(text: str) -> list[JsonValue]:
     if len(starts) > 2 * _MOST_OBJECTS:
         starts = starts[:_MOST_OBJECTS] + starts[-_MOST_OBJECTS:]
     decoder = json.JSONDecoder()
-    found: list[JsonValue] = []
+    values: list[JsonValue] = []
     end = 0
     for start in starts:
         if start < end:
@@ -334,27 +334,27 @@ def json_values(text: str) -> list[JsonValue]:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _whole_list(text: str) -> list[JsonValue] | None:
     """The list, if the text is one JSON list."""
     bare = text.removeprefix("```json").strip("` \n\t")
-    found = json_values(bare) if bare.startswith("[") and bare.endswith("]") else []
-    return found[0] if len(found) == 1 and isinstance(found[0], list) else None
+    values = json_values(bare) if bare.startswith("[") and bare.endswith("]") else []
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else None
 
 
 def _is_object(text: str) -> bool:
     """Whether the text is one JSON object; without an answer field it is not an answer."""
     bare = text.removeprefix("```json").strip("` \n\t")
-    return bare.startswith("{") and bare.endswith("}") and any(isinstance(one, dict) for one in json_values(bare))
+    return bare.startswith("{") and bare.endswith("}") and any(isinstance(value, dict) for value in json_values(bare))
 
 
 def _answers(text: str, keys: Sequence[str]) -> list[JsonValue]:
     """The answer fields of JSON objects, last object first."""
-    found = (_answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict))
-    return [value for value in found if value is not None]
+    answers = (_answer(value, (*_KEYS, *keys)) for value in reversed(json_values(text)) if isinstance(value, dict))
+    return [value for value in answers if value is not None]
 
 
 def _answer(value: JsonValue, keys: Sequence[str], depth: int = 0) -> JsonValue:

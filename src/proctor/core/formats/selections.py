@@ -147,9 +147,9 @@ class ChoicesFormat(StrictFormat):
         """The letters at the start of the lines of a list."""
         block = text.split("\n\n", 1)[0]
         lines = [line for line in block.split("\n") if line.strip()]
-        found = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
-        whole = len(found) == len(lines) and set(found) <= set(known) and not _NOT_BEFORE.search(block)
-        return [*sorted(set(found))] if whole else []
+        letters = [hit["letter"] for line in lines if (hit := _LINE.match(line))]
+        whole = len(letters) == len(lines) and set(letters) <= set(known) and not _NOT_BEFORE.search(block)
+        return [*sorted(set(letters))] if whole else []
 
     def check(self, value: JsonValue, options: Sequence[str] = ()) -> JsonValue:
         letters = option_letters(len(options))
@@ -160,8 +160,8 @@ class ChoicesFormat(StrictFormat):
 
     def from_cell(self, text: str, options: Sequence[str] = ()) -> JsonValue:
         """Parse the letters or texts of all right options, separated by commas or semicolons."""
-        said = plain_words(text).upper()
-        parts = [*said] if set(said) <= set(option_letters(len(options))) else listed(text)
+        letters = plain_words(text).upper()
+        parts = [*letters] if set(letters) <= set(option_letters(len(options))) else listed(text)
         try:
             return self.check([*sorted({cell_letter(part, options) for part in parts})], options)
         except ParseError:
@@ -302,6 +302,6 @@ def word_f1(reference: str, prediction: str) -> float:
     """
     from collections import Counter
 
-    keys, said = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
-    both = sum((keys & said).values())
-    return 2 * both / (keys.total() + said.total()) if both else 0.0
+    keys, words = Counter(normalised(reference).split()), Counter(normalised(prediction).split())
+    both = sum((keys & words).values())
+    return 2 * both / (keys.total() + words.total()) if both else 0.0

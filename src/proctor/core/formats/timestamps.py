@@ -47,12 +47,12 @@ def cell_seconds(text: str) -> float:
     >>> cell_seconds("1:05"), cell_seconds("65,5 s"), cell_seconds("1 min 5 s")
     (65.0, 65.5, 65.0)
     """
-    said = unicodedata.normalize("NFKC", text).strip()
-    whole = _CLOCK.fullmatch(said) or _UNITS.fullmatch(said)
+    plain = unicodedata.normalize("NFKC", text).strip()
+    whole = _CLOCK.fullmatch(plain) or _UNITS.fullmatch(plain)
     if whole is not None and any(whole.groups()):
-        value = moments(said)[0].seconds if moments(said) else math.inf
+        value = moments(plain)[0].seconds if moments(plain) else math.inf
     else:
-        value = cell_quantity(re.sub(r"\s?(?:s|sec|seconds?)\.?$", "", said, flags=re.IGNORECASE), _CELL_TIME)
+        value = cell_quantity(re.sub(r"\s?(?:s|sec|seconds?)\.?$", "", plain, flags=re.IGNORECASE), _CELL_TIME)
     if not 0 <= value < _MOST_S:
         raise ParseError(expected=_CELL_TIME, found=text)
     return value
@@ -75,17 +75,17 @@ def moments(text: str) -> list[Moment]:
         return clocks
     units = [hit for hit in _UNITS.finditer(text) if any(hit.groups()) and not _is_span(text, hit)]
     hits = units or list(_AT.finditer(text))
-    found = [Moment(_seconds(hit), hit.start(), hit.end()) for hit in hits]
-    return [one for one in found if one.seconds < _MOST_S]
+    times = [Moment(_seconds(hit), hit.start(), hit.end()) for hit in hits]
+    return [moment for moment in times if moment.seconds < _MOST_S]
 
 
-def is_range(text: str, found: list[Moment]) -> bool:
+def is_range(text: str, times: list[Moment]) -> bool:
     """Whether the times include a range ("00:10 to 00:20", "between 1:05 and 1:10")."""
-    if _BETWEEN.search(text, max(0, found[0].start - 24), found[0].start):
-        return len(found) > 1
-    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in found):
+    if _BETWEEN.search(text, max(0, times[0].start - 24), times[0].start):
+        return len(times) > 1
+    if any(_RANGE_BEFORE.search(text, max(0, one.start - 24), one.start) for one in times):
         return True
-    pairs = pairwise(found)
+    pairs = pairwise(times)
     return any(_RANGE.fullmatch(text, one.end, other.start) for one, other in pairs)
 
 
@@ -170,30 +170,34 @@ class TimestampsFormat(StrictFormat):
         text = statement.text
         plain = statement.sure and not isinstance(value, list | dict)
         for part in (_listing(text) if self.several else first_sentence(text), text) if plain else (text,):
-            found = moments(part)
-            if not found:
+            times = moments(part)
+            if not times:
                 continue
-            if is_range(part, found) or self._unclear(part, found):
+            if is_range(part, times) or self._unclear(part, times):
                 raise ParseError(expected=self._expected(), found=text)
-            heads = plain or _ALONE.match(part, found[0].end)
-            if heads and not self.several and len(found) > 1 and _HEAD.fullmatch(part, 0, found[0].start):
-                return [found[0].seconds]
-            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or found})
+            heads = plain or _ALONE.match(part, times[0].end)
+            if heads and not self.several and len(times) > 1 and _HEAD.fullmatch(part, 0, times[0].start):
+                return [times[0].seconds]
+            seconds = sorted({one.seconds for one in moments(_ASIDE.sub(" ", part)) or times})
             if len(seconds) > 1 and not self.several:
                 raise ParseError(expected=self._expected(), found=text)
             return [float(one) for one in seconds]
         return None
 
     def _checked(self, seconds: list[float], text: str) -> JsonValue:
-        if not seconds or not all(0 <= one < 10**7 for one in seconds) or (len(set(seconds)) > 1 and not self.several):
+        if (
+            not seconds
+            or not all(0 <= time < 10**7 for time in seconds)
+            or (len(set(seconds)) > 1 and not self.several)
+        ):
             raise ParseError(expected=self._expected(), found=text)
-        return [float(one) for one in sorted(set(seconds))]
+        return [float(time) for time in sorted(set(seconds))]
 
-    def _unclear(self, text: str, found: list[Moment]) -> bool:
+    def _unclear(self, text: str, times: list[Moment]) -> bool:
         """Whether a time is denied, a bound ("after 1:05") or one of several alternatives ("1:05 or 1:10", or "1:05,
         1:10" for a single time)."""
-        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in found)
-        pairs = [(text[one.end : other.start]) for one, other in pairwise(found)]
+        denied = any(_NOT.search(text, max(0, one.start - 24), one.start) for one in times)
+        pairs = [(text[one.end : other.start]) for one, other in pairwise(times)]
         listed = not self.several and any(_LISTED.fullmatch(between) for between in pairs)
         return denied or listed or any(_OR.fullmatch(between) for between in pairs)
 

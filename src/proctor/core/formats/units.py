@@ -153,16 +153,16 @@ def round_off(number: float) -> float:
 @lru_cache(maxsize=1)
 def known_units() -> MappingProxyType[str, tuple[Unit, ...]]:
     """The units by spelling (see `spelling`); several if an abbreviation is ambiguous ("F")."""
-    found: dict[str, list[Unit]] = {}
+    by_spelling: dict[str, list[Unit]] = {}
     for quantity, units in QUANTITIES.items():
         for symbol, factor in units.items():
             unit = Unit(symbol, quantity, factor, _ZERO.get(symbol, 0.0))
             for name in names_of(symbol):
-                found.setdefault(spelling(name), []).append(unit)
-    for name, some in list(found.items()):  # case-insensitive, unless another unit has this spelling
-        if name.casefold() not in found:
-            found[name.casefold()] = some
-    return MappingProxyType({name: tuple(some) for name, some in found.items()})
+                by_spelling.setdefault(spelling(name), []).append(unit)
+    for name, named in list(by_spelling.items()):  # case-insensitive, unless another unit has this spelling
+        if name.casefold() not in by_spelling:
+            by_spelling[name.casefold()] = named
+    return MappingProxyType({name: tuple(named) for name, named in by_spelling.items()})
 
 
 def units_named(text: str) -> tuple[Unit, ...]:
@@ -171,8 +171,8 @@ def units_named(text: str) -> tuple[Unit, ...]:
     >>> [unit.quantity for unit in units_named("F")]
     ['length', 'temperature']
     """
-    said = spelling(text)
-    return known_units().get(said) or known_units().get(said.casefold(), ())
+    key = spelling(text)
+    return known_units().get(key) or known_units().get(key.casefold(), ())
 
 
 def unit_of(text: str) -> Unit:
@@ -181,11 +181,11 @@ def unit_of(text: str) -> Unit:
     >>> unit_of("mcg").symbol, unit_of("CM").symbol, unit_of("mm^2").quantity
     ('µg', 'cm', 'area')
     """
-    found = units_named(text)
-    if not found:
+    units = units_named(text)
+    if not units:
         symbols = ", ".join(symbol for some in QUANTITIES.values() for symbol in some if symbol)
         raise ValueError(f"{text!r} is no known unit: expected one of {symbols}")
-    return found[0]
+    return units[0]
 
 
 def spelling(text: str) -> str:
