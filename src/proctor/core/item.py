@@ -44,7 +44,8 @@ class Region(_Frozen):
 
 class Excerpt(_Frozen):
     """The part of a longer video from which a benchmark's video was made: `start` to `end` in seconds of the longer
-    video, which is at `url` if that is known. `start` may be slightly negative as a result of alignment.
+    video, which is at `url` if that is known. Second 0 of the clip is its second `start`. `start` may be slightly
+    negative as a result of alignment.
 
     >>> Excerpt(start=18.25, end=131.25, url="https://example.org/v").seconds
     113.0

@@ -22,7 +22,7 @@ class Status(StrEnum):
 
     `answered`: a reply was received (right, wrong or unreadable). `timed_out`: the system exceeded the time budget.
     `refused`: the system declined. `error`: the system's own error (an exception in its code, a context that is too
-    long, out of memory, no reply of the requested form). The last three count as wrong, with the worst score of each
+    long, out of memory, no reply of the requested form). These three count as wrong, with the worst score of each
     metric. `failed`: an infrastructure error (connection, rate limit, server, machine), which is never scored and is
     asked again on resume.
 

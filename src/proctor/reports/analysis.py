@@ -45,14 +45,14 @@ Chance = Callable[[str, str], float | None]
 def all_figures(analysis: Analysis, chance: Chance | None = None) -> list[Figure]:
     """All figures: of each board, of the performance (with the chance level, if known), and of ensembles and
     failures."""
-    found = [one for board in analysis.boards for one in board_figures(analysis, board)]
-    found += [one for one in (tau_figure(analysis), podium_figure(analysis)) if one is not None]
-    return [*found, *performance_figures(analysis, chance), *together_figures(analysis)]
+    figures = [figure for board in analysis.boards for figure in board_figures(analysis, board)]
+    figures += [figure for figure in (tau_figure(analysis), podium_figure(analysis)) if figure is not None]
+    return [*figures, *performance_figures(analysis, chance), *together_figures(analysis)]
 
 
 def write_pictures(analysis: Analysis, folder: Path, chance: Chance | None = None) -> list[Path]:
     """Write one SVG file per figure. Raises `InputError` if the folder can't be written."""
-    files = {folder / f"{one.name}.svg": standalone(one.svg) for one in all_figures(analysis, chance)}
+    files = {folder / f"{figure.name}.svg": standalone(figure.svg) for figure in all_figures(analysis, chance)}
     for file, drawn in files.items():
         write_whole(file, drawn)
     return list(files)
@@ -69,9 +69,9 @@ def analysis_section(source: Source) -> Section | None:
     else:
         podium = podium_figure(analysis) if source.card.buckets else None
         figures = [*performance_figures(analysis, source.accuracy_chance), *([podium] if podium else [])]
-        for one in [*figures, *together_figures(analysis)]:
-            if one.facet not in source.facets:  # otherwise shown in the results by subgroup
-                blocks += [one.title, one]
+        for figure in [*figures, *together_figures(analysis)]:
+            if figure.facet not in source.facets:  # otherwise shown in the results by subgroup
+                blocks += [figure.title, figure]
     return Section(
         key="analysis",
         title="Analysis",
@@ -86,7 +86,7 @@ def performance_figures(analysis: Analysis, chance: Chance | None = None) -> lis
     """The figures of performance that have numbers, in reading order. The chance level, if known, is a dashed line."""
     guessing: Chance = chance or (lambda _facet, _value: None)
     order = analysis.boards[0].names
-    found = [
+    figures = [
         _capabilities(analysis, order, guessing),
         _strata(analysis, order),
         _length(analysis, order, guessing),
@@ -96,7 +96,7 @@ def performance_figures(analysis: Analysis, chance: Chance | None = None) -> lis
         _regression(analysis),
         _pairs(analysis, order),
     ]
-    return [one for one in found if one is not None]
+    return [figure for figure in figures if figure is not None]
 
 
 def _dot(row: AnalysisRow | None, middle: str = "value") -> Dot:
@@ -217,14 +217,14 @@ def _signed(rows: Sequence[AnalysisRow], *columns: str) -> Axis:
 
 
 def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
-    found: list[Figure] = []
+    figures: list[Figure] = []
     table = analysis.tables["gaps"]
     for factor in dict.fromkeys(row["factor"] for row in table):
         by = {row["system"]: row for row in table if row["factor"] == factor and row["value"] is not None}
         names = [name for name in order if name in by]
         if not names:
             continue
-        rows, name = [by[system] for system in names], f"gap-{len(found)}"
+        rows, name = [by[system] for system in names], f"gap-{len(figures)}"
         first, second = rows[0]["first"], rows[0]["second"]
         title = f"{plain_name(factor).capitalize()}: “{second}” minus “{first}”"
         shown = [(row["system"], _dot(row), _points(row["value"], row["ci_low"], row["ci_high"])) for row in rows]
@@ -235,8 +235,8 @@ def _gaps(analysis: Analysis, order: Sequence[str]) -> list[Figure]:
             f"{count_of(rows[0]['n'], 'question')} in {count_of(rows[0]['groups'], 'group')}. Filled dot: the 95 % CI "
             "excludes 0."
         )
-        found.append(recorded_figure(name, title, drawn, caption, rows))
-    return found
+        figures.append(recorded_figure(name, title, drawn, caption, rows))
+    return figures
 
 
 def _box(row: AnalysisRow, values: Sequence[float] = ()) -> Box | None:
@@ -424,8 +424,8 @@ _CAUSES = {
 
 def together_figures(analysis: Analysis) -> list[Figure]:
     """The ensembles compared with the best system, and the causes of failure by format."""
-    found = [_ensembles(analysis), _failures(analysis, analysis.boards[0].names)]
-    return [one for one in found if one is not None]
+    figures = [_ensembles(analysis), _failures(analysis, analysis.boards[0].names)]
+    return [figure for figure in figures if figure is not None]
 
 
 def _ensembles(analysis: Analysis) -> Figure | None:

@@ -73,23 +73,25 @@ class Shown:
 
     def left_out(self, limits: Limits) -> list[str]:
         """A sentence for each limit that was reached."""
-        said = []
+        sentences = []
         if self.items_left_out:
-            said.append(
+            sentences.append(
                 f"{thousands(self.items_left_out)} of {count_of(self.items + self.items_left_out, 'item')} are left out of the "
                 f"browser{self.order}; the numbers above count them."
             )
         if self.texts_cut:
-            said.append(
+            sentences.append(
                 f"{count_of(self.texts_cut, 'text')} shortened to {limits.text} characters (marked where they stand)."
             )
         if self.pictures_left_out:
-            said.append(f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable.")
+            sentences.append(
+                f"{count_of(self.pictures_left_out, 'picture')} left out: too large, no JPEG, or not readable."
+            )
         if self.unknown_questions:
-            said.append(
+            sentences.append(
                 f"{count_of(self.unknown_questions, 'question')} without a text at hand: the answers stand alone."
             )
-        return said
+        return sentences
 
 
 @dataclass
@@ -196,7 +198,7 @@ class _StoredMaker:
 
     def item(self, item: Item, facets: dict[str, list[str]]) -> dict[str, Any]:
         text = self.content.text
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "id": clean(item.id),
             "group": clean(item.group),
             "format": plain_name(item.answer.kind),
@@ -204,97 +206,97 @@ class _StoredMaker:
             "facets": facets,
         }
         if item.options:
-            found["options"] = [text(option) for option in item.options]
+            data["options"] = [text(option) for option in item.options]
         if item.reference is not None:
             spoken = [f"{one.points:+g}: {one.criterion}" for one in item.reference.criteria]
             if item.has_answer:
                 spoken = [_spoken(item, item.reference.answer), *map(as_text, item.reference.accepted), *spoken]
-            found["references"] = [[text(one), ""] for one in spoken]
+            data["references"] = [[text(one), ""] for one in spoken]
             if item.reference.rationale:
-                found["rationale"] = text(item.reference.rationale)
+                data["rationale"] = text(item.reference.rationale)
             if isinstance(item.answer, ChoiceFormat):
-                found["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
+                data["keys"] = [as_text(one) for one in (item.reference.answer, *item.reference.accepted)]
         known = self.source.card.excerpts
         clips = [medium for medium in item.media if isinstance(medium, VideoClip | AudioClip)]
         if clips:
-            found["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
+            data["clips"] = [_where(clip, known.get(clip.source)) for clip in clips]
         pictures = [
             picture
             for label, jpeg in (self.thumbnails(item) if self.thumbnails else ())
             if len(picture := self.content.picture(label, jpeg)) > 1
         ]
         if pictures:
-            found["pictures"] = pictures
+            data["pictures"] = pictures
         if isinstance(item.answer, OrderingFormat):
-            found["strip"] = _order(item.answer.labels)
+            data["strip"] = _order(item.answer.labels)
             if item.reference is not None:
-                found["order"] = _order(item.reference.answer)
-        return found
+                data["order"] = _order(item.reference.answer)
+        return data
 
     def answer(self, run: int, item: Item, answer: Answer, scores: list[Score]) -> dict[str, Any]:
         text = self.content.text
         self.content.shown.answers += 1
-        found: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
+        data: dict[str, Any] = {"run": run, "status": answer.status.value, "text": text(answer.text)}
         read = "" if answer.parsed is None else _spoken(item, answer.parsed)
         if read and read != answer.text:
-            found["read"] = text(read)
-        for name, said in (("problem", answer.problem), ("reason", answer.reason)):
-            if said:
-                found[name] = text(said)
+            data["read"] = text(read)
+        for name, note in (("problem", answer.problem), ("reason", answer.reason)):
+            if note:
+                data[name] = text(note)
         if isinstance(item.answer, OrderingFormat) and isinstance(answer.parsed, list):
-            found["order"] = _order(answer.parsed)
-        found |= self._beside(item, answer)
+            data["order"] = _order(answer.parsed)
+        data |= self._beside(item, answer)
         if answer.timing is not None:
-            found["seconds"] = round(answer.timing.model_s, 3)
+            data["seconds"] = round(answer.timing.model_s, 3)
         if answer.usage.requests:
-            found["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
+            data["tokens"] = [answer.usage.input_tokens, answer.usage.output_tokens]
         if scores:
-            found["marks"] = [self._mark(score) for score in scores]
-        found["outcome"] = _outcome(self.source, item, answer, scores)
-        return found
+            data["marks"] = [self._mark(score) for score in scores]
+        data["outcome"] = _outcome(self.source, item, answer, scores)
+        return data
 
     def _beside(self, item: Item, answer: Answer) -> dict[str, Any]:
         """What was recorded with the answer; the most important fields have their own keys."""
-        found: dict[str, Any] = {}
+        data: dict[str, Any] = {}
         extra = dict(answer.extra)
         if isinstance(extra.get("rationale"), str):
-            found["why"] = self.content.text(str(extra.pop("rationale")))
+            data["why"] = self.content.text(str(extra.pop("rationale")))
         order = extra.pop("options_shown", None)
         if isinstance(order, list) and order != list(item.options):
-            found["shown"] = [self.content.text(as_text(option)) for option in order]
+            data["shown"] = [self.content.text(as_text(option)) for option in order]
             if own := _own_letter(item, answer, order):
-                found["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
+                data["other"] = f"saw the options in another order: its {own} is {answer.parsed} here"
         if extra:
-            found["more"] = self.content.text(_one_a_line(extra))
-        return found
+            data["more"] = self.content.text(_one_a_line(extra))
+        return data
 
     def _mark(self, score: Score) -> dict[str, Any]:
         metric = self.source.metric(score.metric)
         shown = f"{score.value:.4g}" if not metric.percent else _yes_or_share(metric, score.value)
-        found: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
+        data: dict[str, Any] = {"metric": clean(metric.label), "value": shown, "scorer": clean(score.scorer)}
         if score.label and metric.percent:
-            found["value"] = clean(score.label)
+            data["value"] = clean(score.label)
         elif score.label and score.label != shown:
-            found["label"] = clean(score.label)
+            data["label"] = clean(score.label)
         if score.vote_key:
-            found["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
-        return found
+            data["vote"] = self.votes.setdefault(score.vote_key, len(self.votes))
+        return data
 
 
-def _within(answers: list[list[dict[str, Any]]], most: int) -> int:
+def _within(answers: list[list[dict[str, Any]]], limit: int) -> int:
     """The number of items whose answers have at most this number of characters."""
     spent = 0
     for place, given in enumerate(answers):
         spent += max(0, len(json.dumps(given, ensure_ascii=False)) - 2 * max(1, len(given)))  # without the list's own
-        if spent > most:
+        if spent > limit:
             return place
     return len(answers)
 
 
 def _order(labels: Any) -> list[str]:
     """Labels for a strip of frames, limited in length and number."""
-    said = labels if isinstance(labels, list | tuple) else []
-    return [clean(as_text(label))[:_LABEL] for label in said[:_STRIP]]
+    values = labels if isinstance(labels, list | tuple) else []
+    return [clean(as_text(label))[:_LABEL] for label in values[:_STRIP]]
 
 
 def _own_letter(item: Item, answer: Answer, order: list[Any]) -> str:
@@ -311,11 +313,11 @@ def _where(clip: VideoClip | AudioClip, excerpt: Excerpt | None) -> dict[str, st
     """The clip's start and end in words, and the URL of its source at the start."""
     end = "its end" if clip.end is None else f"{clip.end:.1f} s"
     what = "recording" if isinstance(clip, AudioClip) else "clip with sound" if clip.audio else "clip"
-    found = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
+    clip_data = {"text": f"{what}: {clip.start:.1f} s to {end} of {clean(clip.source)}"}
     if excerpt is not None and excerpt.url.startswith("https://"):
         begins = max(0, int(excerpt.start + clip.start))
-        found["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
-    return found
+        clip_data["url"] = clean(f"{excerpt.url}{'&' if '?' in excerpt.url else '?'}t={begins}s")
+    return clip_data
 
 
 def _spoken(item: Item, value: Any) -> str:
@@ -420,15 +422,15 @@ class _RatedMaker:
         if question is None:
             self.content.shown.unknown_questions += 1
             return {}
-        found: dict[str, Any] = {"question": self.content.text(question.text)}
+        data: dict[str, Any] = {"question": self.content.text(question.text)}
         if question.references:
-            found["references"] = [
+            data["references"] = [
                 [self.content.text(one.text), _note(frequency=one.frequency, completeness=one.completeness)]
                 for one in question.references
             ]
         if question.images:
-            found["pictures"] = [self._picture(*one) for one in _pictures(question)]
-        return found
+            data["pictures"] = [self._picture(*one) for one in _pictures(question)]
+        return data
 
     def _picture(self, name: str, scan: Scan | None) -> list[str]:
         """The picture's name, and the picture itself if it is available."""

@@ -134,9 +134,7 @@ def cohen_kappa(
     place = {level: number for number, level in enumerate(levels)}
     cross_table(a_labels, b_labels, levels)  # validates the labels
     k = len(place)
-    columns = np.zeros((len(a_labels), k * k))
-    for row, (a, b) in enumerate(zip(a_labels, b_labels, strict=True)):
-        columns[row, place[a] * k + place[b]] = 1
+    cells = np.array([place[a] * k + place[b] for a, b in zip(a_labels, b_labels, strict=True)], dtype=np.int64)
 
     def kappa(sums: Floats) -> Floats:
         tables = sums.reshape(len(sums), k, k)
@@ -145,8 +143,8 @@ def cohen_kappa(
         by_chance = (tables.sum(axis=2) * tables.sum(axis=1)).sum(axis=1)
         return ratio(agreeing - by_chance, n**2 - by_chance)
 
-    estimate = sums_interval(columns, list(groups), kappa, plan=plan.within(-1, 1))
-    labels = np.array([place[label] for pair in zip(a_labels, b_labels, strict=True) for label in pair], dtype=np.int64)
+    estimate = sums_interval(np.eye(k * k)[cells], list(groups), kappa, plan=plan.within(-1, 1))
+    labels = np.stack([cells // k, cells % k], axis=1).ravel()
     return _without_thin_interval(estimate, labels, np.repeat(group_codes(groups, len(groups)), 2))
 
 

@@ -95,7 +95,7 @@ class Standing:
     (None for buckets without questions). `mean` is the mean of the bucket scores. `win_rate` is the mean over buckets
     of the share of samples in which the system is best. `tie_broken` is true if the place results from tie-breaking;
     then `duel_rate` is the mean win rate among the tied systems. `ahead`, `behind` and `tied` count buckets by
-    comparison with each other system. `stability` is None if not requested or with one group.
+    comparison with each other system. `stability` is None if not requested or with fewer than two groups.
 
     `mean_rank` is the rank by the mean over buckets, and `rank_low` to `rank_high` its simultaneous confidence interval
     from the paired tests of these means (`rank_intervals`); None with fewer than two groups.
